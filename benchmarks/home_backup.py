@@ -33,9 +33,9 @@ from pathlib import Path
 from benchmarks import history
 from benchmarks.live_backup import Cost, Writer, count, faults, timed
 from benchmarks.salvage import RELEASE
+from hermes_doctor.backup.entry_content import written
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.paths import written
-from hermes_doctor.vault import Vault
 from tools import real_home, releases
 
 FIRST, AGAIN, FASTER = 1.5, 0.2, 3.0

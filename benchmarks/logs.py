@@ -24,15 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.startup import in_turn
-from hermes_doctor.files import MEGABYTE
 from hermes_doctor.home import Home
 from hermes_doctor.logs.formats import Wanted
-from hermes_doctor.logs.reading import QUICK, read
-from hermes_doctor.plugins import builtin
-from hermes_doctor.signatures import folder as signatures, source
-from hermes_doctor.signatures.incidents import Ledger
-from hermes_doctor.signatures.rule import Rule
-from tests import support
+from hermes_doctor.logs.stream import QUICK, read
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import folder as signatures, source
+from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.rule import Rule
+from hermes_doctor.system.files import MEGABYTE
+from tests.helpers import support
 
 BAR, GREP_BAR = 1.2, 3.0
 RULES = builtin("checks") / "signatures"

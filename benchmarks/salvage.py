@@ -218,7 +218,7 @@ class Bench:
 
 def one(source: str, target: str) -> None:
     """A single salvage, for its time and memory."""
-    from hermes_doctor.sqlite.salvage import salvage
+    from hermes_doctor.sqlite.salvage.salvage import salvage
 
     blueprint = atlas.blueprint("state.db", RELEASE)
     assert blueprint
@@ -235,7 +235,7 @@ def one(source: str, target: str) -> None:
 
 def small(folder: Path, work: Path) -> list[dict[str, Any]]:
     """The other databases, the salvage alone."""
-    from hermes_doctor.sqlite.salvage import salvage
+    from hermes_doctor.sqlite.salvage.salvage import salvage
 
     results = []
     for database, tables in SMALL.items():

@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes_doctor.cli import asked
+from hermes_doctor.cli import shared_options
 from hermes_doctor.home import Home
-from hermes_doctor.watching import assembly
-from hermes_doctor.watching.events import Event
-from hermes_doctor.watching.rounds import Watch
-from hermes_doctor.watching.store import Store
+from hermes_doctor.watch import assembly
+from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.rounds import Watch
+from hermes_doctor.watch.store import Store
 from tests.real.gateways import gateway
 from tools import real_home
 
@@ -51,8 +51,8 @@ def spent() -> float:
 
 def measure(home: Path, state: Path) -> Cost:
     """A round of a watch that has been at it for a while."""
-    plugins = asked.loaded(None)
-    checks, codes = asked.select(plugins, [], [])
+    plugins = shared_options.loaded(None)
+    checks, codes = shared_options.select(plugins, [], [])
     wanted = assembly.Asked("30s", False, assembly.Ways("error", None, None, None), None)
     where = Home(home.resolve())
     watch = assembly.assemble(

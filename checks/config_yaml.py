@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    yaml_mistake,
+)
 
 
 @check(id="config-yaml", group="configuration", codes=["CFG-YAML"])
@@ -30,7 +39,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             f" The newest copy that parses is {copies[0].label}, of "
             f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
         )
-    cause = config.slip
+    cause = yaml_mistake(config)
     seen = [Evidence(where, f"{place}{fault.what}")]
     if cause and cause.shown:
         seen.append(Evidence(f"config.yaml:{cause.line}", cause.shown))

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 @fix(id="mend-yaml", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Replace what only looks like spaces, colons or quotes in config.yaml, so that it parses."""
-    from hermes_doctor.api import ReplaceFile
+    from hermes_doctor.api import ReplaceFile, yaml_mistake
 
     config = probes.config()
     if config is None or config.fault is None:
         return
-    cause = config.slip
+    cause = yaml_mistake(config)
     if cause is None or cause.mended is None:
         raise CannotFix("no rule mends config.yaml; mend the line by hand")
     yield ReplaceFile(

@@ -1,19 +1,19 @@
-"""Where the command begins; `python -m hermes_doctor` is `hermes-doctor`."""
+"""Entry point of the command line; `python -m hermes_doctor` is the same as `hermes-doctor`."""
 
 import gc
 
 
 def main() -> None:
-    """Load the command line without looking for garbage: there is none yet.
+    """Load and run the command line with the garbage collector off, as there is no garbage yet.
 
-    With Python's own settings, here and in `cli.main`, `check` takes 17 ms more CPU: 321 ms instead
-    of 304 ms, on a used home beside a running gateway (`benchmarks/trees.py`).
+    With Python's default collector settings, here and in `cli.main`, `check` takes 17 ms more CPU:
+    321 ms instead of 304 ms, on a used home with a running gateway (`benchmarks/trees.py`).
     """
     gc.disable()
-    from hermes_doctor.importing import quickly
+    from hermes_doctor.fast_import import quickly
 
     quickly()
-    from hermes_doctor.cli import main as run
+    from hermes_doctor.cli.main import main as run
 
     run()
 

@@ -11,18 +11,25 @@ A fix is a function that turns one finding into steps, writing nothing:
     @fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
     def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
         \"\"\"Rewrite .env as UTF-8 without a byte order mark.\"\"\"
+
+A check that yields nothing found nothing wrong. It raises `Skip(why)` if the question does not
+apply, and raises or yields `CouldNotLook(why)` if there is no answer. Anything else that it raises
+is reported as a crash, and the other checks go on. It reads through `probes`, never with `open()`.
+
+A fix yields `ReplaceSpan`, `ReplaceFile`, `ReplaceDatabase`, `MoveAside`, `Remove`, `SetMode`,
+`SetOwner`, `GatewayStep` and others, and raises `CannotFix(why)` to decline. It imports them inside
+its function: a report loads every fix to name it. Its `safety` is `SAFE` (applied by `--apply`),
+`CONFIRM` (asks first) or `MANUAL` (only described). `then` names the fix that comes next if this
+one is not enough. With `personal=True` it is applied only for the person who is named, with
+`optional=True` only if its code is named.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.files import Snapshot, listing, read_json, shown, size, snapshot
 from hermes_doctor.home import CACHES, Home, loss
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -33,79 +40,57 @@ from hermes_doctor.model import (
     Severity,
     Skip,
 )
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import Probes
+from hermes_doctor.plugins.declare import Check, Fix, check, fix
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import responses
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import Snapshot, listing, read_json, shown, size, snapshot
 
+# What most checks do not need is loaded when it is first used; see `__getattr__` below.
 if TYPE_CHECKING:
-    from hermes_doctor.acts import EnableLinger, ResetFailed
-    from hermes_doctor.addsaved import add_saved_rows
-    from hermes_doctor.admitting import admit_user, mirror_user
-    from hermes_doctor.deletedlogs import save_deleted_logs
-    from hermes_doctor.editing.carried import do_edits
-    from hermes_doctor.editing.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
-    from hermes_doctor.editing.planning import edit_config, edit_env, refuse_managed, reload
-    from hermes_doctor.knowledge.services import service_plan
-    from hermes_doctor.masking import masked_name, spoken
-    from hermes_doctor.model import Gateway
-    from hermes_doctor.pairings import approve_pairing, move_pairing, unlock_pairing
-    from hermes_doctor.probes.cron import Job, Target
-    from hermes_doctor.probes.lastwords import Word
-    from hermes_doctor.probes.links import Link
-    from hermes_doctor.probes.openfiles import writers
-    from hermes_doctor.probes.packages import Packages
-    from hermes_doctor.probes.pairing import Pairing, PairingRequest
-    from hermes_doctor.probes.platforms import Platform
-    from hermes_doctor.probes.reach import Reached
-    from hermes_doctor.probes.refusals import Refusal
-    from hermes_doctor.probes.runtime import Life, PlatformState, Runtime
-    from hermes_doctor.probes.settings import is_managed
-    from hermes_doctor.probes.sockets import Connection
-    from hermes_doctor.probes.space import Space
-    from hermes_doctor.probes.stores import StoreFile
-    from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.supervision import Supervision, Unit
-    from hermes_doctor.probes.supervisors.unitfile import seconds
-    from hermes_doctor.probes.trial import Trial
-    from hermes_doctor.probes.virtualenv import Environments
-    from hermes_doctor.probes.vitals import Vitals
-    from hermes_doctor.services import gateway_service
-    from hermes_doctor.services.dropins import drop_in, service_limit
-    from hermes_doctor.services.installing import service_installation
-    from hermes_doctor.settings import kinds, references, shapes, spelling, urls
-    from hermes_doctor.settings.access import Access
-    from hermes_doctor.settings.admission import Entrance
-    from hermes_doctor.settings.age import age
-    from hermes_doctor.settings.audience import unheard
-    from hermes_doctor.settings.blocks import Block
-    from hermes_doctor.settings.document import named
-    from hermes_doctor.settings.envlines import (
-        OddLine,
-        differing,
-        lines_of,
-        odd_lines,
-        odd_ports,
-        repeated,
+    # -- The steps of a fix
+    from hermes_doctor.steps.base import Step
+    from hermes_doctor.steps.gateway import GatewayStep, Service
+    from hermes_doctor.steps.database import ReplaceDatabase, SaveLost
+    from hermes_doctor.steps.files import (
+        MoveAside,
+        MoveLog,
+        Remove,
+        ReplaceFile,
+        ReplaceSpan,
+        SetMode,
+        SetOwner,
     )
-    from hermes_doctor.settings.identity import is_id
-    from hermes_doctor.settings.keys import misspelt
-    from hermes_doctor.settings.kinds import Odd
-    from hermes_doctor.settings.lookalikes import lookalikes, without_blanks
-    from hermes_doctor.settings.needs import Need, Wanted, unknown_platforms, wanted
-    from hermes_doctor.settings.older import older_settings
-    from hermes_doctor.settings.own import Own, bare, own_provider, own_providers
-    from hermes_doctor.settings.passedover import PassedOver, passed_over, value_of
-    from hermes_doctor.settings.pool import Entry
-    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
-    from hermes_doctor.settings.references import Unfilled
-    from hermes_doctor.settings.resolved import Resolved, Route
-    from hermes_doctor.settings.secret import mended
-    from hermes_doctor.settings.shadows import shadowed
-    from hermes_doctor.settings.shapes import Misshapen
-    from hermes_doctor.settings.spelling import is_seller
-    from hermes_doctor.settings.text import Answer, Key, Source, Text
-    from hermes_doctor.settings.ways import (
+    from hermes_doctor.steps.machine import EnableLinger, ResetFailed
+
+    # -- Building blocks of fixes: each turns a finding into steps
+    from hermes_doctor.gateway.control import gateway_service
+    from hermes_doctor.knowledge.services import service_plan
+    from hermes_doctor.planning.add_saved_rows import add_saved_rows
+    from hermes_doctor.planning.allow_user import admit_user, mirror_user
+    from hermes_doctor.planning.carried_edits import do_edits
+    from hermes_doctor.planning.database_repair import database_repair, take_back
+    from hermes_doctor.sqlite.repairs.claims import release as release_claims
+    from hermes_doctor.sqlite.repairs.from_copy import bring_back
+    from hermes_doctor.sqlite.repairs.indexes import compact
+    from hermes_doctor.sqlite.repairs.responses import evict
+    from hermes_doctor.sqlite.repairs.rows import mend as mend_rows
+    from hermes_doctor.planning.deleted_logs import save_deleted_logs
+    from hermes_doctor.planning.install_service import service_installation
+    from hermes_doctor.planning.logs_set_aside import add_rows, set_log_aside
+    from hermes_doctor.planning.pairing import approve_pairing, move_pairing, unlock_pairing
+    from hermes_doctor.planning.setting_edits import edit_config, edit_env, refuse_managed, reload
+    from hermes_doctor.planning.store_repair import entry_lines, replaced_store, store_steps
+    from hermes_doctor.planning.unit_dropin import drop_in, service_limit
+    from hermes_doctor.probes.database_users import writers
+    from hermes_doctor.sqlite.completion import complete
+    from hermes_doctor.sqlite.snapshot import set_aside_logs
+
+    # -- Edits of config.yaml and .env
+    from hermes_doctor.settings.edit.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
+
+    # -- Settings: what the gateway goes by, and what is wrong in them
+    from hermes_doctor.probes.effective_settings import is_managed
+    from hermes_doctor.probes.provider_routes import (
         Way,
         configured,
         credential_pool,
@@ -117,483 +102,112 @@ if TYPE_CHECKING:
         variable,
         ways,
     )
-    from hermes_doctor.settings.world import World
-    from hermes_doctor.sqlite.asides import add_rows, set_log_aside
+    from hermes_doctor.redaction import masked_name, spoken
+    from hermes_doctor.settings import (
+        references,
+        spelling,
+        urls,
+        wrong_shapes as shapes,
+        wrong_types as kinds,
+    )
+    from hermes_doctor.settings.access import Access
+    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.config_version import age
+    from hermes_doctor.settings.credential_pool import Entry
+    from hermes_doctor.settings.deprecated import older_settings
+    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.env_lines import (
+        OddLine,
+        differing,
+        lines_of,
+        odd_lines,
+        odd_ports,
+        repeated,
+    )
+    from hermes_doctor.settings.identity import is_id
+    from hermes_doctor.settings.ignored_allowlists import unheard
+    from hermes_doctor.settings.ignored_settings import PassedOver, passed_over, value_of
+    from hermes_doctor.settings.inputs import World
+    from hermes_doctor.settings.key_state import mended
+    from hermes_doctor.settings.lookalike_characters import lookalikes, without_blanks
+    from hermes_doctor.settings.platform_block import Block
+    from hermes_doctor.settings.platform_credentials import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.platforms import Platform
+    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
+    from hermes_doctor.settings.provider_entries import Own, bare, own_provider, own_providers
+    from hermes_doctor.settings.references import Unfilled
+    from hermes_doctor.settings.resolved import Resolved, Route
+    from hermes_doctor.settings.shadowed import shadowed
+    from hermes_doctor.settings.sourced_text import Answer, Key, Source, Text
+    from hermes_doctor.settings.spelling import is_seller
+    from hermes_doctor.settings.unknown_keys import misspelt
+    from hermes_doctor.settings.wrong_shapes import Misshapen
+    from hermes_doctor.settings.wrong_types import Odd
+    from hermes_doctor.settings.yaml_mistakes import yaml_mistake
+
+    # -- Other answers of the probes
+    from hermes_doctor.installation.packages import Packages
+    from hermes_doctor.installation.virtualenv import Environments
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.cron import Job, Target
+    from hermes_doctor.probes.last_log_lines import Word
+    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.network.provider_trial import Trial
+    from hermes_doctor.probes.network.reach import Reached
+    from hermes_doctor.probes.refusals import Refusal
+    from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.processes.connection import Connection
+    from hermes_doctor.processes.process_stat import Vitals
+    from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
     from hermes_doctor.sqlite.blueprint import Blueprint
-    from hermes_doctor.sqlite.completion import complete
+    from hermes_doctor.sqlite.changed_parts import Changed
     from hermes_doctor.sqlite.condition import Condition
-    from hermes_doctor.sqlite.cutoff import Cutoff
-    from hermes_doctor.sqlite.deviation import Changed
-    from hermes_doctor.sqlite.difference import Missing
-    from hermes_doctor.sqlite.repairs import (
-        bring_back,
-        compact,
-        database_repair,
-        evict,
-        mend_rows,
-        release_claims,
-        take_back,
-    )
-    from hermes_doctor.sqlite.snapshot import set_aside_logs
+    from hermes_doctor.sqlite.hot_journal import Cutoff
+    from hermes_doctor.sqlite.missing_parts import Missing
     from hermes_doctor.sqlite.verdict import Damage
-    from hermes_doctor.steps import (
-        GatewayStep,
-        MoveAside,
-        MoveLog,
-        Remove,
-        ReplaceDatabase,
-        ReplaceFile,
-        ReplaceSpan,
-        SaveLost,
-        Service,
-        SetMode,
-        SetOwner,
-        Step,
-    )
-    from hermes_doctor.stores.steps import entry_lines, replaced_store, store_steps
+    from hermes_doctor.stores.pairing import Pairing, PairingRequest
+    from hermes_doctor.stores.store_file import StoreFile
+    from hermes_doctor.supervisors.find import Supervision, Unit
+    from hermes_doctor.supervisors.unit_file import seconds
+    from hermes_doctor.system.space import Space
 
-__all__ = [
-    "CACHES",
-    "Access",
-    "Answer",
-    "Assign",
-    "Block",
-    "Blueprint",
-    "CannotFix",
-    "Changed",
-    "Check",
-    "Condition",
-    "Connection",
-    "CouldNotLook",
-    "Cutoff",
-    "Damage",
-    "Door",
-    "Drop",
-    "Edit",
-    "EnableLinger",
-    "Entrance",
-    "Entry",
-    "Environments",
-    "Evidence",
-    "Finding",
-    "Fix",
-    "Gateway",
-    "GatewayStep",
-    "Home",
-    "Job",
-    "Key",
-    "Life",
-    "Link",
-    "Mend",
-    "Misshapen",
-    "Missing",
-    "MoveAside",
-    "MoveLog",
-    "NamedTuple",
-    "Need",
-    "Odd",
-    "OddLine",
-    "Own",
-    "Packages",
-    "Pairing",
-    "PairingRequest",
-    "Partly",
-    "PassedOver",
-    "Platform",
-    "PlatformState",
-    "Probes",
-    "Put",
-    "Reached",
-    "Refusal",
-    "Remove",
-    "Rename",
-    "ReplaceDatabase",
-    "ReplaceFile",
-    "ReplaceSpan",
-    "ResetFailed",
-    "Resolved",
-    "Route",
-    "Runtime",
-    "Safety",
-    "SaveLost",
-    "Service",
-    "SetMode",
-    "SetOwner",
-    "Severity",
-    "Skip",
-    "Snapshot",
-    "Source",
-    "Space",
-    "Step",
-    "StoreFile",
-    "Structure",
-    "Supervision",
-    "Target",
-    "Text",
-    "Trial",
-    "Unfilled",
-    "Unit",
-    "Unset",
-    "Vitals",
-    "Wanted",
-    "Way",
-    "Word",
-    "World",
-    "add_rows",
-    "add_saved_rows",
-    "admit_user",
-    "age",
-    "approve_pairing",
-    "bare",
-    "bring_back",
-    "check",
-    "compact",
-    "complete",
-    "configured",
-    "credential_pool",
-    "database_repair",
-    "differing",
-    "do_edits",
-    "doors",
-    "drop_in",
-    "edit_config",
-    "edit_env",
-    "entry_lines",
-    "evict",
-    "fix",
-    "gateway_service",
-    "is_id",
-    "is_managed",
-    "is_seller",
-    "is_unset",
-    "kinds",
-    "likely_variable",
-    "lines_of",
-    "listing",
-    "lookalikes",
-    "loss",
-    "masked_name",
-    "mend_rows",
-    "mended",
-    "mirror_user",
-    "misspelt",
-    "move_pairing",
-    "named",
-    "odd_lines",
-    "odd_ports",
-    "older_settings",
-    "own_provider",
-    "own_providers",
-    "passed_over",
-    "pattern",
-    "read_json",
-    "references",
-    "refuse_managed",
-    "release_claims",
-    "reload",
-    "repeated",
-    "replaced_store",
-    "responses",
-    "said",
-    "said_variable",
-    "save_deleted_logs",
-    "seconds",
-    "service_installation",
-    "service_limit",
-    "service_plan",
-    "set_aside_logs",
-    "set_log_aside",
-    "shadowed",
-    "shapes",
-    "shown",
-    "size",
-    "snapshot",
-    "spelling",
-    "spoken",
-    "store_steps",
-    "take_back",
-    "unheard",
-    "unknown_platforms",
-    "unlock_pairing",
-    "urls",
-    "users",
-    "usual_ports",
-    "value_of",
-    "variable",
-    "wanted",
-    "ways",
-    "without_blanks",
-    "world_of",
-    "writers",
-]
-
-_LATER = {
-    "hermes_doctor.acts": ("EnableLinger", "ResetFailed"),
-    "hermes_doctor.editing.carried": ("do_edits",),
-    "hermes_doctor.editing.edits": ("Assign", "Drop", "Edit", "Mend", "Put", "Rename", "Unset"),
-    "hermes_doctor.admitting": ("admit_user", "mirror_user"),
-    "hermes_doctor.pairings": ("approve_pairing", "move_pairing", "unlock_pairing"),
-    "hermes_doctor.editing.planning": ("edit_config", "edit_env", "refuse_managed", "reload"),
-    "hermes_doctor.knowledge.services": ("service_plan",),
-    "hermes_doctor.model": ("Gateway",),
-    "hermes_doctor.probes.cron": ("Job", "Target"),
-    "hermes_doctor.probes.lastwords": ("Word",),
-    "hermes_doctor.probes.links": ("Link",),
-    "hermes_doctor.masking": (
-        "masked_name",
-        "spoken",
-    ),
-    "hermes_doctor.probes.openfiles": ("writers",),
-    "hermes_doctor.probes.packages": ("Packages",),
-    "hermes_doctor.probes.pairing": ("Pairing", "PairingRequest"),
-    "hermes_doctor.probes.platforms": ("Platform",),
-    "hermes_doctor.probes.reach": ("Reached",),
-    "hermes_doctor.probes.refusals": ("Refusal",),
-    "hermes_doctor.probes.runtime": ("Life", "PlatformState", "Runtime"),
-    "hermes_doctor.probes.sockets": ("Connection",),
-    "hermes_doctor.probes.settings": ("is_managed",),
-    "hermes_doctor.probes.space": ("Space",),
-    "hermes_doctor.probes.stores": ("StoreFile",),
-    "hermes_doctor.probes.structure": ("Structure",),
-    "hermes_doctor.probes.supervision": ("Supervision", "Unit"),
-    "hermes_doctor.probes.supervisors.unitfile": ("seconds",),
-    "hermes_doctor.probes.virtualenv": ("Environments",),
-    "hermes_doctor.probes.trial": ("Trial",),
-    "hermes_doctor.probes.vitals": ("Vitals",),
-    "hermes_doctor.addsaved": ("add_saved_rows",),
-    "hermes_doctor.deletedlogs": ("save_deleted_logs",),
-    "hermes_doctor.services": ("gateway_service",),
-    "hermes_doctor.services.dropins": ("drop_in", "service_limit"),
-    "hermes_doctor.services.installing": ("service_installation",),
-    "hermes_doctor.settings.age": ("age",),
-    "hermes_doctor.settings.audience": ("unheard",),
-    "hermes_doctor.settings.document": ("named",),
-    "hermes_doctor.settings.envlines": (
-        "OddLine",
-        "differing",
-        "lines_of",
-        "odd_lines",
-        "odd_ports",
-        "repeated",
-    ),
-    "hermes_doctor.settings.keys": ("misspelt",),
-    "hermes_doctor.settings.lookalikes": (
-        "lookalikes",
-        "without_blanks",
-    ),
-    "hermes_doctor.settings.shadows": ("shadowed",),
-    "hermes_doctor.settings.passedover": (
-        "PassedOver",
-        "passed_over",
-        "value_of",
-    ),
-    "hermes_doctor.settings.older": ("older_settings",),
-    "hermes_doctor.settings": ("kinds", "references", "shapes", "spelling", "urls"),
-    "hermes_doctor.settings.access": ("Access",),
-    "hermes_doctor.settings.blocks": ("Block",),
-    "hermes_doctor.settings.kinds": ("Odd",),
-    "hermes_doctor.settings.needs": ("Need", "Wanted", "unknown_platforms", "wanted"),
-    "hermes_doctor.settings.own": ("Own", "bare", "own_provider", "own_providers"),
-    "hermes_doctor.settings.pool": ("Entry",),
-    "hermes_doctor.settings.ports": ("Door", "doors", "usual_ports", "world_of"),
-    "hermes_doctor.settings.references": ("Unfilled",),
-    "hermes_doctor.settings.resolved": ("Resolved", "Route"),
-    "hermes_doctor.settings.secret": ("mended",),
-    "hermes_doctor.settings.shapes": ("Misshapen",),
-    "hermes_doctor.settings.spelling": ("is_seller",),
-    "hermes_doctor.settings.text": ("Answer", "Key", "Source", "Text"),
-    "hermes_doctor.settings.ways": (
-        "Way",
-        "configured",
-        "credential_pool",
-        "is_unset",
-        "likely_variable",
-        "said",
-        "said_variable",
-        "users",
-        "variable",
-        "ways",
-    ),
-    "hermes_doctor.settings.world": ("World",),
-    "hermes_doctor.settings.admission": ("Entrance",),
-    "hermes_doctor.settings.identity": ("is_id",),
-    "hermes_doctor.sqlite.asides": ("add_rows", "set_log_aside"),
-    "hermes_doctor.sqlite.snapshot": ("set_aside_logs",),
-    "hermes_doctor.sqlite.blueprint": ("Blueprint",),
-    "hermes_doctor.sqlite.completion": ("complete",),
-    "hermes_doctor.sqlite.condition": ("Condition",),
-    "hermes_doctor.sqlite.deviation": ("Changed",),
-    "hermes_doctor.sqlite.cutoff": ("Cutoff",),
-    "hermes_doctor.sqlite.difference": ("Missing",),
-    "hermes_doctor.sqlite.repairs": (
-        "bring_back",
-        "compact",
-        "database_repair",
-        "evict",
-        "mend_rows",
-        "release_claims",
-        "take_back",
-    ),
-    "hermes_doctor.sqlite.verdict": ("Damage",),
-    "hermes_doctor.steps": (
-        "GatewayStep",
-        "MoveAside",
-        "MoveLog",
-        "Remove",
-        "ReplaceDatabase",
-        "ReplaceFile",
-        "ReplaceSpan",
-        "SaveLost",
-        "Service",
-        "SetMode",
-        "SetOwner",
-        "Step",
-    ),
-    "hermes_doctor.stores.steps": ("entry_lines", "replaced_store", "store_steps"),
-}
-"""Names that are loaded when somebody first imports them from here.
-
-A check imports at its top what the check of a healthy home loads anyway. A report with findings
-loads every fix to name it, so a fix imports inside its function what only repairs need.
-"""
+_ONLY_PARSE = 0x400
+"""What `ast.parse` asks of `compile`; loading `ast` would take longer than the parsing."""
+_found: dict[str, tuple[str, str]] = {}
+_NOT_OURS = {"Any", "TYPE_CHECKING", "annotations"}
 
 
 def __getattr__(name: str) -> object:
-    for module, names in _LATER.items():
-        if name in names:
-            loaded = importlib.import_module(module)
-            if not hasattr(loaded, name):  # it is a module of this package
-                importlib.import_module(f"{module}.{name}")
-            found = globals()[name] = getattr(loaded, name)
-            return found
-    raise AttributeError(name)
+    """Load a name of the block above when it is first used."""
+    import importlib
+
+    if name == "__all__":
+        return __dir__()
+    place = _places().get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, original = place
+    loaded = importlib.import_module(module)
+    found = getattr(loaded, original, None)
+    if found is None:
+        found = importlib.import_module(f"{module}.{original}")
+    globals()[name] = found
+    return found
 
 
-Look = Callable[[Probes], Iterable[Finding | CouldNotLook | Partly]]
-Plan = Callable[[Probes, Finding], "Iterable[Step]"]
-
-_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
-
-
-class Check(NamedTuple):
-    """One question about a home."""
-
-    id: str
-    group: str
-    codes: tuple[str, ...]
-    question: str
-    look: Look
-    limit: float
-    by_release: tuple[str, ...] = ()
-    """The codes that rest on knowledge about releases of Hermes: not judged on newer ones."""
+def __dir__() -> list[str]:
+    """Every name that a plugin may import, loaded or not."""
+    names = {*globals(), *_places()} - _NOT_OURS
+    return sorted(name for name in names if not name.startswith("_"))
 
 
-class Fix(NamedTuple):
-    """One repair."""
-
-    id: str
-    codes: tuple[str, ...]
-    safety: Safety
-    title: str
-    plan: Plan
-    then: str | None = None
-    """The fix that comes next where this one turns out not to be enough."""
-    unattended: bool = False
-    """Although it asks a person, a watch that heals may do it by itself, within its budget."""
-    personal: bool = False
-    """It lets somebody in: done only for the person who is named, whatever else was agreed to."""
-    optional: bool = False
-    """A choice that nothing needs: applied only when its code is named."""
-    structural: bool = False
-    """It changes what a database is made of: refused on a Hermes newer than this tool knows."""
-
-
-def check(
-    *,
-    id: str,
-    group: str,
-    codes: Sequence[str],
-    limit: float = 5.0,
-    by_release: bool | Sequence[str] = False,
-) -> Callable[[Look], Check]:
-    """Make a function a check; its docstring's first line is the question it answers.
-
-    `by_release` names the codes that rest on what this tool knows about releases of Hermes; True
-    means all of them. On a release newer than that, they are not judged.
-    """
-    _names(id, group, codes)
-    rest = tuple(codes if by_release is True else by_release or ())
-    if not set(rest) <= set(codes):
-        raise ValueError(f"{id} does not declare every code of its by_release")
-
-    def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), look, limit, rest)
-
-    return decorate
-
-
-def fix(
-    *,
-    id: str,
-    codes: Sequence[str],
-    safety: Safety,
-    then: str | None = None,
-    unattended: bool = False,
-    personal: bool = False,
-    optional: bool = False,
-    structural: bool = False,
-) -> Callable[[Plan], Fix]:
-    """Make a function a fix; its docstring's first line says what it does.
-
-    A fix does no more than its `safety` announces. Where that turns out not to be enough, `then`
-    names the one to go on with, which asks for itself.
-    """
-    _names(id, then or id, codes)
-
-    def decorate(plan: Plan) -> Fix:
-        title = _first_line(plan)
-        return Fix(
-            id,
-            tuple(codes),
-            safety,
-            title,
-            plan,
-            then,
-            unattended,
-            personal,
-            optional=optional,
-            structural=structural,
-        )
-
-    return decorate
-
-
-def _names(id: str, group: str, codes: Sequence[str]) -> None:
-    for name, form in [(id, _ID), (group, _ID), *((code, _CODE) for code in codes)]:
-        if not form.fullmatch(name):
-            raise ValueError(f"{name!r} does not match {form.pattern}")
-    if not codes:
-        raise ValueError(f"{id} names no code")
-
-
-def _first_line(function: Callable[..., object]) -> str:
-    doc = (function.__doc__ or "").strip()
-    if not doc and sys.flags.optimize >= 2:  # Python has dropped all docstrings
-        doc = _docstring_in_source(function) or function.__name__.replace("_", " ")
-    if not doc:
-        raise ValueError(f"{function.__name__} needs a docstring: its first line is shown")
-    return doc.splitlines()[0]
-
-
-def _docstring_in_source(function: Callable[..., object]) -> str:
-    """The first line of a docstring as the file has it; empty if there is none."""
-    import linecache
-
-    code = function.__code__
-    number = code.co_firstlineno
-    while line := linecache.getline(code.co_filename, number):
-        number += 1
-        if line.lstrip().startswith('"""'):
-            return line.strip().strip('"').strip()
-    return ""
+def _places() -> dict[str, tuple[str, str]]:
+    """Where each name of the block is defined; read from this file, so that it is listed once."""
+    if not _found:
+        with open(__file__, "rb") as file:
+            tree: Any = compile(file.read(), __file__, "exec", _ONLY_PARSE)
+        [block] = [node for node in tree.body if type(node).__name__ == "If"]
+        for node in block.body:
+            for alias in node.names:
+                _found[alias.asname or alias.name] = (node.module, alias.name)
+    return _found

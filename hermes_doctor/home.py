@@ -1,4 +1,4 @@
-"""What lies where in a Hermes home, and how a home is found."""
+"""Find Hermes homes and name the files in them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.files import StrPath, listing, user_home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import StrPath, listing, user_home
 
 CONTAINER_HOME = Path("/opt/data")
 
@@ -43,9 +43,9 @@ DATABASES = (
 )
 SIDECARS = ("-wal", "-shm", "-journal")
 BACKGROUND_LOG = "logs/gateway-background.log"
-"""What a gateway prints that this tool started in the background."""
+"""The output of a gateway that this tool started in the background."""
 CACHES = ("response_store.db", "cron/executions.db")
-"""Databases that Hermes makes anew, that hold nothing to miss, and that stop it when damaged."""
+"""Databases without lasting data: Hermes creates them again, but a damaged one stops it."""
 _LOSSES = {
     "state.db": "The gateway goes on without any history and writes none.",
     "kanban.db": "No task of the board can be read or dispatched.",
@@ -55,13 +55,13 @@ _LOSSES = {
 
 
 def loss(name: str) -> str:
-    """What no longer works while this database cannot be used."""
+    """Return a sentence that says what does not work while this database cannot be used."""
     file = name.rpartition("/")[2]
     return _LOSSES.get(name) or _LOSSES.get(file, "Whatever needs it fails.")
 
 
 def main_of(path: Path) -> Path:
-    """The database that a sidecar belongs to; any other path is its own."""
+    """Return the database that a sidecar belongs to; any other path is returned as it is."""
     name = path.name
     if not name.endswith(SIDECARS):
         return path
@@ -81,7 +81,7 @@ class Home(NamedTuple):
 
     path: Path
     named: Path | None = None
-    """How it was asked for; there may be symlinks in it."""
+    """The path as the user gave it; it may contain symlinks."""
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -93,16 +93,16 @@ class Home(NamedTuple):
 
     @property
     def vault(self) -> Path:
-        """Where this home's backups lie unless another place is asked for."""
+        """The folder of this home's backups, unless the user chooses another vault."""
         return self.path / "backups" / "doctor"
 
     @property
     def runs(self) -> Path:
-        """Where this home's receipts lie, wherever the backups are."""
+        """The folder of this home's receipts; it does not depend on where the backups are."""
         return self.vault / "runs"
 
     def name_of(self, path: Path) -> str:
-        """A path as reports show it: relative to the home where it lies inside."""
+        """Return a path as reports show it: relative if it is inside the home."""
         text, base = str(path), str(self.path)
         return text[len(base) + 1 :] if text.startswith(f"{base}/") else text
 
@@ -112,20 +112,20 @@ class Home(NamedTuple):
         return [folder / name for name in listing(folder) if os.path.isdir(folder / name)]
 
     def databases(self) -> Iterator[Path]:
-        """Every place where this home may have a database, boards of the kanban included."""
+        """Yield every path where this home may have a database, kanban boards included."""
         for name in DATABASES:
             yield self.path / name
         yield from self.boards()
 
     def boards(self) -> Iterator[Path]:
-        """The databases of the kanban boards beside the default one."""
+        """Yield the databases of the kanban boards other than the default one."""
         folder = self.path / "kanban" / "boards"
         for name in listing(folder):
             yield folder / name / "kanban.db"
 
 
 def looks_like_home(path: Path) -> bool:
-    """Whether the folder holds anything of Hermes'."""
+    """Whether the folder contains any file or folder that Hermes creates."""
     try:
         return any(os.path.lexists(path / name) for name in MARKERS)
     except OSError:
@@ -133,7 +133,7 @@ def looks_like_home(path: Path) -> bool:
 
 
 def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
-    """The home to look at: the option, else HERMES_HOME, else the usual places."""
+    """Return the home to work on: the option, else HERMES_HOME, else the default folders."""
     named = [("--home", option.expanduser())] if option else []
     if not option and environ.get("HERMES_HOME"):
         named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
@@ -162,7 +162,10 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
 
 
 def whole(home: Home) -> Home:
-    """The home that holds a profile: what concerns Hermes itself concerns all of it."""
+    """Return the root home of a profile, since the Hermes installation serves all its profiles.
+
+    A root home is returned as it is, and so is a profile whose root home is not accessible.
+    """
     root = home.path.parent.parent
     is_one = any(os.path.lexists(root / name) for name in ("config.yaml", "state.db"))
     if home.profile is None or not is_one or not os.access(root, os.R_OK | os.W_OK | os.X_OK):
@@ -174,14 +177,14 @@ _HINT = "Name the folder with --home DIR, or try the tool first: hermes-doctor d
 
 
 def _homes_of_others(environ: Mapping[str, str]) -> list[Path]:
-    """Under sudo the home is most often that of the user who called."""
+    """Return the home of the user who called sudo, if there is one."""
     user = environ.get("SUDO_USER")
     path = Path(f"~{user}").expanduser() / ".hermes" if user else None
     return [path] if path and os.path.isdir(path) and looks_like_home(path) else []
 
 
 def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
-    """The home, its siblings under one root, and every home that a running gateway uses."""
+    """Return the home, the other homes of the same root, and every home in use by a gateway."""
     roots = [first.path] if first else []
     roots += used
     found: dict[Path, Home] = {}

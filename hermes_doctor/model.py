@@ -1,4 +1,4 @@
-"""The words of the tool as plain values: severity, finding, result, report."""
+"""Define the plain values that all packages share: severity, finding, check result, report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.values import NOTHING, NamedTuple
+from hermes_doctor.lazy import NOTHING, NamedTuple
 
 
 class Severity(enum.StrEnum):
@@ -44,39 +44,39 @@ class Safety(enum.StrEnum):
 
 
 class CouldNotLook(Exception):
-    """Something could not be looked at, and why. Raised by probes; a check may also yield it."""
+    """Says what could not be read, and why; raised by probes, and sometimes yielded by checks."""
 
 
 class Partly(NamedTuple):
-    """Something was looked at only in part, and what. Yielded by checks that found nothing there.
+    """Says what a check examined only in part; yielded when the examined part has no finding.
 
-    A quick look is bounded; it says so where that left something out.
+    A quick check run reads a bounded amount, so the report names what was left out.
     """
 
     what: str
 
 
 class Skip(Exception):
-    """The question does not apply to this home, and why. Raised by checks."""
+    """Says why a check does not apply to this home; raised by checks."""
 
 
 class CannotFix(Exception):
-    """A fix declines this finding, and why. Raised by fixes while they plan."""
+    """Says why a fix refuses a finding; raised by fixes while they plan."""
 
 
 class Trouble(Exception):
-    """An expected failure of a command: one line that says what, where and what to do."""
+    """An expected failure of a command; its text says what failed, where and what to do."""
 
 
 class Evidence(NamedTuple):
-    """One thing that was seen: where, and what, without any secret in it."""
+    """One piece of proof for a finding: a place and what was seen there, without secrets."""
 
     where: str
     what: str
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong."""
+    """One problem that a check found in a home."""
 
     code: str
     severity: Severity
@@ -87,15 +87,15 @@ class Finding(NamedTuple):
     since: datetime | None = None
     caused_by: str | None = None
     fix: str | None = None
-    """The id of the fix that can cure this very finding; None when no fix can."""
+    """The id of the fix that can repair this finding; None when there is none."""
     data: Mapping[str, Any] = NOTHING
     """What the fix needs to know. Never shown."""
     check: str = ""
-    """Filled in by the examination."""
+    """The id of the check that found it; set by the check run."""
 
     @property
     def sound(self) -> bool:
-        """Whether every field is of its type; a plugin may say anything."""
+        """Whether every field has its declared type; a plugin may pass anything."""
         texts = (self.code, self.title, self.subject, self.detail)
         maybe = (self.caused_by, self.fix)
         return (
@@ -115,7 +115,7 @@ class Finding(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two findings of two examinations the same one."""
+        """The code and subject; equal keys mean the same finding in two check runs."""
         return self.code, self.subject
 
 
@@ -146,7 +146,7 @@ class Gateway(NamedTuple):
 
 
 class Hold(enum.StrEnum):
-    """Whether one rung of the ladder of liveness holds."""
+    """The state of one rung of the liveness ladder."""
 
     OK = "ok"
     FAILED = "failed"
@@ -154,7 +154,7 @@ class Hold(enum.StrEnum):
 
 
 class Rung(NamedTuple):
-    """One rung of the ladder of liveness: what was seen, and since when it is so."""
+    """One rung of the liveness ladder: its state, what was seen, and since when."""
 
     name: str
     hold: Hold
@@ -163,11 +163,11 @@ class Rung(NamedTuple):
 
 
 SUPPORT = "supervised"
-"""The rung without which a gateway still works, as long as it runs."""
+"""The one rung that may fail while the gateway still works: being supervised."""
 
 
 class Report(NamedTuple):
-    """Everything one examination of one home found out; renderers see this and nothing else."""
+    """The complete result of one check run on one home; renderers get nothing else."""
 
     home: Path
     hermes_version: str | None
@@ -176,21 +176,21 @@ class Report(NamedTuple):
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
     fixes: Mapping[str, Safety] = NOTHING
-    """By id: the fixes that there are, and what each needs from the operator."""
+    """The available fixes by id, and what each needs from the operator."""
     personal: frozenset[str] = frozenset()
-    """Those of them that are done only for the one who is named."""
+    """The ids of fixes that are applied only when their subject is named explicitly."""
     options: str = ""
-    """What a hint must repeat so that it works when pasted: ` --home DIR` and the like."""
+    """Options that a suggested command must repeat to work when pasted, such as ` --home DIR`."""
     page_options: str = ""
-    """The same for a hint at a page, which belongs to no home."""
+    """The same for commands that show a help page, which do not depend on a home."""
     gateways: tuple[Gateway, ...] | None = None
-    """None when that could not be looked at."""
+    """None when the processes could not be read."""
     ladder: tuple[Rung, ...] = ()
-    """From the process up to its answers; empty when nobody looked."""
+    """The rungs from the process up to its answers; empty when they were not examined."""
 
     @property
     def stands_on(self) -> Rung | None:
-        """The highest rung that holds with none broken below it."""
+        """The highest rung that is OK, with no failed rung below it."""
         found = None
         for rung in self.ladder:
             if rung.hold is Hold.FAILED and rung.name != SUPPORT:
@@ -200,12 +200,12 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> dict[Severity, int]:
-        """How many findings of each severity."""
+        """The number of findings of each severity."""
         return {s: sum(f.severity is s for f in self.findings) for s in Severity}
 
     @property
     def status(self) -> Status:
-        """The one word for the whole home."""
+        """The overall status of the home."""
         if any(f.severity.rank <= Severity.WARNING.rank for f in self.findings):
             return Status.PROBLEM
         if self.open:
@@ -214,16 +214,16 @@ class Report(NamedTuple):
 
     @property
     def open(self) -> bool:
-        """Whether some question found no answer."""
+        """Whether some check crashed or could not decide."""
         return any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks)
 
     def ended(self, status: Status) -> int:
-        """How many checks ended so."""
+        """Count the checks that ended with this status."""
         return sum(check.status is status for check in self.checks)
 
     @property
     def blind(self) -> str | None:
-        """Why the report says nothing about the home: no check could look. None if one could."""
+        """Why the report says nothing about the home; None unless every check failed to read it."""
         looked = self.ended(Status.OK) + self.ended(Status.PROBLEM)
         if looked or self.findings or not self.open:
             return None
@@ -234,7 +234,7 @@ class Report(NamedTuple):
         return f"No check could look at {self.home}: {' and '.join(said)}."
 
     def offer(self, finding: Finding) -> FixOffer | None:
-        """The fix on offer for this finding."""
+        """Return the fix that the report offers for this finding."""
         if finding.fix is None or finding.fix not in self.fixes:
             return None
         words = finding.code
@@ -244,3 +244,21 @@ class Report(NamedTuple):
             words += f" --subject {shlex.quote(finding.subject)}"
         command = f"hermes-doctor fix {words} --apply{self.options}"
         return FixOffer(finding.fix, self.fixes[finding.fix], command)
+
+
+class Copy(NamedTuple):
+    """A file that is, or once was, a copy of the same database."""
+
+    path: Path
+    size: int
+    mtime_ns: int
+
+
+class TextCopy(NamedTuple):
+    """A copy of a small file, with its bytes."""
+
+    label: str
+    data: bytes
+    modified: datetime
+    anywhere: bool = False
+    """Whether it is in a folder that all homes of this user share."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests import needing, support
+from tests.helpers import requirements, support
 from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
@@ -113,7 +113,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs a program which is not installed; in CI, fail it."""
     for mark in item.iter_markers("needs"):
-        needing.programs(*mark.args)
+        requirements.programs(*mark.args)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def need_release(version: str) -> None:
     try:
         releases.python_of(version)
     except (OSError, RuntimeError) as error:
-        needing.missing(f"Hermes {version} cannot be installed here: {error}")
+        requirements.missing(f"Hermes {version} cannot be installed here: {error}")
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -169,3 +169,13 @@ def hermes_home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Cal
         return support.copy_home(shared / "home", tmp_path / f"hermes-{version}")
 
     return make
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A home with a Hermes of its own, for tests of updates."""
+    from tests.helpers import fake_environments
+
+    home = support.healthy(tmp_path / "home")
+    fake_environments.make(home)
+    return home

@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from tests import support
+from tests.helpers import support
 
 
 @pytest.fixture

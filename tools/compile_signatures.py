@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermes_doctor.signatures import folder
+from hermes_doctor.plugins.log_rules import folder
 
 RULES = Path(__file__).parent.parent / "checks" / "signatures"
 

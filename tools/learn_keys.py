@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.settings.likeness import nearest
+from hermes_doctor.settings.closest_word import nearest
 from tools import learn_providers, lessons
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "keys.json"

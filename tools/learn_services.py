@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.probes.supervisors import unitfile
+from hermes_doctor.supervisors import unit_file
 from tools import lessons, real_home
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "services.json"
@@ -36,8 +36,8 @@ def ask(version: str) -> dict[str, Any]:
         home = Path(folder) / ".hermes"
         home.mkdir()
         unit, plist, drain = json.loads(real_home.run(version, home, LESSON))
-    found: unitfile.Settings = {}
-    unitfile.parse(unit, found)
+    found: unit_file.Settings = {}
+    unit_file.parse(unit, found)
     settings = {name: values[-1] for name, values in found.items() if name not in PLACES}
     settings["ExecStart"] = settings["ExecStart"].partition(" ")[2]
     settings["ExecStopPost"] = found.get("ExecStopPost", [""])[-1].partition(" ")[2]

@@ -41,9 +41,8 @@ import typer
 
 from hermes_doctor import __version__, api
 from hermes_doctor.cli import commands
-from tests import crashing, formats, support
-from tests.formats import PLACE
-from tests.updating import environments
+from tests.helpers import crash_server, fake_environments, recorded_formats, support
+from tests.helpers.recorded_formats import PLACE
 from tools import operator_plugins
 
 MOST = 300_000
@@ -54,7 +53,7 @@ LARGE = 17 * 1024**2
 HEAL = ("--heal", "--after", "1", "--budget", "2/30m", "--notify-command", "true")
 APPLY = ("fix", "--apply", "--yes")
 
-Files = dict[str, dict[str, formats.Files]]
+Files = dict[str, dict[str, recorded_formats.Files]]
 
 
 def main() -> None:
@@ -64,7 +63,7 @@ def main() -> None:
     name = parser.parse_args().name
     if os.geteuid():
         raise SystemExit("Run this as root: the tests expect that root recorded the files.")
-    target = formats.KEPT / f"{name}.tar.xz"
+    target = recorded_formats.KEPT / f"{name}.tar.xz"
     if target.exists():
         raise SystemExit(f"{target.name} exists already. Keep it, and record under another name.")
     PLACE.mkdir(mode=0o700)
@@ -82,7 +81,7 @@ def record() -> dict[str, Any]:
     """Make all homes below PLACE; what there is to say about them."""
     files: Files = {}
     operator_plugins.write(PLACE / "plugins")
-    crashing.sick(PLACE / "sick")
+    crash_server.sick(PLACE / "sick")
     repaired(files)
     elsewhere(files)
     cut_off(files)
@@ -94,7 +93,7 @@ def record() -> dict[str, Any]:
         "files": files,
         "documents": documents(),
         "commands": dict(sorted(described(typer.main.get_command(commands.app)))),
-        "api": sorted(api.__all__),
+        "api": sorted(dir(api)),
     }
 
 
@@ -103,7 +102,7 @@ def record() -> dict[str, Any]:
 
 def run(*words: str | Path, code: int = 0, folder: Path = PLACE) -> support.Done:
     """Run the command as a user would."""
-    done = support.spawned(*words, env=formats.environment(folder), timeout=120)
+    done = support.spawned(*words, env=recorded_formats.environment(folder), timeout=120)
     if done.code != code:
         raise RuntimeError(f"{words} ended with {done.code}: {done.out}{done.err}")
     return done
@@ -111,43 +110,43 @@ def run(*words: str | Path, code: int = 0, folder: Path = PLACE) -> support.Done
 
 def repaired(files: Files) -> None:
     """Two backups, of which the second shares files with the first, and a repair."""
-    home = crashing.clone(PLACE / "sick", PLACE / "repaired")
-    known = files["repaired"] = {"first": formats.contents(home)}
+    home = crash_server.clone(PLACE / "sick", PLACE / "repaired")
+    known = files["repaired"] = {"first": recorded_formats.contents(home)}
     run("backup", "create", "--home", home)
     time.sleep(SETTLED)
     support.put(home / "SOUL.md", "You are friendly.\n", 0o644)
-    known["second"] = formats.contents(home)
+    known["second"] = recorded_formats.contents(home)
     run("backup", "create", "--reason", "with a soul", "--home", home)
     run(*APPLY, "--home", home)
-    known["after"] = formats.contents(home)
+    known["after"] = recorded_formats.contents(home)
 
 
 def elsewhere(files: Files) -> None:
     """A repair whose receipt names a vault outside the home."""
-    home = crashing.clone(PLACE / "sick", PLACE / "elsewhere")
-    known = files["elsewhere"] = {"before": formats.contents(home)}
+    home = crash_server.clone(PLACE / "sick", PLACE / "elsewhere")
+    known = files["elsewhere"] = {"before": recorded_formats.contents(home)}
     run(*APPLY, "--home", home, "--vault", PLACE / "vault")
-    known["after"] = formats.contents(home)
+    known["after"] = recorded_formats.contents(home)
 
 
 def cut_off(files: Files) -> None:
     """Kill a repair at every call that changes the disk; keep two homes that this leaves."""
     sick, home = PLACE / "sick", PLACE / "killed"
-    before = formats.contents(sick)
+    before = recorded_formats.contents(sick)
     halfway: list[int] = []
-    with crashing.serving(alone=True) as server:
+    with crash_server.serving(alone=True) as server:
 
         def killed(at: int) -> str:
             shutil.rmtree(home, ignore_errors=True)
-            crashing.clone(sick, home)
-            server(*APPLY, "--home", home, cuts=[crashing.Cut(at, "kill")])
-            return next((str(one["state"]) for one in crashing.journals(home)), "")
+            crash_server.clone(sick, home)
+            server(*APPLY, "--home", home, cuts=[crash_server.Cut(at, "kill")])
+            return next((str(one["state"]) for one in crash_server.journals(home)), "")
 
-        whole = server(*APPLY, "--home", crashing.clone(sick, home))
-        after = formats.contents(home)
+        whole = server(*APPLY, "--home", crash_server.clone(sick, home))
+        after = recorded_formats.contents(home)
         for at in range(len(whole.calls)):
             state = killed(at)
-            if state == "committing" and _mixed(formats.contents(home), before, after):
+            if state == "committing" and _mixed(recorded_formats.contents(home), before, after):
                 halfway.append(at)
             elif state == "verifying":
                 break
@@ -158,7 +157,9 @@ def cut_off(files: Files) -> None:
         files[name] = {"before": before, "after": after}
 
 
-def _mixed(now: formats.Files, before: formats.Files, after: formats.Files) -> bool:
+def _mixed(
+    now: recorded_formats.Files, before: recorded_formats.Files, after: recorded_formats.Files
+) -> bool:
     """Whether some files are old and some are new."""
     changed = [name for name in before if before[name] != after.get(name)]
     new = [name for name in changed if now.get(name) == after.get(name)]
@@ -170,10 +171,10 @@ def large(files: Files) -> None:
     home = PLACE / "large"
     support.put(home / "config.yaml", support.CONFIG)
     path = support.put(home / "memories" / "long.txt", b"the same line\n" * (LARGE // 14))
-    known = files["large"] = {"first": formats.contents(home)}
+    known = files["large"] = {"first": recorded_formats.contents(home)}
     run("backup", "create", "--home", home)
     support.clobber(path, b"another line \n" * 100, LARGE // 2)
-    known["second"] = formats.contents(home)
+    known["second"] = recorded_formats.contents(home)
     time.sleep(2)
     run("backup", "create", "--home", home)
     if not list(home.glob("backups/doctor/*/blocks")):
@@ -183,7 +184,7 @@ def large(files: Files) -> None:
 def updated(files: Files) -> None:
     """An update that changes a setting; Hermes is a virtual environment that names a release."""
     home = support.healthy(PLACE / "updated")
-    root = environments.make(home)
+    root = fake_environments.make(home)
     known = files["updated"] = {"before": _settings(home)}
     line = f"echo 'timezone: UTC' >> {home}/config.yaml"
     run("update-guard", "--home", home, "--", "sh", "-c", line)
@@ -195,8 +196,10 @@ def updated(files: Files) -> None:
     support.put(root / "pyvenv.cfg", cfg)
 
 
-def _settings(home: Path) -> formats.Files:
-    return {name: known for name, known in formats.contents(home).items() if "/" not in name}
+def _settings(home: Path) -> recorded_formats.Files:
+    return {
+        name: known for name, known in recorded_formats.contents(home).items() if "/" not in name
+    }
 
 
 def watched(files: Files) -> None:
@@ -216,7 +219,7 @@ def watched(files: Files) -> None:
     for name in ("standing", "repairs", "failures", "said", "notified", "deeds"):
         if not known[name]:
             raise RuntimeError(f"the state of the watch has no {name}")
-    files["watched"] = {"last": formats.contents(home)}
+    files["watched"] = {"last": recorded_formats.contents(home)}
 
 
 # -- documents -----------------------------------------------------------------------------
@@ -263,11 +266,11 @@ def asking(home: str, words: tuple[str, ...]) -> dict[str, Any]:
     shutil.rmtree(scratch, ignore_errors=True)
     where: tuple[str | Path, ...] = ()
     if home:
-        where = ("--home", crashing.clone(PLACE / home, scratch / home))
+        where = ("--home", crash_server.clone(PLACE / home, scratch / home))
     if home == "updated":
         for path in (scratch / home).glob("backups/doctor/updates/*.json"):
             path.write_text(path.read_text().replace(str(PLACE), str(scratch)))
-    done = support.spawned(*words, *where, env=formats.environment(scratch), timeout=120)
+    done = support.spawned(*words, *where, env=recorded_formats.environment(scratch), timeout=120)
     lines = done.out.splitlines() if words[0] == "watch" else [done.out]
     printed = [json.loads(line) for line in lines]
     return {"home": home, "words": words, "code": done.code, "printed": printed}
@@ -296,9 +299,9 @@ def pack(about: dict[str, Any], target: Path) -> None:
     """Write the archive; names of this machine and its users stay out."""
     with tarfile.open(target, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as archive:
         data = json.dumps(about, indent=1, sort_keys=True).encode()
-        entry = tarfile.TarInfo(formats.ABOUT)
+        entry = tarfile.TarInfo(recorded_formats.ABOUT)
         entry.size = len(data)
-        _refuse_names(data, formats.ABOUT)
+        _refuse_names(data, recorded_formats.ABOUT)
         archive.addfile(entry, io.BytesIO(data))
         for path in sorted(PLACE.iterdir()):
             if path.name != "user":

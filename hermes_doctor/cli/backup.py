@@ -1,4 +1,4 @@
-"""`backup`: make and list backups; its other commands have modules of their own."""
+"""The `backup` command: create and list backups; the subcommands have their own modules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hermes_doctor.cli import (
     backup_verify,
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vaults import echo, vault_of
+from hermes_doctor.cli.vault_option import echo, vault_of
 
 if TYPE_CHECKING:
-    from hermes_doctor.vault import Backup
+    from hermes_doctor.backup.vault import Backup
 
 app = typer.Typer(
     help="Backups of a home: verified, listed, restorable.",
@@ -82,8 +82,8 @@ def create(
     json: JsonOption = False,
 ) -> int:
     """Back up all that cannot be made anew, and verify it. Then old ones may go."""
-    from hermes_doctor.cli.creating import run
-    from hermes_doctor.retention import Retention
+    from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.cli.backup_create import run
 
     return run(
         home=home,
@@ -127,12 +127,13 @@ def list_(
         from hermes_doctor import home as homes
 
         return away.list_others(homes.find(home), restic, json=json)
-    from hermes_doctor.cli.asked import named_home, repeated
-    from hermes_doctor.cli.creating import described
-    from hermes_doctor.files import size
-    from hermes_doctor.missing import listed
+    from hermes_doctor.backup.unreadable_files import listed
+    from hermes_doctor.cli.backup_create import described
+    from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.system.files import size
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
     known: list[tuple[str, Backup | None]] = []

@@ -1,4 +1,4 @@
-"""`backup export|push|pull`, and the backups that others made: Hermes, age, restic, rsync."""
+"""The commands `backup export|push|pull`, and backups made by Hermes, age, restic or rsync."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vaults import echo
+from hermes_doctor.cli.vault_option import echo
 
 if TYPE_CHECKING:
-    from hermes_doctor.archive import Lock
+    from hermes_doctor.backup.archive import Lock
+    from hermes_doctor.backup.vault import Backup, Vault
     from hermes_doctor.home import Home
-    from hermes_doctor.vault import Backup, Vault
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -43,7 +43,7 @@ NewestArgument = Annotated[str | None, typer.Argument(help="The backup; else the
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to those of `backup`."""
+    """Add these commands to `backup`."""
     app.command("export", epilog=EXPORT)(export)
     app.command("push", epilog=PUSH)(push)
     app.command("pull", epilog=PULL)(pull)
@@ -93,10 +93,11 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
-    from hermes_doctor.cli.copying import sending_bar
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show, tilde
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     if not encrypt_to:
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
@@ -123,11 +124,12 @@ def push(
     json: JsonOption = False,
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
-    from hermes_doctor import engines
-    from hermes_doctor.cli.copying import sending_bar
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.backup import engines
+    from hermes_doctor.cli.progress_bars import sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if (restic is None) == (rsync is None):
         raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
@@ -144,7 +146,7 @@ def push(
                 )
             else:
                 from hermes_doctor import home as homes
-                from hermes_doctor.vault import Vault
+                from hermes_doctor.backup.vault import Vault
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups are there, compared byte by byte."
@@ -166,20 +168,21 @@ def pull(
 
     A home that is gone is made anew, to be restored then.
     """
-    from hermes_doctor import engines
-    from hermes_doctor.cli import lost
-    from hermes_doctor.cli.copying import LARGE, sending_bar
+    from hermes_doctor.backup import engines
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import lost_home
+    from hermes_doctor.cli.progress_bars import LARGE, sending_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if restic is None:
         raise Trouble("Say where from: --restic REPOSITORY.")
-    where = lost.found(home, elsewhere=True)
+    where = lost_home.found(home, elsewhere=True)
     repository = engines.Restic(restic)
-    with lost.again(where):
+    with lost_home.again(where):
         store = Vault(where, vault)
-        with at_work(store), sending_bar(LARGE, quiet=json):  # how much it is, restic knows
+        with at_work(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
         echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
@@ -188,12 +191,12 @@ def pull(
     return 0
 
 
-# -- what `create`, `list`, `verify` and `restore` have of it --------------------------------
+# -- shared with `create`, `list`, `verify` and `restore` -------------------------------------
 
 
 def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None) -> None:
-    """Options that mean nothing alone."""
-    from hermes_doctor import engines
+    """Raise Trouble for options that are useless alone."""
+    from hermes_doctor.backup import engines
     from hermes_doctor.model import Trouble
 
     if (to or passphrase) and not encrypt_to:
@@ -207,8 +210,8 @@ def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path 
 def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
 ) -> Path:
-    """Write the archive, and say where it is."""
-    from hermes_doctor import archive
+    """Write the encrypted archive; return its path."""
+    from hermes_doctor.backup import archive
 
     place = (to or backup.folder.parent).expanduser().absolute()
     if place.is_dir():
@@ -224,9 +227,10 @@ def _expanded(word: str) -> str:
 
 
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
-    """What Hermes made, or what lies in a repository."""
-    from hermes_doctor import engines, hermescopies
-    from hermes_doctor.render.lines import row, show, tilde
+    """List the backups that Hermes made, or those in a restic repository."""
+    from hermes_doctor.backup import engines, hermes_backups
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
 
     rows: list[dict[str, Any]]
     if restic is not None:
@@ -236,7 +240,7 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     else:
         rows = [
             {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
-            for copy in hermescopies.found(home)
+            for copy in hermes_backups.found(home)
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
     if json:
@@ -252,11 +256,13 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 
 @contextmanager
 def at_work(store: Vault) -> Iterator[None]:
-    """Alone with the vault, and what killed ones have left there gone; a home that is lost has
-    nobody at work on it."""
-    from hermes_doctor import leftovers
-    from hermes_doctor.interrupts import interruptible
-    from hermes_doctor.lock import locked
+    """Lock the home and remove leftovers of killed processes from the vault.
+
+    A lost home needs neither: no other process works on it.
+    """
+    from hermes_doctor.backup import leftovers
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.system.signals import interruptible
 
     there = store.home.path.is_dir()
     with locked(store.home) if there else nullcontext(), interruptible():
@@ -268,14 +274,14 @@ def at_work(store: Vault) -> Iterator[None]:
 def verified_others(
     store: Vault, word: str | None, lock: Lock, *, every: bool
 ) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with copies that are none of the vault; None where none is asked about."""
-    from hermes_doctor import archive, hermescopies
+    """What is wrong with backups outside of the vault; None if `word` names none."""
+    from hermes_doctor.backup import archive, hermes_backups
 
     if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
         return [(word, archive.verify(Path(word), lock))]
-    copies = hermescopies.found(store.home) if every else []
+    copies = hermes_backups.found(store.home) if every else []
     one = (
-        hermescopies.named(store.home, word)
+        hermes_backups.named(store.home, word)
         if word and not every and not _is_id(store, word)
         else None
     )
@@ -286,32 +292,33 @@ def verified_others(
     results = []
     with at_work(store):
         for copy in copies:
-            seen = hermescopies.examine(store, copy)
+            seen = hermes_backups.examine(store, copy)
             missing = [f"{name} is not in it" for name in seen.missing]
             results.append((copy.name, [*seen.wrong, *missing]))
     return results
 
 
 def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) -> str:
-    """The id of a backup of the vault, which a copy becomes before anything comes back from it."""
+    """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
-    from hermes_doctor import archive, hermescopies
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.backup import archive, hermes_backups
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     if _is_id(store, word):
         return word
-    copy = hermescopies.named(store.home, word)
+    copy = hermes_backups.named(store.home, word)
     is_archive = copy is None and Path(word).is_file() and archive.is_one(Path(word))
     if copy is None and not is_archive:
-        return word  # the vault says that there is no such backup
+        return word  # the vault reports that there is no such backup
     if not sure and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():
         if copy is not None:
-            made = hermescopies.take_in(store, copy)
+            made = hermes_backups.take_in(store, copy)
         else:
             made = archive.take_in(store, Path(word), lock)
     if not quiet:
@@ -325,8 +332,8 @@ def _is_id(store: Vault, word: str) -> bool:
 
 def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
     from hermes_doctor import home as homes
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import Trouble
-    from hermes_doctor.vault import Vault
 
     store = Vault(homes.find(home), vault)
     backup = store.load(id) if id else store.newest()

@@ -1,4 +1,4 @@
-"""`backup prune`: remove old backups."""
+"""The `backup prune` command: remove old backups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from hermes_doctor.cli import backup_schedule as schedule
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
-from hermes_doctor.cli.vaults import echo, vault_of
+from hermes_doctor.cli.vault_option import echo, vault_of
 
 EPILOG = """\b
 Examples:
@@ -52,16 +52,19 @@ def prune(
     The newest that verifies stays, and the newest of the whole home. So does what `undo` or
     `rollback` of the last 30 days needs, and the last backup with rows that the database lacks.
     """
-    from hermes_doctor import home as homes, leftovers, outliving, working
-    from hermes_doctor.cli import ending
-    from hermes_doctor.cli.copying import pruning_bar
+    from hermes_doctor import home as homes
+    from hermes_doctor.backup import leftovers, prune_rules
+    from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import sure
-    from hermes_doctor.interrupts import interruptible
-    from hermes_doctor.lock import locked
+    from hermes_doctor.cli.progress_bars import pruning_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
-    from hermes_doctor.render.pruned import protected_lines
-    from hermes_doctor.retention import Retention
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.render.prune import protected_lines
+    from hermes_doctor.system import progress
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     age = _age("0d" if older_than is None else older_than)
     rule = Retention(daily, weekly, monthly)
@@ -74,12 +77,12 @@ def prune(
         leftovers.tidy(store)
         with pruning_bar(quiet=json):
             if ids:
-                doomed, lost = outliving.named(store, ids)
-                found = outliving.Pruning(doomed, {})
+                doomed, lost = prune_rules.named(store, ids)
+                found = prune_rules.Pruning(doomed, {})
             elif rule:
-                found = outliving.outlived(store, rule)
+                found = prune_rules.outlived(store, rule)
             else:
-                found = outliving.beyond(store, 10 if keep is None else keep, age)
+                found = prune_rules.beyond(store, 10 if keep is None else keep, age)
         doomed = found.doomed
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
@@ -92,8 +95,8 @@ def prune(
             raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
         with pruning_bar(quiet=json):
             for one in doomed:
-                ending.changed()
-                working.tell(f"removing backup {one}")
+                exits.changed()
+                progress.tell(f"removing backup {one}")
                 store.discard(one)
     if json:
         echo(

@@ -1,4 +1,4 @@
-"""`backup restore`: files come back from a backup; `undo` takes that back."""
+"""The `backup restore` command: restore files from a backup; `undo` reverts it."""
 
 from __future__ import annotations
 
@@ -53,22 +53,25 @@ def restore(
     A home that is gone is made anew, where the backup lies elsewhere.
     """
 
-    from hermes_doctor import adopting, belongings, outside, plugins, receipts, restoring
-    from hermes_doctor.archive import Lock
-    from hermes_doctor.cli import lost
-    from hermes_doctor.cli.asked import named_home, repeated
-    from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
-    from hermes_doctor.lock import locked
-    from hermes_doctor.missing import listed
+    from hermes_doctor.backup import intake, needed_backups, outside_files, selection
+    from hermes_doctor.backup.archive import Lock
+    from hermes_doctor.backup.unreadable_files import listed
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import lost_home
+    from hermes_doctor.cli.restore_common import carry_out, exit_code, recovered
+    from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render.lines import row, show
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.plugins import load
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.repair import undo
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
-    where = lost.found(home, elsewhere=vault is not None or Path(id).is_file())
+    where = lost_home.found(home, elsewhere=vault is not None or Path(id).is_file())
     with (
-        lost.again(where),
+        lost_home.again(where),
         locked(where),
-        recovered(where, plugins.load(), json=json) as ended,
+        recovered(where, load.load(), json=json) as ended,
     ):
         store = Vault(where, vault)
         lock = Lock(passphrase_file=passphrase_file, identity=identity)
@@ -79,18 +82,18 @@ def restore(
                 f"Backup {id} is one of {backup.home}. Nothing was changed. If that is right: "
                 f"--other-home"
             )
-        backup = adopting.mine(where, backup) if other_home else backup
+        backup = intake.mine(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
-        chosen, unknown = belongings.chosen(paths or (), names)
+        chosen, unknown = selection.chosen(paths or (), names)
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
         wanted = [
             entry
             for entry in backup.entries
-            if (entry.path in chosen if paths else not belongings.passing(entry.path))
+            if (entry.path in chosen if paths else not selection.passing(entry.path))
         ]
-        named = belongings.chosen([one for one in paths or () if one.startswith("/")], names)[0]
-        wanted, left = outside.coming_back(where, wanted, backup.entries, named)
+        named = selection.chosen([one for one in paths or () if one.startswith("/")], names)[0]
+        wanted, left = outside_files.coming_back(where, wanted, backup.entries, named)
         if left and not json:
             text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
             show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
@@ -102,15 +105,15 @@ def restore(
         wrong = store.verify(backup._replace(entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
-        if not json and receipts.is_saved_log(where, id):
-            from hermes_doctor.lastrows import LastRows
+        if not json and needed_backups.is_saved_log(where, id):
+            from hermes_doctor.backup.unique_rows import LastRows
 
             said = LastRows(store, ()).compared(backup, {entry.path for entry in wanted})
             show([row(("! ", "warning"), text, hang=2) for text in said])
         done = carry_out(
             where,
             backup,
-            restoring.items_for(where, backup, wanted, "restore"),
+            undo.items_for(where, backup, wanted, "restore"),
             kind="restore",
             of=id,
             ended=ended,

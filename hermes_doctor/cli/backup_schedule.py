@@ -1,4 +1,4 @@
-"""`backup schedule install|status|remove`: a backup every day, and old ones that go."""
+"""The commands `backup schedule install|status|remove`: daily backups, and pruning of old ones."""
 
 from __future__ import annotations
 
@@ -66,14 +66,15 @@ def install(
     vault: VaultOption = None,
 ) -> int:
     """Install it: a timer of systemd, a job of launchd, or a line of the crontab."""
-    from hermes_doctor import home as homes, scheduling
+    from hermes_doctor import home as homes
+    from hermes_doctor.backup.retention import Retention
     from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.retention import Retention
+    from hermes_doctor.schedule import daily_backup
 
     more = [word for one in include or () for word in ("--include", one)]
     more += [word for one in exclude or () for word in ("--exclude", one)]
     try:
-        manager, job = scheduling.prepare(
+        manager, job = daily_backup.prepare(
             homes.find(home),
             at=at,
             retention=Retention(daily, weekly, monthly),
@@ -84,7 +85,7 @@ def install(
         )
         typer.echo(f"{manager.describe().capitalize()}: {manager.place(job)}")
         parts = [manager.text(job)]
-        if isinstance(manager, scheduling.Timer):
+        if isinstance(manager, daily_backup.Timer):
             parts.append(manager.service_text(job))
         for text in parts:
             typer.echo("".join(f"  {line}\n" for line in text.splitlines()).rstrip("\n"))
@@ -118,16 +119,17 @@ def status(
     """Is it installed, and when was the last backup?"""
     from datetime import UTC, datetime, timedelta
 
-    from hermes_doctor import home as homes, scheduling
+    from hermes_doctor import home as homes
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.vault import Vault
-    from hermes_doctor.watching.clocks import span
+    from hermes_doctor.schedule import daily_backup
+    from hermes_doctor.schedule.durations import span
 
     where = homes.find(home)
     try:
-        manager, job = scheduling.known(where, system=system, cron=cron)
+        manager, job = daily_backup.known(where, system=system, cron=cron)
         told = manager.status(job)
-        place = vault or scheduling.vault_of(manager, job)
+        place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
     word = "installed" if told.installed else "not installed"
@@ -155,11 +157,12 @@ Exit codes:
 )
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
     """Take it away again. The backups stay."""
-    from hermes_doctor import home as homes, scheduling
+    from hermes_doctor import home as homes
     from hermes_doctor.model import CannotFix, Trouble
+    from hermes_doctor.schedule import daily_backup
 
     try:
-        manager, job = scheduling.known(homes.find(home), system=system, cron=cron)
+        manager, job = daily_backup.known(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None

@@ -1,4 +1,4 @@
-"""`backup verify`: whether backups are whole, and whether all in them can be had back."""
+"""The `backup verify` command: check that backups are intact and can be restored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 
 from hermes_doctor.cli import backup_away as away
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vaults import echo, vault_of
+from hermes_doctor.cli.vault_option import echo, vault_of
 
 if TYPE_CHECKING:
-    from hermes_doctor.missing import Missing
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.backup.unreadable_files import Missing
+    from hermes_doctor.backup.vault import Vault
 
 IdArgument = Annotated[
     str | None,
@@ -55,9 +55,10 @@ def verify(
     json: JsonOption = False,
 ) -> int:
     """Read a backup back and compare every byte with its manifest."""
-    from hermes_doctor.archive import Lock
-    from hermes_doctor.missing import listed
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.backup.archive import Lock
+    from hermes_doctor.backup.unreadable_files import listed
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
     lock = Lock(passphrase_file=passphrase_file, identity=identity)
@@ -104,14 +105,14 @@ def _verified(
     deep: bool,
     quiet: bool,
 ) -> list[tuple[str, list[str]]]:
-    """What is wrong with each backup; what they share is read once.
+    """What is wrong with each backup; files that they share are read once.
 
-    What could not be read when one was made is added to `lacking`.
+    Files that could not be read when a backup was made are added to `lacking`.
     """
-    from hermes_doctor.cli.copying import bar
-    from hermes_doctor.interrupts import interruptible
+    from hermes_doctor.backup.trial_restore import tried
+    from hermes_doctor.cli.progress_bars import bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.trial import tried
+    from hermes_doctor.system.signals import interruptible
 
     results: list[tuple[str, list[str]]] = []
     known: dict[bytes, str] | None = {} if len(ids) > 1 else None
@@ -133,7 +134,7 @@ def _verified(
 
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
-    from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import Trouble
 
     ids = [one for one in store.ids() if id or store.is_ours(one)]

@@ -1,4 +1,4 @@
-"""`check`: what is wrong, since when, why, and what to type now."""
+"""The `check` command: what is wrong, since when, why, and what to type now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.checking import FAIL_ON, run
+from hermes_doctor.cli.check_run import FAIL_ON, run
 from hermes_doctor.cli.options import (
     DeepOption,
     HomeOption,

@@ -1,4 +1,4 @@
-"""`config`: what the next message would really use, and where each value comes from."""
+"""The `config` command: what the next message would really use, and where each value is set."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Provider, address, model, key, fallback, side tasks and platforms as they really are."""
     from hermes_doctor import __version__, home as homes
     from hermes_doctor.model import CouldNotLook, Trouble
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
-    from hermes_doctor.render.lines import show
+    from hermes_doctor.terminal.show import show
 
     probes = Probes(homes.find(home))
     try:

@@ -1,4 +1,4 @@
-"""`demo`: the whole story on a sick home that the tool makes itself."""
+"""The `demo` command: check, fix and undo on a broken home that the tool creates."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def demo(
     import shutil
     import tempfile
 
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
-    folder.chmod(0o755)  # others must be able to reach the secrets for the fault to be one
+    folder.chmod(0o755)  # the secrets are a finding only if other users can reach them
     home = folder / "home"
     try:
         good = _story(home)
@@ -54,13 +55,14 @@ def demo(
 
 
 def _story(home: Path) -> bool:
-    from hermes_doctor import sickhome
+    from hermes_doctor.cli import demo_home
     from hermes_doctor.cli.check import check
     from hermes_doctor.cli.fix import fix
     from hermes_doctor.cli.undo import undo
-    from hermes_doctor.render.lines import row, show
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
-    faults = sickhome.make(home)
+    faults = demo_home.make(home)
     _title(1, "A Hermes home in which five things went wrong")
     show([row(("· ", "faint"), fault, hang=2) for fault in faults])
     sick = contents(home)
@@ -95,7 +97,8 @@ def _story(home: Path) -> bool:
 
 
 def _title(number: int, text: str) -> None:
-    from hermes_doctor.render.lines import BLANK, row, show
+    from hermes_doctor.terminal.lines import BLANK, row
+    from hermes_doctor.terminal.show import show
 
     show(
         [
@@ -107,7 +110,7 @@ def _title(number: int, text: str) -> None:
 
 
 def contents(home: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file of the home with its mode, the tool's own folder left out."""
+    """Content and mode of every file in the home, without the tool's own folder."""
     return {
         str(path.relative_to(home)): (path.read_bytes(), path.stat().st_mode)
         for path in sorted(home.rglob("*"))

@@ -1,4 +1,4 @@
-"""`explain`: the page of a code."""
+"""The `explain` command: print the page of a code."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def explain(
     """Print what a code means, how it shows, and what its fix does."""
     import sys
 
-    from hermes_doctor import plugins as loader
-    from hermes_doctor.cli.asked import nearest
+    from hermes_doctor.cli.shared_options import nearest
     from hermes_doctor.model import Trouble
+    from hermes_doctor.plugins import load as loader
 
     found = loader.load(plugins or ())
     pages = {page.stem.lower(): page for folder in found.pages for page in folder.glob("*.md")}
@@ -47,7 +47,7 @@ def explain(
         console = Console(width=min(Console().width, 90))
         console.print(Markdown(text))
     else:
-        from hermes_doctor.render.lines import fitting
+        from hermes_doctor.terminal.lines import fitting
 
         typer.echo(fitting(text, sys.stdout), nl=False)
     return 0

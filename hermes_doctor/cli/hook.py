@@ -1,4 +1,4 @@
-"""`hook install|remove|status|run`: no update without a backup before and a check after it."""
+"""The commands `hook install|remove|status|run`: guard every update of Hermes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.updating.records import Update
+    from hermes_doctor.records.updates import Update
 
 app = typer.Typer(
     help="See to it that every update of Hermes has a backup before and a check after it.",
@@ -27,7 +27,7 @@ Examples:
 
 
 class Moment(StrEnum):
-    """The two moments of an update."""
+    """The two moments of an update at which a hook runs."""
 
     PRE = "pre-update"
     POST = "post-update"
@@ -63,15 +63,16 @@ def install(
 ) -> int:
     """Put a backup before every update, however it is started."""
     from hermes_doctor import home as homes
-    from hermes_doctor.lock import locked
-    from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat as chats, itself, launcher, shellfiles
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
+    from hermes_doctor.updates import chat_hook as chats, launcher, own_command, shell_startup
 
     where = homes.find(home)
-    itself.prove()
+    own_command.prove()
     said = []
     if shell:
-        shellfiles.refuse()
+        shell_startup.refuse()
         launcher.refuse()
     if chat:
         with locked(where):
@@ -79,11 +80,11 @@ def install(
     if shell:
         if launcher.install():
             said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
-        said += [f"first on PATH by {tilde(path)}" for path in shellfiles.install()]
+        said += [f"first on PATH by {tilde(path)}" for path in shell_startup.install()]
     show(
         [row(("✓ ", "good"), text, hang=2) for text in said or ["Everything is in place already."]]
     )
-    for why in shellfiles.doubts() if shell else ():
+    for why in shell_startup.doubts() if shell else ():
         show([row(("! ", "warning"), f"Not in every shell: {why}", hang=2)])
     if shell and not launcher.is_first():
         show([row(("  ", "faint"), "It counts in new shells. In this one: exec $SHELL -l", hang=2)])
@@ -115,9 +116,10 @@ def remove(
 ) -> int:
     """Take away everything that `hook install` wrote."""
     from hermes_doctor import home as homes
-    from hermes_doctor.lock import locked
-    from hermes_doctor.render.lines import row, show, tilde
-    from hermes_doctor.updating import chat as chats, launcher, shellfiles
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
+    from hermes_doctor.updates import chat_hook as chats, launcher, shell_startup
 
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
@@ -125,7 +127,7 @@ def remove(
         with locked(where):
             said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
     if shell:
-        said += [f"{tilde(path)} is as it was." for path in shellfiles.remove()]
+        said += [f"{tilde(path)} is as it was." for path in shell_startup.remove()]
     if shell and launcher.remove():
         said.append(f"{tilde(launcher.folder() / launcher.NAME)} is gone.")
     show([row(("✓ ", "good"), text, hang=2) for text in said or ["Nothing was installed."]])
@@ -143,8 +145,8 @@ Exit codes:
 def status(home: HomeOption = None, json: JsonOption = False) -> int:
     """Say which ways to update are covered, and which are not."""
     from hermes_doctor import home as homes
-    from hermes_doctor.updating import coverage
-    from hermes_doctor.updating.records import Records
+    from hermes_doctor.records.updates import Records
+    from hermes_doctor.updates import coverage
 
     where = homes.find(home)
     ways = coverage.look(where)
@@ -163,8 +165,9 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             )
         )
     else:
-        from hermes_doctor.cli.asked import named_home, repeated
-        from hermes_doctor.render.lines import row, show
+        from hermes_doctor.cli.shared_options import named_home, repeated
+        from hermes_doctor.terminal.lines import row
+        from hermes_doctor.terminal.show import show
 
         install = f"{coverage.INSTALL}{repeated(named_home(home))}"
         for one in ways:
@@ -179,7 +182,7 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
 
 
 def _found() -> Home | None:
-    """The home, if there is still one: what is in the shells must go without it, too."""
+    """The home, if it still exists: the shell files must be cleaned up without it, too."""
     from hermes_doctor import home as homes
     from hermes_doctor.model import Trouble
 
@@ -187,7 +190,7 @@ def _found() -> Home | None:
         return homes.find(None)
     except Trouble:
         named = os.environ.get("HERMES_HOME")
-        if named and os.path.lexists(named):  # it is there, and what is in it cannot be taken away
+        if named and os.path.lexists(named):  # it exists, but its hook cannot be removed
             raise
         return None
 
@@ -205,7 +208,7 @@ def _last(last: Update | None) -> dict[str, object] | None:
 
 def _runs(home: Home) -> bool:
     from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.probes import Probes
 
     try:
         return bool(Probes(home).gateways())
@@ -242,12 +245,12 @@ def run(
 ) -> int:
     """Do one half of the guard: what comes before an update, or what comes after it."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import updated, updating
+    from hermes_doctor.cli import after_update, update_guard
 
     where = homes.find(home)
     if moment is Moment.PRE and from_chat:
-        return int(not updating.before_chat(where, vault=vault, force=force, json=json))
+        return int(not update_guard.before_chat(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
-        return int(updating.before(where, vault=vault, force=force, json=json) is None)
-    where = where if home else updated.recorded(where)
-    return updated.after_last(where, json=json, from_chat=from_chat)
+        return int(update_guard.before(where, vault=vault, force=force, json=json) is None)
+    where = where if home else after_update.recorded(where)
+    return after_update.after_last(where, json=json, from_chat=from_chat)

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Declares the options that several commands share."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ VaultOption = Annotated[
 
 
 def complete_code(incomplete: str) -> list[str]:
-    """The codes that begin so, for the shell's completion."""
-    from hermes_doctor.cli.asked import loaded
+    """The codes with this prefix, for shell completion."""
+    from hermes_doctor.cli.shared_options import loaded
 
     codes = sorted({code for one in loaded(None).checks for code in one.codes})
     return [code for code in codes if code.startswith(incomplete.upper())]
@@ -53,7 +53,7 @@ def can_ask() -> bool:
 
 
 def sure(question: str) -> bool:
-    """Ask a yes-or-no question; no terminal means no."""
+    """Ask a yes-or-no question; without a terminal the answer is no."""
     if not can_ask():
         return False
     return typer.confirm(question, default=False, err=True)

@@ -1,4 +1,4 @@
-"""`rollback`: back to the Hermes and the data that were there before an update."""
+"""The `rollback` command: return to the Hermes and the data from before an update."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hermes_doctor.cli.after_update import recorded, refuse_attended
 from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
-from hermes_doctor.cli.speaking import begun, echo, say, tell
-from hermes_doctor.cli.updated import recorded, refuse_attended
+from hermes_doctor.cli.stderr import begun, echo, say, tell
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.vault import Backup
     from hermes_doctor.home import Home
-    from hermes_doctor.journal import Journal
-    from hermes_doctor.recovery import Ended
-    from hermes_doctor.updating.going_back import Plan
-    from hermes_doctor.updating.hermes import Installed
-    from hermes_doctor.updating.records import Update
-    from hermes_doctor.vault import Backup
+    from hermes_doctor.installation.details import Installed
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.records.updates import Update
+    from hermes_doctor.repair.recovery import Ended
+    from hermes_doctor.updates.rollback import Plan
 
 EPILOG = """\b
 What it does:
@@ -52,10 +52,10 @@ def rollback(
 ) -> int:
     """Go back to the Hermes and the data that were there before an update."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli.asked import named_home, repeated
     from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.updating.records import BACK, Records
+    from hermes_doctor.records.updates import BACK, Records
 
     where = homes.find(home) if home else recorded(homes.find(None))
     records = Records(where)
@@ -93,11 +93,11 @@ def _sentence(why: object) -> str:
 
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
-    """Everything that can be known to fail, before anything is changed."""
-    from hermes_doctor.masking import clean
+    """Plan the rollback and check all that may fail, before anything is changed."""
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import Trouble
-    from hermes_doctor.updating import going_back, hermes
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.redaction import clean
+    from hermes_doctor.updates import current_hermes, rollback
 
     if update.before is None:
         data = update.restoring(home)
@@ -108,8 +108,8 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         )
     if update.backup is None and not keep_data:
         raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
-    plan = going_back.plan(home, update, hermes.there(update.before))
-    going_back.refuse_holders(home, update, keep_data=keep_data)
+    plan = rollback.plan(home, update, current_hermes.hermes_in_place_of(update.before))
+    rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None
     store = Vault(home, Path(update.vault) if update.vault else None)
@@ -130,28 +130,28 @@ def _go_back(
     *,
     json: bool,
 ) -> int:
-    from hermes_doctor import plugins
-    from hermes_doctor.cli import ending
-    from hermes_doctor.cli.restoring import recovered
-    from hermes_doctor.lock import locked
+    from hermes_doctor.cli import exits
+    from hermes_doctor.cli.restore_common import recovered
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.updating import going_back
-    from hermes_doctor.updating.downtime import down
-    from hermes_doctor.updating.records import BACK, GOING_BACK, Records, process
+    from hermes_doctor.plugins import load
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.updates import BACK, GOING_BACK, Records, process
+    from hermes_doctor.updates import rollback
+    from hermes_doctor.updates.downtime import down
 
     assert update.before is not None
     records = Records(home)
-    with locked(home), recovered(home, plugins.load(), json=json) as ended:
+    with locked(home), recovered(home, load.load(), json=json) as ended:
         update.stage = GOING_BACK
         update.guard = process(os.getpid()) or []
         records.save(update)
-        ending.changed()
-        ending.cut_off("The way back is unfinished: run it again.")
+        exits.changed()
+        exits.cut_off("The way back is unfinished: run it again.")
         runs: list[Journal] = []
         try:
             with down(home, update, tell) as up_again:
-                going_back.bring_back(home, plan.commands, update.before, tell, hold=hold)
+                rollback.bring_back(home, plan.commands, update.before, tell, hold=hold)
                 if backup is not None:
                     _restore(home, update, backup, ended, runs, repeat, json=json)
                 up_again()
@@ -171,7 +171,7 @@ def _go_back(
         update.stage = BACK
         update.guard = []
         records.save(update)
-        ending.cut_off()
+        exits.cut_off()
     say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
@@ -191,8 +191,8 @@ def _report(
     error: str | None,
     json: bool,
 ) -> None:
-    """The one document, whether data came back or not, and whether all went well or not."""
-    from hermes_doctor.render import repaired
+    """Print the JSON document, with or without restored data, on success or failure."""
+    from hermes_doctor.render import repair
 
     if not json:
         return
@@ -204,7 +204,7 @@ def _report(
             "hermes": update.before.version if update.before else None,
             "commands": [list(one.words) for one in plan.commands],
             "notes": list(plan.notes),
-            "run": repaired.run_document(runs[0]) if runs else None,
+            "run": repair.run_document(runs[0]) if runs else None,
             "recovered": [one.text for one in ended],
             "error": error,
         }
@@ -225,17 +225,18 @@ def _restore(
     *,
     json: bool,
 ) -> None:
-    from hermes_doctor import outside, restoring
-    from hermes_doctor.cli.restoring import carry_out
+    from hermes_doctor.backup import outside_files
+    from hermes_doctor.cli.restore_common import carry_out
     from hermes_doctor.model import CannotFix
+    from hermes_doctor.repair import undo
 
-    wanted, left = outside.coming_back(home, backup.entries, backup.entries)
+    wanted, left = outside_files.coming_back(home, backup.entries, backup.entries)
     for name in left:
         say("! ", "warning", f"{name} lies outside of the home, and is left as it is.")
     done = carry_out(
         home,
         backup,
-        restoring.items_for(home, backup, wanted, "rollback"),
+        undo.items_for(home, backup, wanted, "rollback"),
         kind="restore",
         of=backup.id,
         ended=ended,

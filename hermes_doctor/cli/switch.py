@@ -1,4 +1,4 @@
-"""`switch-provider`: from one model provider to another, proved by one request or taken back."""
+"""The `switch-provider` command: change the model provider, proved by a request or rolled back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOp
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.journal import Journal
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.switching.aims import Wish
-    from hermes_doctor.switching.planning import Switch
-    from hermes_doctor.switching.proof import Proof
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.provider_switch.plan import Switch
+    from hermes_doctor.provider_switch.proof import Proof
+    from hermes_doctor.provider_switch.target import Wish
+    from hermes_doctor.records.journal import Journal
 
 EPILOG = """\b
 Examples:
@@ -71,24 +71,24 @@ def switch_provider(
 ) -> int:
     """Switch to another model provider: entry, model, key, fallback, test; undone if it fails."""
     from hermes_doctor import home as homes
-    from hermes_doctor.switching.aims import Wish
+    from hermes_doctor.provider_switch.target import Wish
 
     where = homes.find(home)
     wish = Wish(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
     asking = Asking(where, wish, ask_key=ask_key, tested=not no_test)
     if not apply:
         return _show(asking, _command(asking, home, vault), json=json)
-    from hermes_doctor import plugins
-    from hermes_doctor.cli.restoring import recovered
-    from hermes_doctor.lock import locked
+    from hermes_doctor.cli.restore_common import recovered
+    from hermes_doctor.plugins import load
+    from hermes_doctor.records.home_lock import locked
 
-    with locked(where), recovered(where, plugins.load(), json=json) as ended:
+    with locked(where), recovered(where, load.load(), json=json) as ended:
         code = _apply(asking, vault, home, yes=yes, json=json)
         return code or int(any(one.partial for one in ended))
 
 
 class Asking:
-    """One call of the command: the home and what is wished for it."""
+    """One call of the command: the home and the options."""
 
     def __init__(self, home: Home, wish: Wish, *, ask_key: bool, tested: bool) -> None:
         self.home = home
@@ -97,27 +97,27 @@ class Asking:
         self.tested = tested
 
     def look(self) -> Probes:
-        """Eyes that have seen nothing yet; they also ask whoever starts the gateway."""
-        from hermes_doctor.probes import Probes
+        """New probes with nothing cached, which also ask the supervisor of a stopped gateway."""
+        from hermes_doctor.probes.probes import Probes
 
         return Probes(self.home, network=True)
 
     def plan(self, *, typed: bool) -> Switch:
-        """The plan; a key that is missing is asked for, or only named as long as it is not."""
+        """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
         from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-        from hermes_doctor.switching import aims, planning
+        from hermes_doctor.provider_switch import plan, target
 
         probes = self.look()
         try:
             world = probes.resolved().world
-            wanted = planning.asks_for(probes, self.wish)
+            wanted = plan.asks_for(probes, self.wish)
             if self.ask_key:
-                wanted = aims.find(world, self.wish).variable
+                wanted = target.find(world, self.wish).variable
                 if wanted is None:
                     raise CannotFix("its key stands in no variable; name one with --key-env")
             if wanted and typed:
-                return planning.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
-            switch = planning.plan(probes, self.wish, planning.STAND_IN if wanted else None)
+                return plan.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
+            switch = plan.plan(probes, self.wish, plan.STAND_IN if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
         if not wanted:
@@ -127,7 +127,7 @@ class Asking:
 
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
-    """The key, from a prompt without echo or from a pipe."""
+    """Read the key from a prompt without echo or from a pipe."""
     from hermes_doctor.model import Trouble
 
     if sys.stdin.isatty():
@@ -152,18 +152,19 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 
 def _show(asking: Asking, command: str, *, json: bool) -> int:
-    """The plan, and nothing else."""
-    from hermes_doctor.render import document, switched
-    from hermes_doctor.render.lines import row, show
+    """Show the plan only."""
+    from hermes_doctor.render import document, provider_switch
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     switch = asking.plan(typed=False)
     if json:
-        typer.echo(document.dump(switched.document(asking.home.path, switch, None, None)))
+        typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
         name = asking.wish.name
         show([row(("✓ ", "good"), f"{name} is what the next message uses already.")])
     else:
-        show(switched.plan_lines(switch, tested=asking.tested))
+        show(provider_switch.plan_lines(switch, tested=asking.tested))
         show([row("Everything touched is backed up before. Nothing was changed yet.")])
         show([row("Type now: ", (command, "command"))])
     return int(bool(switch.steps))
@@ -172,7 +173,7 @@ def _show(asking: Asking, command: str, *, json: bool) -> int:
 def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
     import shlex
 
-    from hermes_doctor.cli.asked import named_home, repeated
+    from hermes_doctor.cli.shared_options import named_home, repeated
 
     wish = asking.wish
     words = ["hermes-doctor", "switch-provider", wish.name]
@@ -190,25 +191,26 @@ def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
 
 
 def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool) -> int:
-    """Show it, ask, and carry it out."""
-    from hermes_doctor.cli import ending
-    from hermes_doctor.cli.asked import named_home, repeated
+    """Show the plan, ask, and apply it."""
+    from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.shared_options import named_home, repeated
     from hermes_doctor.model import Trouble
-    from hermes_doctor.render import document, repaired, switched
-    from hermes_doctor.render.lines import row, show
-    from hermes_doctor.switching.proof import Proof
+    from hermes_doctor.provider_switch.proof import Proof
+    from hermes_doctor.render import document, provider_switch, repair
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
 
     where = asking.home
     switch = asking.plan(typed=False)
     if not switch.steps:
         if json:
-            typer.echo(document.dump(switched.document(where.path, switch, None, None)))
+            typer.echo(document.dump(provider_switch.document(where.path, switch, None, None)))
         else:
             show([row(("✓ ", "good"), "It is so already. Nothing was changed.")])
         return 0
     if not json:
-        show(switched.plan_lines(switch, tested=asking.tested))
+        show(provider_switch.plan_lines(switch, tested=asking.tested))
     if not yes and (json or not sys.stdin.isatty()):
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     if not yes and not sure("Switch? What is there now is backed up first."):
@@ -216,20 +218,20 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)
     run = _run(where, switch, proof, vault)
-    ending.changed()
+    exits.changed()
     if json:
-        typer.echo(document.dump(switched.document(where.path, switch, run, proof.said)))
+        typer.echo(document.dump(provider_switch.document(where.path, switch, run, proof.said)))
     else:
-        show(repaired.receipt_lines(run, repeated(named_home(home))))
+        show(repair.receipt_lines(run, repeated(named_home(home))))
         show([row(f"Test: {proof.said}.")])
     return int(run.state != "done" or run.leaves_files)
 
 
 def _run(where: Home, switch: Switch, proof: Proof, vault: VaultOption) -> Journal:
-    from hermes_doctor.journal import ItemRecord
-    from hermes_doctor.probes import Probes
-    from hermes_doctor.repair import Item, Run
-    from hermes_doctor.vault import Vault
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.journal import ItemRecord
+    from hermes_doctor.repair.run import Item, Run
 
     name = switch.after.requested.value or ""
     installed = Probes(where).installation()

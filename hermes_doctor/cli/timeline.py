@@ -1,4 +1,4 @@
-"""`timeline`: what happened to a home, on one axis of time."""
+"""The `timeline` command: what happened to a home, in order of time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Exit codes:
 """
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
-"""Nothing was written down before, and no zone leads out of what a date can be."""
+"""The earliest moment to show: nothing is older, and every time zone can represent it."""
 
 
 def timeline(
@@ -36,14 +36,15 @@ def timeline(
     plugins: PluginsOption = None,
 ) -> int:
     """Restarts, incidents, edits, updates, backups and repairs in the order of time."""
-    from hermes_doctor import __version__, home as homes, timeline as timelines
-    from hermes_doctor.cli import asked
-    from hermes_doctor.probes import Probes
+    from hermes_doctor import __version__, home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.examination import timeline as timelines
+    from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
-    from hermes_doctor.render.lines import show
+    from hermes_doctor.terminal.show import show
 
     began = moment(since)
-    found = asked.loaded(plugins)
+    found = shared_options.loaded(plugins)
     probes = Probes(homes.find(home), deep=deep)
     told = timelines.tell(probes, found.rules, began)
     if json:
@@ -54,7 +55,7 @@ def timeline(
 
 
 def moment(text: str) -> datetime:
-    """The moment that --since means."""
+    """Parse --since."""
     from hermes_doctor.model import Trouble
 
     now = datetime.now(UTC)

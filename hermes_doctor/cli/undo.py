@@ -1,4 +1,4 @@
-"""`undo`: take a run back."""
+"""The `undo` command: undo a run."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ def undo(
     """Give back what a run changed, byte for byte. Can be undone itself."""
     import contextlib
 
-    from hermes_doctor import home as homes, recovery, restoring
-    from hermes_doctor.cli import asked
-    from hermes_doctor.cli.restoring import carry_out, exit_code, recovered
-    from hermes_doctor.journal import Journals
-    from hermes_doctor.lock import locked
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli.restore_common import carry_out, exit_code, recovered
+    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.journal import Journals
+    from hermes_doctor.repair import recovery, undo
 
     where = homes.find(home)
-    with locked(where), recovered(where, asked.loaded(plugins), json=json) as ended:
+    with locked(where), recovered(where, shared_options.loaded(plugins), json=json) as ended:
         book = Journals(where)
         gone = [
             one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
         ]
-        if gone and run is None:  # the last run is the one that was cut off, and is taken back
+        if gone and run is None:  # the last run was cut off and is rolled back by now
             _say([one.text for one in ended], json=json)
             return int(any(one.partial for one in ended))
-        journal = book.load(run) if run else restoring.last_run(book)
-        backup, items = restoring.undo_plan(where, journal, force=force)
+        journal = book.load(run) if run else undo.last_run(book)
+        backup, items = undo.undo_plan(where, journal, force=force)
         done = carry_out(
             where,
             backup,
@@ -64,16 +65,16 @@ def undo(
             yes=yes,
             json=json,
             vault=None,
-            repeat=asked.repeated(asked.named_home(home)),
+            repeat=shared_options.repeated(shared_options.named_home(home)),
         )
         if done is not None and done.state == "done":
-            with contextlib.suppress(OSError):  # undone it is; the next run writes that down
+            with contextlib.suppress(OSError):  # it is undone; the next run records that
                 recovery.mark_undone(book, journal.id, done.id)
     return exit_code(done, ended)
 
 
 def _say(said: list[str], *, json: bool) -> None:
-    """The end of a run that was cut off is all there was to do."""
+    """Print the JSON document if finishing a cut-off run was all there was to do."""
     if json:
         from hermes_doctor.render import document
 

@@ -1,4 +1,4 @@
-"""`watch`: look again and again, tell what changed, notify, and heal where that is asked for."""
+"""The `watch` command: examine at intervals, report changes, notify, and repair if asked to."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ def watch(
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
-    from hermes_doctor.cli import asked
-    from hermes_doctor.cli.checking import exit_code, parse_fail_on, say_blind
-    from hermes_doctor.watching import assembly
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.watch import assembly
 
     threshold = parse_fail_on(fail_on)
     if also and not heal:
@@ -139,8 +139,8 @@ def watch(
     ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
     healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
     where, gone = _where(home)
-    found = asked.loaded(plugins)
-    checks, codes = asked.select(found, only or [], skip or [])
+    found = shared_options.loaded(plugins)
+    checks, codes = shared_options.select(found, only or [], skip or [])
     made = assembly.assemble(
         where,
         found,
@@ -148,13 +148,13 @@ def watch(
         codes,
         assembly.Asked(interval, network, ways, healing),
         json=json,
-        options=asked.repeated(asked.named_home(home), plugins, vault),
-        page_options=asked.repeated(plugins=plugins),
+        options=shared_options.repeated(shared_options.named_home(home), plugins, vault),
+        page_options=shared_options.repeated(plugins=plugins),
     )
     import os
     import sys
 
-    from hermes_doctor.watching.consent import SERVICE
+    from hermes_doctor.schedule.systemd import SERVICE
 
     unknown = gone is not None and made.fresh and not os.environ.get(SERVICE)
     if not once and not unknown:
@@ -170,13 +170,13 @@ def watch(
 
 
 def _where(option: Path | None) -> tuple[Home, Trouble | None]:
-    """The home; with a Trouble where it is not there, so that the watch can say that it is away."""
+    """The home, and a Trouble if it is missing, so that the watch can report it as away."""
     import os
 
     from hermes_doctor import home as homes
-    from hermes_doctor.files import user_home
     from hermes_doctor.model import Trouble
-    from hermes_doctor.watching.store import Store
+    from hermes_doctor.system.files import user_home
+    from hermes_doctor.watch.store import Store
 
     try:
         return homes.find(option), None
@@ -185,12 +185,12 @@ def _where(option: Path | None) -> tuple[Home, Trouble | None]:
         path = (named if named.parts else user_home() / ".hermes").expanduser()
         home = homes.Home(path.resolve(), path)
         if not named.parts and Store(home).load("") is None:
-            raise  # nobody named one, and none was ever watched
+            raise  # no home was named, and none was ever watched
         return home, trouble
 
 
 def _refuse_stray_options(ctx: typer.Context) -> None:
-    """Options before the word `install` would be lost in silence."""
+    """Raise if options precede the subcommand, where they would have no effect."""
     from hermes_doctor.model import Trouble
 
     for name in ctx.params:

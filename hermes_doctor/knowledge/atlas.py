@@ -1,4 +1,4 @@
-"""The atlas: what every database of every known Hermes release is made of."""
+"""Return the schema of each database in each known Hermes release (the atlas)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 
 if TYPE_CHECKING:
@@ -26,30 +26,30 @@ DATABASES = (
 """The databases that the atlas knows, as they are named in a home."""
 
 MOST_VERSIONS = 10_000
-"""No release will have counted its schemas further than this."""
+"""The highest plausible schema version; a larger number is damage."""
 Release = tuple[int, ...]
 
 
 def kind_of(database: str) -> str | None:
-    """The entry for a database of a home; every kanban board is a `kanban.db`."""
+    """Return the atlas entry for a database of a home; every kanban board is a `kanban.db`."""
     if database.startswith("kanban/boards/") and database.endswith("/kanban.db"):
         return "kanban.db"
     return database if database in DATABASES else None
 
 
 def releases(database: str) -> tuple[str, ...]:
-    """The known releases that have this database, oldest first."""
+    """Return the known releases that have this database, oldest first."""
     return tuple(_data(database)["releases"])
 
 
 def newest(database: str) -> str:
-    """The newest release that the atlas knows of."""
+    """Return the newest known release that has this database."""
     return releases(database)[-1]
 
 
 @cache
 def blueprint(database: str, release: str) -> Blueprint | None:
-    """The schema of a database in a release; None where that release has no such database."""
+    """Return the schema of a database in a release; None if that release does not have it."""
     kind = kind_of(database)
     if kind is None or release not in releases(kind):
         return None
@@ -76,7 +76,7 @@ def blueprint(database: str, release: str) -> Blueprint | None:
 
 
 def newest_blueprint(database: str) -> Blueprint:
-    """The schema of a database that the atlas knows in the newest release that it knows."""
+    """Return the schema of a database in the newest known release; LookupError if unknown."""
     found = blueprint(database, newest(database))
     if found is None:
         raise LookupError(f"the atlas does not know {database}")
@@ -84,12 +84,13 @@ def newest_blueprint(database: str) -> Blueprint:
 
 
 def expected(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
-    """The schema to judge a database by.
+    """Return the schema that a database is compared with.
 
-    For a known release it is its own. For one between known releases it is that of the one
-    before it, and for none at all that of the release which worked on the file last, as its
-    columns tell; what would then become of a missing column is unknown. A release newer than
-    the atlas is believed to heal what the newest known one heals.
+    It is the schema of the installed release if that is known. For a release between two known ones
+    it is that of the earlier one. If no release is installed, it is that of the last release that
+    worked on the file, judging by its columns. In the last two cases it is unknown whether Hermes
+    would add a missing column. A release newer than the atlas is assumed to repair what the newest
+    known one repairs.
     """
     kind = kind_of(database)
     if kind is None:
@@ -105,7 +106,7 @@ def expected(database: str, installed: Release | None, found: Schema) -> Bluepri
 
 
 def at_or_below(database: str, installed: Release | None) -> Blueprint | None:
-    """The schema of the newest known release that is not newer than the installed one."""
+    """Return the schema of the newest known release that is not newer than the installed one."""
     kind = kind_of(database)
     known = (
         [r for r in releases(kind) if installed is None or _numbers(r) <= installed] if kind else []
@@ -114,9 +115,9 @@ def at_or_below(database: str, installed: Release | None) -> Blueprint | None:
 
 
 def richest(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
-    """The schema of the installed release, or of the newer one that worked on the file before it.
+    """Return the schema of the installed release, or of a newer one that worked on the file.
 
-    No release takes anything out of a schema, so the newer one has room for all that is there.
+    No release removes anything from a schema, so the newer one fits all data in the file.
     """
     kind = kind_of(database)
     if kind is None:
@@ -132,10 +133,11 @@ def is_beyond(database: str, installed: Release | None) -> bool:
 
 
 def is_newer(database: str, found: Schema) -> bool:
-    """Whether a database bears the mark of a Hermes that the atlas does not know.
+    """Whether a database was written by a Hermes that is newer than the atlas.
 
-    Where it keeps a version of its own, that tells. For the others: no known release sets SQLite's
-    two fields for marks, and a flipped bit there is no release.
+    A schema version in the database decides. In databases without one, SQLite's `user_version` and
+    `application_id` decide, which no known release sets; a `user_version` that is too large is
+    taken for a flipped bit.
     """
     kind = kind_of(database)
     if kind is None:
@@ -151,7 +153,7 @@ def _data(database: str) -> dict[str, Any]:
 
 
 def _of_release(group: Mapping[str, Any], release: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The parts of one kind in the form that they have in this release."""
+    """Yield the parts of one kind (tables, indexes, ...) in the form of this release."""
     for name, forms in group.items():
         for form in forms:
             if release in form["releases"]:
@@ -167,7 +169,7 @@ def _table(name: str, form: Mapping[str, Any]) -> Table:
 
 
 def _uncertain(known: Blueprint) -> Blueprint:
-    """The same with the fate of a missing column unknown; the rest every release makes anew."""
+    """Set `if_missing` of all columns to unknown; everything else every release creates again."""
     tables = {
         name: table._replace(
             columns=tuple(one._replace(if_missing="unknown") for one in table.columns)
@@ -178,7 +180,7 @@ def _uncertain(known: Blueprint) -> Blueprint:
 
 
 def _level(database: str, found: Schema) -> Release:
-    """The newest release whose own columns the database has: at least that one worked on it."""
+    """Return the newest release whose new columns the database has: at least that one used it."""
     levels = [_numbers(releases(database)[0])]
     for table, forms in _data(database)["tables"].items():
         sql = found.declarations.get(table)

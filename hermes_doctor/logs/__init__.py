@@ -1,1 +1,4 @@
-"""What the programs of a home wrote down: sources, entries, rules, incidents."""
+"""Read all logs and records about a gateway as one stream of entries.
+
+`plugins.log_rules` interprets the entries.
+"""

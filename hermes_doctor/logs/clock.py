@@ -1,8 +1,7 @@
-"""Local times without an offset made UTC: which clock a file's lines were written by.
+"""Convert the local times in a log to UTC by finding out the time zone they were written in.
 
-Hermes writes the local time of its process and does not say which that is. The zone of the
-process is asked first; what the file itself shows is stronger: its last line was written when the
-file was.
+Hermes writes the local time of its process without an offset. The zone of the process is used
+first, unless the file contradicts it: its last line was written when the file was.
 """
 
 from __future__ import annotations
@@ -11,24 +10,24 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _QUARTER = 900
-"""Zones differ by quarters of an hour."""
+"""Time zones differ by quarters of an hour."""
 _NEAR, _CLOSE = 120.0, 5.0
-"""How far a line may be from the file's time to tell a zone at all, and against one named."""
+"""How far a line may be from the file's mtime to show a zone, and to contradict a known one."""
 _ODD = {-570, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825}
 _OFFSETS = {60 * hours for hours in range(-12, 15)} | _ODD
-"""How many minutes the zones of the world are ahead of UTC."""
+"""The offsets of the world's time zones from UTC, in minutes."""
 _BACK = 60.0
-"""How much earlier than the line before it a line may be."""
+"""Seconds by which a line may be earlier than the one before it."""
 _DAY_ONE = datetime(1970, 1, 1)
 _SHAPE = pattern(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
 _SECONDS = {b"%02d" % n: n for n in range(61)}
 
 
 def seconds(stamp: bytes) -> float | None:
-    """What a clock showed, `2026-11-15 00:35:09`, counted as if it had been UTC."""
+    """Parse a time like `2026-11-15 00:35:09` as if it were UTC."""
     minute, rest = _minute(stamp[:17]), _SECONDS.get(stamp[17:19])
     return None if minute is None or rest is None else minute + rest
 
@@ -45,10 +44,10 @@ def _minute(text: bytes) -> float | None:
 
 
 class Clock:
-    """How one file's times are read: by a zone, or as so many seconds away from UTC."""
+    """Converts the times of one file, by a zone or by a fixed number of seconds."""
 
     def __init__(self, zone: tzinfo | None = UTC, behind: float | None = None) -> None:
-        """A `zone` of None is that of this machine; `behind` goes before it."""
+        """A `zone` of None is this machine's; `behind`, if given, is used instead of it."""
         self._zone = zone
         self.behind = 0.0 if zone is UTC and behind is None else behind
         self._offsets: tuple[float, float] = (0.0, 0.0)
@@ -56,7 +55,7 @@ class Clock:
         self._last: float | None = None
 
     def utc(self, local: float) -> float:
-        """When that was. Of an hour that comes twice the order of the lines tells which it is."""
+        """Convert a local time; for an hour that occurs twice, the order of the lines decides."""
         if self.behind is not None:
             return local + self.behind
         first, second = self._both(local)
@@ -67,18 +66,18 @@ class Clock:
         return at
 
     def latest(self, local: float) -> float:
-        """The latest that it can have been."""
+        """Return the latest UTC time that it can have been."""
         return local + self.behind if self.behind is not None else max(self._both(local))
 
     def twice(self, local: float) -> bool:
-        """Whether it has shown this two times, as when summer ends."""
+        """Tell whether this local time occurs twice, as when summer time ends."""
         return self.behind is None and len(set(self._both(local))) == 2
 
     def settle(self, shown: Iterable[float], written: float) -> None:
-        """Tell from what it showed whether an hour that comes twice is there for a second time.
+        """Decide whether the times shown are in the second of two equal hours.
 
-        So it is where it never goes back while the hour lasts, unless the file was last written
-        to in the first of the two.
+        They are if the times never go back during this hour, unless the file was last written in
+        the first of the two.
         """
         begin = previous = None
         for local in shown:
@@ -95,7 +94,7 @@ class Clock:
             self._last = max(self._both(begin))
 
     def fits(self, local: float, utc: float) -> bool:
-        """Whether it can have shown this at that time."""
+        """Tell whether this local time can have been shown at that UTC time."""
         return any(abs(at - utc) < 1 for at in self._both(local))
 
     def _both(self, local: float) -> tuple[float, float]:
@@ -109,14 +108,14 @@ class Clock:
         try:
             shown = _DAY_ONE + timedelta(seconds=local)
             return shown.replace(tzinfo=self._zone, fold=fold).timestamp() - local
-        except (ValueError, OverflowError, OSError):  # years that no zone knows
+        except (ValueError, OverflowError, OSError):  # years outside the range of zones
             return 0.0
 
 
 def of_file(last: float | None, written: float, zone: tzinfo | None, newer: Clock | None) -> Clock:
-    """The clock of a file whose last line has this local time and that was written then.
+    """Return the clock of a file from its last line's local time and its mtime.
 
-    `zone` is that of the process, if it is known; `newer` the clock of the file that came after.
+    `zone` is that of the process, if known; `newer` is the clock of the next newer file.
     """
     seen = None if last is None else _evidence(last, written)
     if last is None or seen is None:
@@ -128,7 +127,7 @@ def of_file(last: float | None, written: float, zone: tzinfo | None, newer: Cloc
 
 
 def _evidence(last: float, written: float) -> tuple[float, float] | None:
-    """How far a clock is behind UTC, and how well the file's time fits that; None: no telling."""
+    """Return how far a clock is behind UTC and how well the mtime fits; None if unclear."""
     behind = round((written - last) / _QUARTER) * _QUARTER
     away = abs(written - last - behind)
     if away > _NEAR or -behind // 60 not in _OFFSETS:

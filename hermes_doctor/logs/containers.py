@@ -1,4 +1,4 @@
-"""What a container engine keeps of a gateway's output."""
+"""Read the output of a gateway from its container engine."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LONG, Span
-from hermes_doctor.logs.series import Tell
+from hermes_doctor.logs.rotated import Tell
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.supervisors.unit import Unit
+    from hermes_doctor.supervisors.unit import Unit
 
 SOURCE = "stderr"
 MOST = 5000
-"""Lines that are asked for when the look is a quick one."""
+"""The number of lines that a quick check asks for."""
 _PATIENCE = 5.0
 _STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?")
 
 
 def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
-    """What the container of a unit has printed since then, under compose or not."""
-    from hermes_doctor.probes.supervisors import asking, docker
+    """Yield what the container of a unit has printed since then, with or without compose."""
+    from hermes_doctor.supervisors import docker
+    from hermes_doctor.system import commands
 
     source = f"{SOURCE} of {unit.name}"
     container = unit.settings.get("Id")
@@ -38,7 +39,7 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
     count = 20 * MOST if most is None else MOST
     limits = (f"--since={max(0, span.since):.0f}", f"--tail={count}")
     try:
-        answer = asking.ask(
+        answer = commands.ask(
             *(engine, "logs", "--timestamps", *limits, container), limit=_PATIENCE, most=count * 512
         )
     except CouldNotLook as error:

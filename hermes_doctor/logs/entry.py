@@ -1,29 +1,29 @@
-"""One entry of a log, wherever it came from."""
+"""The entry of a log, whatever its source."""
 
 from __future__ import annotations
 
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A line with what belongs to it. Its text may hold anything: matched, never shown whole."""
+    """A log entry with its following lines. Its text may contain anything: never show it whole."""
 
     at: float
-    """When, in seconds since 1970, UTC."""
+    """The time in seconds since 1970, UTC."""
     level: str
     """DEBUG, INFO, WARNING, ERROR or CRITICAL."""
     logger: str
     """Empty where the source has none."""
     text: str
-    """What was said, without time, level and logger."""
+    """The message without time, level and logger."""
     session: str = ""
     """The tag that Hermes puts before the logger while it answers."""
     more: tuple[str, ...] = ()
-    """The lines that follow: a traceback, the rest of a long message. A bounded number."""
+    """The following lines: a traceback or the rest of a long message. Their number is limited."""
     source: str = ""
-    """Where it stands: a file's name in the home, or `journal`, `stderr`."""
+    """The file's name in the home, or `journal`, `stderr`."""
     offset: int = 0
-    """At which byte of the file, or which line of another source."""
+    """The byte in the file, or the line of another source."""
     kind: str = "log"
     """log, journal, stderr, exit-diary or update."""
 
@@ -34,4 +34,4 @@ class Unread(NamedTuple):
     source: str
     why: str
     partly: bool = False
-    """It was read up to a bound; what lies further back in the window was left out."""
+    """Only a limited amount was read; older parts of the window were left out."""

@@ -1,55 +1,55 @@
-"""How a file's lines are read: when each was written, and what entries they make."""
+"""Describe how a file's lines are parsed: their time, and the entries they form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.values import NamedTuple
 
 Wanted = Callable[[str, str], bool]
-"""Whether anybody asks for entries of a level and a logger."""
+"""Tells whether entries of a level and a logger are wanted."""
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LONG = 16 * 1024
-"""A line's text is cut after so many bytes."""
+"""The text of a line is cut after this many bytes."""
 MORE_LINES = 200
 MORE_BYTES = 64 * 1024
-"""What is kept of the lines that follow an entry."""
+"""How much is kept of the lines that follow an entry."""
 
 
 class Span(NamedTuple):
-    """Which entries are asked for."""
+    """The time span and filter of the entries to read."""
 
     since: float
     until: float = float("inf")
     wanted: Wanted | None = None
 
     def has(self, at: float, level: str, logger: str) -> bool:
-        """Whether one with these is."""
+        """Tell whether an entry with these values is wanted."""
         return self.since <= at <= self.until and (
             self.wanted is None or self.wanted(level, logger)
         )
 
 
 class Format(NamedTuple):
-    """One way of writing a log."""
+    """A log format."""
 
     kind: str
-    """What its entries are, as in `Entry.kind`."""
+    """The kind of its entries, as in `Entry.kind`."""
     local: Callable[[bytes], float | None]
-    """What the clock showed, as if it had been UTC, when a line was written; None: it says not."""
+    """Parses a line's local time as if it were UTC; None if it has none."""
     parse: Callable[[Lines, Clock, Span, str, str], Iterator[Entry]]
-    """The entries of some lines: their clock, which are asked for, their source and kind."""
+    """Parses lines into entries, given their clock, the span, their source and kind."""
     utc: bool = False
-    """Whether its times are UTC as they stand."""
+    """Whether its times are UTC."""
 
 
 def text(line: bytes) -> str:
-    """A line as text: of bounded length, whatever bytes are in it."""
+    """Decode a line of any bytes, cut to a maximum length."""
     try:
-        return line[:LONG].decode()  # naming an encoding makes it slower
+        return line[:LONG].decode()  # faster than naming an encoding
     except UnicodeDecodeError:
         return line[:LONG].decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""The format that Hermes has written since 0.13: one head, and lines without one that follow it.
+"""Parse the log format of Hermes since 0.13: a head line, and continuation lines without a head.
 
     2026-11-15 00:35:12,118 INFO [20261115_001248_df794ef7] gateway.run: what it says
 
-This is the hot path: a window may hold a million lines. What most lines share is looked up, not
-taken apart again: the second, and all between the time and the message.
+This code is performance-critical: a window may contain a million lines. What most lines share (the
+second, and everything between time and message) is cached, not parsed again.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 _HEAD = pattern(rf" ({'|'.join(LEVELS)})(?: \[([^\]\s]+)\])? ([A-Za-z_][\w.\-]*)", re.ASCII)
 _MILLISECONDS = {b"%03d" % n: n / 1000 for n in range(1000)}
@@ -33,7 +32,7 @@ class _Head(NamedTuple):
 
 
 def local(line: bytes) -> float | None:
-    """The time at the beginning of a line."""
+    """Parse the time at the start of a line."""
     if line[19:20] != b"," or line[23:24] != b" ":
         return None
     whole, part = seconds(line[:19]), _MILLISECONDS.get(line[20:23])
@@ -41,13 +40,13 @@ def local(line: bytes) -> float | None:
 
 
 def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """The entries that are asked for; what follows one that is not goes with it."""
+    """Yield the wanted entries; the continuation lines of others are dropped with them."""
     since, until = span.since, span.until
     heads: dict[bytes, _Head | None] = {}
-    new = tuple.__new__  # half the price of calling the class
+    new = tuple.__new__  # half the cost of calling the class
     stamp, second = _NEVER, 0.0
     held: tuple[float, str, str, str, str] | None = None
-    """An entry that may go on."""
+    """The entry that may have continuation lines."""
     there = 0
     more: list[str] = []
     room = MORE_BYTES
@@ -86,10 +85,10 @@ def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Ite
 
 
 def _head(key: bytes, span: Span, heads: dict[bytes, _Head | None]) -> _Head | None:
-    """What stands between a line's time and its message; None when it is no head at all."""
+    """Parse what is between a line's time and its message; None if it is not a head."""
     if len(key) > _LONGEST_HEAD:
         return None
-    if len(heads) >= _MOST_HEADS:  # every session has heads of its own
+    if len(heads) >= _MOST_HEADS:  # every session has its own heads
         heads.clear()
     found = None
     if match := _HEAD.fullmatch(key.decode("utf-8", "replace")):

@@ -1,4 +1,4 @@
-"""What journald keeps of a unit: the gateway's output, and what systemd says about it."""
+"""Read the journal of a unit: the gateway's output, and systemd's messages about it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.logs import output
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LONG, Span
-from hermes_doctor.logs.series import Tell
+from hermes_doctor.logs.rotated import Tell
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.supervisors.unit import Unit
+    from hermes_doctor.supervisors.unit import Unit
 
 SOURCE = "journal"
 MOST = 2000
-"""Records that are asked for when the look is a quick one."""
+"""The number of records that a quick check asks for."""
 _PATIENCE = 5.0
 _RECORD = 6 * 1024
-"""Bytes that a record takes at most, by and large."""
+"""The usual maximum size of a record in bytes."""
 _LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARNING", "INFO", "INFO", "DEBUG")
-"""By the numbers of syslog; its notice is what systemd tells an exit with."""
+"""By syslog priority; systemd reports an exit as a notice."""
 _FIELDS = "MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_TRANSPORT"
 _BLIND = ("not seeing messages from other users", "insufficient permissions", "Permission denied")
 _NOTHING = "No journal files were found"
 
 
 def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
-    """What was written since then, of the newest `most` records."""
-    from hermes_doctor.probes.supervisors import asking
+    """Yield what was written since then, from the newest `most` records."""
+    from hermes_doctor.system import commands
 
     count = 50 * MOST if most is None else MOST
     source = f"{SOURCE} of {unit.name}"
@@ -38,7 +38,7 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
     if span.until < 1e11:
         limits.append(f"--until=@{span.until + 1:.0f}")
     try:
-        answer = asking.ask(
+        answer = commands.ask(
             *(*command, *limits, *_matches(unit)), limit=_PATIENCE, most=count * _RECORD
         )
     except CouldNotLook as why:
@@ -55,9 +55,9 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
 
 
 def _matches(unit: Unit) -> list[str]:
-    """What belongs to a unit: what its processes wrote, and what its manager wrote about it.
+    """Return the filter for a unit: what its processes wrote and what systemd wrote about it.
 
-    `--user-unit` would only ever mean the units of the one who asks.
+    `--user-unit` would only match units of the calling user.
     """
     if unit.manager is None:
         return [f"--unit={unit.name}"]
@@ -69,7 +69,7 @@ def _matches(unit: Unit) -> list[str]:
 
 
 def _silence(code: int, said: str, found: bool) -> str:
-    """Why there may be more than what was shown."""
+    """Return why there may be more records than were shown."""
     if any(word in said for word in _BLIND) and not found:
         return "its records may not be read by this user"
     if _NOTHING in said:
@@ -90,7 +90,7 @@ def _record(text: str) -> dict[str, Any] | None:
 
 def _line(record: dict[str, Any], number: int) -> output.Line:
     said = record.get("MESSAGE")
-    if isinstance(said, list):  # bytes that are no text
+    if isinstance(said, list):  # bytes that are not text
         said = bytes(n for n in said[:LONG] if isinstance(n, int) and 0 <= n < 256)
         said = said.decode("utf-8", "replace")
     priority = record.get("PRIORITY")

@@ -1,7 +1,7 @@
-"""What a gateway prints: lines of its log without a time, tracebacks, and plain words.
+"""Group a gateway's printed lines into entries: log lines, tracebacks and plain text.
 
-Whoever takes the output down (journald, a container engine, s6-log) dates every line for itself,
-so that a traceback arrives as thirty lines. Here they become one entry again.
+What records the output (journald, a container engine, s6-log) dates every line separately, so a
+traceback arrives as thirty lines. They become one entry again here.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Span
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 _HEAD = pattern(
     rf"(?P<level>{'|'.join(LEVELS)})(?: \[(?P<session>[^\]\s]+)\])? "
@@ -23,25 +22,25 @@ _TRACEBACK = ("Traceback (most recent call last):", "  + Exception Group Traceba
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _FATAL = ("Fatal Python error:", "Segmentation fault")
 _APART = 2.0
-"""Seconds between two lines that belong together."""
+"""The maximum number of seconds between two lines of one entry."""
 PLAIN = "INFO"
-"""The level of words that come without one."""
+"""The level of lines without one."""
 
 
 class Line(NamedTuple):
-    """One line of output, as it was taken down."""
+    """A recorded line of output."""
 
     at: float
     offset: int
     text: str
     level: str = PLAIN
-    """What it counts as if it does not say."""
+    """The level if the text does not contain one."""
     logger: str = ""
-    """Who wrote it, if not the gateway."""
+    """The program that wrote it, if not the gateway."""
 
 
 class _Gathered:
-    """An entry that may go on."""
+    """An entry under construction."""
 
     def __init__(self, line: Line) -> None:
         self.levelled = False
@@ -82,7 +81,7 @@ class _Gathered:
         return ours
 
     def entry(self, source: str, kind: str) -> Entry:
-        """What was gathered."""
+        """Return the finished entry."""
         return Entry(
             self.first.at,
             self.level,
@@ -97,7 +96,7 @@ class _Gathered:
 
 
 def entries(lines: Iterable[Line], span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """Output put together again, as far as it is asked for."""
+    """Yield the wanted entries of the output."""
     gathered: _Gathered | None = None
     for line in lines:
         if gathered is not None:
@@ -111,5 +110,5 @@ def entries(lines: Iterable[Line], span: Span, source: str, kind: str) -> Iterat
 
 
 def levelled(text: str) -> bool:
-    """Whether a line is one of the gateway's log."""
+    """Tell whether a line is a log line of the gateway."""
     return _HEAD.fullmatch(text) is not None

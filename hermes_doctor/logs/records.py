@@ -1,15 +1,15 @@
-"""Small files with formats of their own: the diaries of starts and ends, and that of updates."""
+"""Parse small files with their own formats: the exit diary, starts and updates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
 
+from hermes_doctor.lazy import pattern
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
 
 _TIMED = pattern(rb'"(?:ts|fired_at)": ?"([0-9T:.+\-Z ]{19,40})"')
 _WORD = pattern(r"[A-Za-z_][\w.]{0,80}")
@@ -37,7 +37,7 @@ def _diary_time(line: bytes) -> float | None:
 
 
 def _diary(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """One record a line. Only its tag, its code and the name of an error are kept."""
+    """Parse one record per line; only its tag, its code and the name of an error are kept."""
     import json
 
     for offset, line in _one_by_one(lines):
@@ -69,7 +69,7 @@ def _ending_time(line: bytes) -> float | None:
 
 
 def _ending(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """Which signal ended a gateway; the list of processes behind it may hold secrets."""
+    """Parse which signal ended a gateway; the process list after it is skipped (secrets)."""
     signal = ""
     for offset, line in _one_by_one(lines):
         if match := _SIGNAL.fullmatch(line):
@@ -87,7 +87,7 @@ def _start_time(line: bytes) -> float | None:
 
 
 def _starts(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """One start a line."""
+    """Parse one start per line."""
     for offset, line in _one_by_one(lines):
         shown = _start_time(line)
         if shown is not None and span.has(at := clock.utc(shown), "INFO", ""):
@@ -100,7 +100,7 @@ def _update_time(line: bytes) -> float | None:
 
 
 def _update(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
-    """Every line of an update bears the time at which the update began."""
+    """Parse an update; every line gets the time at which the update started."""
     at: float | None = None
     for offset, line in _one_by_one(lines):
         if (shown := _update_time(line)) is not None:

@@ -1,4 +1,4 @@
-"""What s6-log keeps of a container's gateway: each line behind its own time.
+"""Parse the logs of s6-log in a container, in which every line has its own time.
 
 2026-11-15 00:35:12.118394012  what was printed        (its `T`, local time)
 @400000006917f5b0070e6c1c what was printed             (its `t`, TAI)
@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
+from hermes_doctor.logs.block_reader import Lines
 from hermes_doctor.logs.clock import Clock, seconds
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.logs.formats import Format, Span, text
-from hermes_doctor.logs.opened import Lines
-from hermes_doctor.patterns import pattern
 
 _LOCAL = pattern(rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\.(\d{1,9})(?: {1,2}|$)")
 _TAI = pattern(rb"@([0-9a-f]{16})([0-9a-f]{8})(?: |$)")
 _EPOCH = 2**62
 _LEAP = 37
-"""Seconds that TAI is ahead of UTC since 2017."""
+"""Seconds that TAI has been ahead of UTC since 2017."""
 
 
 def local(line: bytes) -> float | None:
-    """The local time at the beginning of a line."""
+    """Parse the local time at the start of a line."""
     match = _LOCAL.match(line)
     whole = seconds(match[1]) if match else None
     return None if match is None or whole is None else whole + float(b"." + match[2])

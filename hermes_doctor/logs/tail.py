@@ -1,25 +1,25 @@
-"""The end of one of Hermes' logs, for those who ask about the latest only."""
+"""Read the end of one of Hermes' logs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.files import listing
 from hermes_doctor.home import Home
-from hermes_doctor.logs import hermes, series
+from hermes_doctor.logs import hermes, rotated
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Span, Wanted
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import listing
 
 
 def entries(
     home: Home, name: str, most: int, *, since: float = 0.0, wanted: Wanted | None = None
 ) -> Iterator[Entry]:
-    """What stands in the last bytes, oldest first; CouldNotLook when they cannot be read."""
+    """Yield the entries in the last bytes, oldest first; CouldNotLook if they cannot be read."""
     folder = home / "logs"
-    files = [(folder / one, f"logs/{one}") for one in series.names(name, listing(folder))]
+    files = [(folder / one, f"logs/{one}") for one in rotated.names(name, listing(folder))]
     span = Span(since, wanted=wanted)
-    yield from series.entries(files, hermes.FORMAT, span, most=most, tell=_refuse)
+    yield from rotated.entries(files, hermes.FORMAT, span, most=most, tell=_refuse)
 
 
 def _refuse(unread: Unread) -> None:

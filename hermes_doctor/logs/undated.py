@@ -1,7 +1,7 @@
-"""Output that was taken down without any times, as launchd and Windows do.
+"""Read output that was recorded without times, as launchd and Windows do.
 
-Only the last words in such a file are as old as the file. Lines of the gateway's log are in its
-other files too, with their time, so what stands before the last of them is history.
+Only the last lines of such a file are as old as the file. Log lines of the gateway are also in its
+other files, with their time, so everything up to the last of them is skipped.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.logs import output
+from hermes_doctor.logs.block_reader import Opened
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Span
-from hermes_doctor.logs.opened import Opened
-from hermes_doctor.logs.series import Note, Tell
+from hermes_doctor.logs.rotated import Note, Tell
 from hermes_doctor.model import CouldNotLook
 
 _TAIL = 64 * 1024
 
 
 def entries(path: Path, name: str, span: Span, tell: Tell, note: Note) -> Iterator[Entry]:
-    """The last words, at the time of the file."""
+    """Yield the last lines, dated with the file's mtime."""
     try:
         file = Opened(path, name)
     except FileNotFoundError:

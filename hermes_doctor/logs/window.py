@@ -1,41 +1,41 @@
-"""Where in a file a window of time begins, found from the file's end in a few small looks."""
+"""Find where a time window starts in a file, by a few small reads from its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes_doctor.logs.opened import Opened, next_line
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.block_reader import Opened, next_line
 
 SLACK = 60.0
-"""Seconds by which lines may stand out of order: several processes write one file."""
+"""Seconds by which lines may be out of order, because several processes write one file."""
 _LOOK = 8 * 1024
 _LONGEST_LOOK = 64 * 1024
 _STEP = 64 * 1024
 _LAST = 1024 * 1024
 
 Moment = Callable[[bytes], float | None]
-"""When a line was written; None for a line that does not say."""
+"""Parses when a line was written; None for a line without a time."""
 
 
 class Start(NamedTuple):
-    """Where to begin."""
+    """The position from which to read."""
 
     at: int
-    """Where a line begins, or the file's end."""
+    """The start of a line, or the end of the file."""
     reached: bool
-    """Whether there are lines in front of it from before the window; else it may go further."""
+    """Whether there are older lines before it; if not, the window may start in an older file."""
 
 
 def find(file: Opened, moment: Moment, since: float, floor: int = 0) -> Start:
-    """Where the lines since then begin, not looking further back than `floor`."""
+    """Return where the lines since then start, but not before `floor`."""
     inside, before = file.size, -1
     step = _STEP
     while before < 0:
         position = max(floor, file.size - step)
         step *= 2
         if early(file, position, moment, since):
-            # A clock may have been wrong for a while: what lies further back must agree.
+            # The clock may have been wrong for a while: what is further back must agree.
             further = max(floor, file.size - step)
             if further == position or early(file, further, moment, since) is not False:
                 before = position
@@ -53,7 +53,7 @@ def find(file: Opened, moment: Moment, since: float, floor: int = 0) -> Start:
 
 
 def last(file: Opened, moment: Moment) -> float | None:
-    """What the last line says that says a time."""
+    """Return the time of the last line that has one."""
     length = _LOOK
     while True:
         start = max(0, file.size - length)
@@ -66,7 +66,7 @@ def last(file: Opened, moment: Moment) -> float | None:
 
 
 def early(file: Opened, position: int, moment: Moment, since: float) -> bool | None:
-    """Whether the first dated line from here is of before the window; None: there is none near."""
+    """Tell whether the first dated line from here is before the window; None if none is near."""
     length = _LOOK
     while length <= _LONGEST_LOOK:
         data = file.read(position, length)
@@ -83,7 +83,7 @@ def early(file: Opened, position: int, moment: Moment, since: float) -> bool | N
 
 
 def _aligned(file: Opened, position: int) -> int:
-    """The beginning of the first line from here."""
+    """Return the start of the first line from here."""
     if position == 0:
         return 0
     return min(next_line(file, position - 1, _LONGEST_LOOK), file.size)

@@ -1,7 +1,7 @@
-"""What the running gateway itself says of its platforms, without what an earlier one said.
+"""The platform states that the running gateway itself has reported.
 
-The state file keeps what was said of every platform there ever was, across restarts: only what
-this very process has written since it began counts.
+The state file keeps the states of all platforms across restarts, so only those count that this
+process has written since it started.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes.runtime import PlatformState, Runtime
+from hermes_doctor.processes.runtime_files import PlatformState, Runtime
 
 _SLACK = timedelta(seconds=2)
-"""Clocks of the kernel and of the file may differ by that much."""
+"""The clocks of the kernel and of the file may differ by this much."""
 
 
 def valid(runtime: Runtime, gateway: Gateway) -> Mapping[str, PlatformState] | None:
-    """The claims of this process by platform; None when the file is not its own."""
+    """Return this process's states by platform; None if another process wrote the file."""
     if runtime.state_owner is None or runtime.state_owner.pid != gateway.pid:
         return None
     since = gateway.started_at - _SLACK

@@ -1,4 +1,4 @@
-"""The jobs at set times, what they need, and the part of the gateway that begins them."""
+"""Scheduled jobs, what they need to run and deliver, and the ticker that starts them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.files import read
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.probes.runtime import epoch
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.probes.stores import StoreFile
-from hermes_doctor.stores.described import AGAIN, WHOLE
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.processes.runtime_files import epoch
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.stores.catalogue import AGAIN, WHOLE
+from hermes_doctor.stores.store_file import StoreFile
+from hermes_doctor.system.files import read
 
 MOST = 500
 LONGEST = 60
 EVERYWHERE = "*"
-"""Stands for every platform that has a home channel."""
+"""Stands for all platforms that have a home channel."""
 _ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
 
 
@@ -30,57 +30,57 @@ _UTC = frozenset({"UTC", "UTC0", "UCT", "GMT", "GMT0", "Universal", "Zulu", "Gre
 
 
 class Job(NamedTuple):
-    """One job that is not switched off."""
+    """A scheduled job that is enabled."""
 
     id: str
     called: str
-    """What its maker calls it; may hold anything."""
+    """Its name as its creator wrote it; may contain anything."""
     kind: str
-    """`cron` for a time of day, `interval`, `once`, or nothing that is known."""
+    """`cron` (a time of day), `interval` or `once`; empty if unknown."""
     next_run: datetime | None
     offset: bool
-    """Whether the time of its next run names its distance from UTC."""
+    """Whether the time of its next run has a UTC offset."""
     ran: bool
     deliver: tuple[str, ...]
     origin: str | None
-    """The platform of the chat that it was made in."""
+    """The platform of the chat in which it was created."""
     script: str | None
     undelivered: bool
-    """What it found out last could not be delivered."""
+    """Whether its last result could not be delivered."""
     claimed: datetime | None
-    """Since when a run of it is said to be under way."""
+    """Since when a run is in progress, according to the file."""
     missed: datetime | None = None
-    """When it was to run once, and has not, while nothing is planned for it any more."""
+    """When a one-time job should have run, if it has not run and no run is planned."""
     senseless: bool = False
-    """No time can be told from its schedule."""
+    """Whether its schedule gives no time to run."""
 
     @property
     def name(self) -> str:
-        """Its name as it may be shown."""
-        from hermes_doctor import masking
+        """Its name, redacted for display."""
+        from hermes_doctor import redaction
 
-        return masking.words(self.called)[:LONGEST]
+        return redaction.words(self.called)[:LONGEST]
 
 
 class Ticker(NamedTuple):
-    """The part of a gateway that looks for jobs once a minute; both times are since 0.18."""
+    """When the gateway's ticker last looked for jobs (once a minute); recorded since 0.18."""
 
     beat: datetime | None
     success: datetime | None
 
 
 class Target(NamedTuple):
-    """Where the result of a job would not arrive, and why."""
+    """A target to which the result of a job cannot be delivered, and why."""
 
     what: str
-    """A platform, or a word for several."""
+    """A platform, or a word that stands for several."""
     why: str
     variable: str | None = None
-    """What names the chat and is not set."""
+    """The variable that should name the chat and is not set."""
 
 
 def jobs(file: StoreFile | None) -> list[Job]:
-    """The jobs of a list that can be read, those switched off left out."""
+    """Return the enabled jobs of a list that can be read."""
     values = file.values if file and file.outcome in (WHOLE, AGAIN) else None
     found = values.get("jobs") if isinstance(values, dict) else values
     every = found if isinstance(found, list) else []
@@ -135,7 +135,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _aware(moment: datetime) -> datetime:
-    """A time without a zone is one of the machine's own."""
+    """Interpret a time without a zone as local time."""
     try:
         return moment if moment.tzinfo else moment.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -148,7 +148,7 @@ def _parts(deliver: object) -> tuple[str, ...]:
 
 
 def ticker(home: Home) -> Ticker:
-    """When the ticker last looked, and when that went well."""
+    """Read when the ticker last ran and when it last succeeded."""
     return Ticker(_epoch(home / "cron/ticker_heartbeat"), _epoch(home / "cron/ticker_last_success"))
 
 
@@ -165,7 +165,7 @@ def nowhere(
     platforms: frozenset[str],
     installed: tuple[int, ...] | None,
 ) -> list[tuple[Job, Target]]:
-    """Every place where the result of a job would not arrive."""
+    """Return every target to which a job's result cannot be delivered."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
     parts = ((job, part) for job in every for part in job.deliver)
     asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
@@ -173,7 +173,7 @@ def nowhere(
 
 
 def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
-    """The variables of a platform's home channel in this release; None: it knows no such name."""
+    """Return the variables of a platform's home channel in this release; None if it is unknown."""
     since: Mapping[str, list[str] | None] = load_knowledge("cron")[name]
     dated = sorted((numbers(version), version) for version in since)
     fitting = [since[version] for number, version in dated if not installed or number <= installed]
@@ -188,7 +188,7 @@ def _lost(
     platforms: frozenset[str],
     known: Mapping[str, list[str]],
 ) -> Target | None:
-    """Why nothing arrives there; a name that is not known may be that of somebody's own plugin."""
+    """Return why nothing arrives there; an unknown name may belong to a plugin of Hermes."""
     name, named, _ = part.partition(":")
     own = name == job.origin
     if part == "origin" and job.origin:
@@ -207,10 +207,10 @@ def _lost(
 
 
 def _home(settings: Settings, variables: list[str]) -> bool:
-    """Whether a platform has a home channel that jobs go by.
+    """Tell whether a platform has a home channel that jobs use.
 
-    They read variables only, never the block of a platform; but what stands in config.yaml under
-    a variable's name, a gateway makes a variable when it starts.
+    Jobs read variables only, never the block of a platform; but when a gateway starts, it turns
+    keys of config.yaml that are named like a variable into variables.
     """
     written = (settings.config.get(name) for name in variables)
     return any(map(settings.value, variables)) or any(
@@ -219,7 +219,7 @@ def _home(settings: Settings, variables: list[str]) -> bool:
 
 
 def script_fault(home: Home, script: str) -> str | None:
-    """Why a job's script cannot be run; None when it can."""
+    """Return why a job's script cannot be run; None if it can."""
     folder = os.path.realpath(home / "scripts")
     try:
         place = os.path.realpath(os.path.join(folder, os.path.expanduser(script)))
@@ -233,7 +233,7 @@ def script_fault(home: Home, script: str) -> str | None:
 
 
 def zone_known(name: str, library: Path | None) -> bool:
-    """Whether the machine, or the installed Hermes, knows a time zone; True without a telling."""
+    """Tell whether the machine or the installed Hermes knows a time zone; True if unsure."""
     places = [Path(place) for place in _ZONES if os.path.isdir(place)]
     places += [library / "zoneinfo"] if library else []
     if not places:
@@ -243,7 +243,7 @@ def zone_known(name: str, library: Path | None) -> bool:
 
 
 def in_utc(settings: Settings, *, running: bool) -> bool:
-    """Whether the gateway's clock is in UTC; the TZ of whoever looks is not the gateway's."""
+    """Tell whether the gateway's clock is in UTC; our own TZ is not the gateway's."""
     import time
 
     zone = settings.value("TZ").lstrip(":")

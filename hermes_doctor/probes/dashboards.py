@@ -1,33 +1,33 @@
-"""Dashboards of a home that listen to others than this machine without asking for a password.
+"""Find dashboards of a home that other machines can use without a password.
 
-From 0.18 on there is none: Hermes refuses to listen so.
+From 0.18 on there are none, because Hermes refuses to listen like this.
 """
 
 from __future__ import annotations
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import processes
-from hermes_doctor.probes.belonging import by_environment, is_same
-from hermes_doctor.settings.apiserver import is_local
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.processes import gateway_command, gateway_processes
+from hermes_doctor.processes.home_of import by_environment, is_same
+from hermes_doctor.settings.api_server import is_local
 
 
 class Dashboard(NamedTuple):
-    """One that runs."""
+    """A running dashboard."""
 
     pid: int
     host: str
 
 
 def exposed(home: Home) -> list[Dashboard]:
-    """Those of this home that anybody on the network can use."""
+    """Return the dashboards of this home that anyone on the network can use."""
     found = []
-    for pid in processes.every():
-        argv = processes.words_of(pid)
-        if "--insecure" not in argv or not processes.runs(argv, "dashboard"):
+    for pid in gateway_processes.every():
+        argv = gateway_processes.words_of(pid)
+        if "--insecure" not in argv or not gateway_command.runs(argv, "dashboard"):
             continue
         host = _option(argv, "--host")
-        claim = by_environment(pid, processes.profile(argv)) if host else None
+        claim = by_environment(pid, gateway_command.profile(argv)) if host else None
         if host and not is_local(host) and claim and is_same(claim.home, home.path):
             found.append(Dashboard(pid, host))
     return found

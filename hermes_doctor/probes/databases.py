@@ -1,4 +1,4 @@
-"""Which databases a home has."""
+"""Find the databases of a home."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.files import snapshot
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import snapshot
 
 
 class Databases(NamedTuple):
-    """The databases that are there, in the order of their worth, and where there is no telling."""
+    """The existing databases, most important first, and those that could not be checked."""
 
     paths: tuple[Path, ...]
     doubts: tuple[str, ...]
     missing: tuple[Path, ...] = ()
-    """The places at which there is none."""
+    """The paths at which there is no database."""
 
 
 def find(home: Home) -> Databases:
-    """Look at every place; one that cannot be looked at does not hide the others."""
+    """Check every path; one that cannot be checked does not hide the others."""
     paths: list[Path] = []
     missing: list[Path] = []
     doubts: list[str] = []
@@ -53,7 +53,7 @@ _KINDS = {
 
 
 def kind_of(path: Path) -> str | None:
-    """What lies in the place of a file and is none, also behind a symlink."""
+    """Return what is at a path instead of a file, e.g. a folder; symlinks are followed."""
     try:
         st = os.stat(path)
     except OSError as error:
@@ -63,7 +63,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def share(found: Databases, small: int, seconds: float) -> float:
-    """How much of the time for all databases one of them may take: large ones share it."""
+    """Return how many seconds one database may take, because large ones share the time."""
     large = 0
     for path in found.paths:
         try:

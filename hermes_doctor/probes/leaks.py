@@ -1,36 +1,35 @@
-"""Secrets of a home in its own logs: looked for by their values, told by their names."""
+"""Search the logs of a home for the values of its secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.files import MEGABYTE, read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.settings.clear import suspects
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.plain_secrets import suspects
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.system.files import MEGABYTE, read_tail
 
 LOGS = ("gateway.log", "agent.log", "errors.log")
 QUICK, DEEP = 64 * 1024, 16 * MEGABYTE
 _NAMES = pattern(r"_(API_KEY|TOKEN|SECRET|PASSWORD|KEY)$")
 _SHORTEST = 12
-"""What is shorter stands in a log for any reason."""
+"""Shorter values may be in a log for any reason."""
 
 
 class Leak(NamedTuple):
-    """One secret in one log."""
+    """A secret that one log contains."""
 
     name: str
     """Its variable, or its path in config.yaml."""
     log: str
     line: int | None
-    """None where the log was not read from its beginning on."""
+    """None if the log was not read from its start."""
 
 
 def find(home: Home, settings: Settings, *, deep: bool) -> list[Leak]:
-    """Every secret of this home that the end of a log holds."""
+    """Return every secret of this home that the end of a log contains."""
     secrets = {value.encode("utf-8", "replace"): name for value, name in _secrets(settings)}
     found = []
     for name in LOGS if secrets else ():
@@ -48,7 +47,7 @@ def find(home: Home, settings: Settings, *, deep: bool) -> list[Leak]:
 
 
 def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The values that must stand nowhere else, each with the name that it goes by."""
+    """Yield the values that must not be anywhere else, each with its name."""
     named = [(settings.value(name), name) for name in sorted(settings.file) if _NAMES.search(name)]
     for path, value in suspects(settings.config):
         named.append((value.strip(), ".".join(map(str, path))))
@@ -58,8 +57,8 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _is_usable(value: str) -> bool:
-    """Whether it is a key, and no placeholder or reference."""
-    from hermes_doctor.settings.secret import state
-    from hermes_doctor.settings.text import ENV, Source, Text
+    """Tell whether it is a real key, not a placeholder or a reference."""
+    from hermes_doctor.settings.key_state import state
+    from hermes_doctor.settings.sourced_text import ENV, Source, Text
 
     return state(None, Text(value, Source(ENV, "a key"))) == "usable"

@@ -1,4 +1,4 @@
-"""Which connection of a gateway belongs to which platform, and how sure that is."""
+"""Assign a gateway's network connections to its platforms, with how sure that is."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from hermes_doctor import slowness
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.platforms import HELD, Endpoint, Platform
-from hermes_doctor.probes.sockets import Connection, plain
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.processes.connection import Connection
+from hermes_doctor.processes.sockets import plain
+from hermes_doctor.settings.platforms import HELD, Endpoint, Platform
+from hermes_doctor.system import time_limits
 
 SURE = ("address", "network", "proxy", "tunnel")
 LIKELY = ("likely", "elsewhere")
-"""`likely`: at the port of a platform whose network is not known. `elsewhere`: outside a network
-that is known."""
+"""`likely`: a platform's port, its network is unknown. `elsewhere`: outside its known network."""
 PATIENCE = 3.0
 """Seconds that a platform may be without a connection."""
 _TRIES = 3
 STUCK = 15.0
-"""How often and for how many seconds the kernel sends the same bytes before a link is dead."""
+"""Retransmissions and seconds without acknowledgement after which a connection is dead."""
 
 
 class Link(NamedTuple):
-    """What a platform has of the gateway's connections."""
+    """The connections of one platform."""
 
     platform: Platform
     how: str | None
-    """One word of SURE or LIKELY; None when there is nothing that could be its."""
+    """A word of SURE or LIKELY; None if no connection could belong to it."""
     connections: tuple[Connection, ...]
-    """The established ones that are most surely its."""
+    """The established connections with the highest certainty."""
     trying: int
-    """Connections to it that are not answered yet."""
+    """The number of connections that were not answered yet."""
 
     @property
     def sure(self) -> bool:
-        """Whether these connections are its own beyond doubt."""
+        """Whether these connections certainly belong to the platform."""
         return self.how in SURE
 
     def dead_for(self) -> tuple[float, str] | None:
-        """For how many seconds its connections have been dead, and how that shows.
+        """Return for how many seconds its connections have been dead, and what shows it.
 
-        One whose bytes nobody acknowledges is dead, unless another had data since; none that
-        waits in a pool proves anything. Where nothing was sent, all of them must be quiet for
-        longer than this platform ever is.
+        A connection with unacknowledged bytes is dead unless another one received data since. If
+        nothing was sent, all connections must be quiet for longer than this platform ever is,
+        because idle connections in a pool prove nothing.
         """
         stuck = [one for one in self.connections if one.unsent and one.tries >= _TRIES]
         longest = max((one.silent or 0.0 for one in stuck), default=0.0)
@@ -67,10 +67,10 @@ def assign(
     others: Iterable[Endpoint] = (),
     addresses: Mapping[str, frozenset[str]] | None = None,
 ) -> list[Link]:
-    """Each held platform with the connections that are its.
+    """Return each platform with a held connection, with the connections that belong to it.
 
-    `others` are the addresses of model providers, whose connections are no platform's;
-    `addresses` are what host names lead to, where that was asked.
+    `others` are the addresses of model providers, whose connections belong to no platform;
+    `addresses` are the resolved host names, where they were resolved.
     """
     found = list(connections)
     listening = {one.local[1] for one in found if one.state == "LISTEN"}
@@ -138,7 +138,7 @@ def _at(one: Connection, ends: Iterable[Endpoint], known: Mapping[str, frozenset
 
 
 def _addresses(host: str, known: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """What a name leads to without asking anybody: itself, this machine, or /etc/hosts."""
+    """Resolve a name without DNS: an address, this machine, or /etc/hosts."""
     if host in known:
         return known[host]
     return frozenset({plain(host)}) if host[:1].isdigit() or ":" in host else frozenset()
@@ -146,11 +146,11 @@ def _addresses(host: str, known: Mapping[str, frozenset[str]]) -> frozenset[str]
 
 @cache
 def _hosts() -> Mapping[str, frozenset[str]]:
-    """The names that this machine knows by itself."""
+    """Read the names that this machine resolves by itself."""
     from pathlib import Path
 
-    from hermes_doctor.files import read
     from hermes_doctor.model import CouldNotLook
+    from hermes_doctor.system.files import read
 
     found: dict[str, set[str]] = {"localhost": {"127.0.0.1", "::1"}}
     try:
@@ -170,7 +170,7 @@ def _is_local(ip: str) -> bool:
 
 @cache
 def network_of(ip: str) -> str | None:
-    """The known network that an address lies in."""
+    """Return the known network that an address is in."""
     number, bits = _number(ip)
     for name, wide, start, end in _ranges():
         if wide == bits and start <= number <= end:
@@ -180,7 +180,7 @@ def network_of(ip: str) -> str | None:
 
 @cache
 def _ranges() -> tuple[tuple[str, int, int, int], ...]:
-    """Every known range as numbers, which is many times faster than objects for each."""
+    """Return every known range as integers, many times faster than `ipaddress` objects."""
     found = []
     for name, facts in load_knowledge("networks").items():
         for part in facts["lists"]:
@@ -207,12 +207,11 @@ def watch(
     sort: Callable[[list[Connection]], list[Link]],
     held: Collection[str],
 ) -> list[Link]:
-    """Look again for a moment while a platform that should be connected is not.
+    """Check again for a moment while a platform that should be connected is not.
 
-    One that has just lost its connection and takes it up again is without it for some seconds,
-    and that is no fault.
+    A platform that reconnects is without a connection for some seconds, which is not a fault.
     """
-    end = time.monotonic() + slowness.stretched(PATIENCE)
+    end = time.monotonic() + time_limits.stretched(PATIENCE)
     while True:
         found = sort(look())
         lost = any(one.how is None for one in found if one.platform.name in held)

@@ -1,7 +1,7 @@
-"""Processes that an earlier gateway of this home left behind: MCP servers and browsers.
+"""Find processes that an earlier gateway of this home left behind: MCP servers and browsers.
 
-Only what is certain counts. An MCP server writes its errors into the home's own log for them; a
-browser's folder names the process that started it, and the diary knows that one as a gateway.
+Only certain ones count. An MCP server's stderr is the home's own log for them; a browser's folder
+names the process that started it, and the exit diary lists that process as a gateway.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.files import folder_entries, read
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import descriptors, processes, vitals
-from hermes_doctor.probes.runtime import Life
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.processes import descriptors, gateway_processes, process_stat
+from hermes_doctor.processes.runtime_files import Life
+from hermes_doctor.system.files import folder_entries, read
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
 MOST = 2000
@@ -25,19 +25,19 @@ MCP, BROWSER = "mcp", "browser"
 
 
 class Orphan(NamedTuple):
-    """One such process."""
+    """A process that was left behind."""
 
     pid: int
     name: str
     kind: str
-    """One of the constants above."""
+    """MCP or BROWSER."""
     began: datetime
     proof: str
-    """Where it is written that it belongs to this home."""
+    """The file that proves that it belongs to this home."""
 
 
 def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
-    """MCP servers of this home without a Hermes above them; `now` are the gateways that run."""
+    """Find MCP servers of this home without a Hermes parent; `now` are the running gateways."""
     log = home / "logs" / "mcp-stderr.log"
     try:
         known = os.stat(log)
@@ -47,28 +47,28 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         raise CouldNotLook("whose MCP servers there are cannot be seen here")
     living = set(now)
     found = []
-    for pid in processes.every():
+    for pid in gateway_processes.every():
         try:
             st = os.stat(f"/proc/{pid}/fd/2")
         except OSError:
             continue
         if (st.st_dev, st.st_ino) != (known.st_dev, known.st_ino) or pid in living:
             continue
-        seen = vitals.stat(pid)
+        seen = process_stat.stat(pid)
         if seen and seen.doing != "Z" and not _has_hermes_above(seen.parent, log):
-            began = vitals.started(seen.start_time)
+            began = process_stat.started(seen.start_time)
             found.append(Orphan(pid, seen.name, MCP, began, home.name_of(log)))
     return found
 
 
 def _has_hermes_above(parent: int, log: Path) -> bool:
-    """Whether it hangs on a process that is Hermes, or on another server of it."""
-    for _ in range(vitals.MOST_PARENTS):
+    """Tell whether one of its ancestors is Hermes or another of its MCP servers."""
+    for _ in range(process_stat.MOST_PARENTS):
         if parent <= 1:
             return False
         if any(one.path == str(log) for one in descriptors.of(parent) or ()):
             return True
-        seen = vitals.stat(parent)
+        seen = process_stat.stat(parent)
         if seen is None:
             return False
         if seen.name == "hermes":
@@ -78,7 +78,7 @@ def _has_hermes_above(parent: int, log: Path) -> bool:
 
 
 def browsers(lives: Iterable[Life]) -> list[Orphan]:
-    """Browsers of gateways that the diary of this home knows and that are no more."""
+    """Find browsers of gateways in this home's exit diary that no longer run."""
     dead = {life.pid: life for life in lives if life.how != "alive"}
     found = []
     for folder in _folders() if dead else ():
@@ -86,17 +86,17 @@ def browsers(lives: Iterable[Life]) -> list[Orphan]:
         owner = _number(folder / f"{session}.owner_pid")
         pid = _number(folder / f"{session}.pid")
         life = dead.get(owner or 0)
-        seen = vitals.stat(pid) if pid and life else None
+        seen = process_stat.stat(pid) if pid and life else None
         if not (seen and life and pid) or seen.doing == "Z" or _alive(life):
             continue
-        began = vitals.started(seen.start_time)
+        began = process_stat.started(seen.start_time)
         if _is_browser(pid, session) and _in_life(began, life):
             found.append(Orphan(pid, seen.name, BROWSER, began, str(folder)))
     return found
 
 
 def _folders() -> Iterator[Path]:
-    """The folders of browser sessions that belong to whoever looks, or to anybody for root."""
+    """Yield the folders of browser sessions of this user, or of all users for root."""
     for place in {Path(os.environ.get("TMPDIR") or "/tmp"), Path("/tmp")}:
         try:
             for entry in folder_entries(place, MOST):
@@ -107,7 +107,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _number(path: Path) -> int | None:
-    """A process id out of a file in a folder where anybody may write."""
+    """Read a pid from a file in a folder that everyone may write to."""
     try:
         text = read(path, 64)[0].strip() if stat.S_ISREG(os.lstat(path).st_mode) else b""
     except (OSError, CouldNotLook):
@@ -116,7 +116,7 @@ def _number(path: Path) -> int | None:
 
 
 def _is_browser(pid: int, session: str) -> bool:
-    """The process says itself that it is that session's; a planted number proves nothing."""
+    """Tell whether the process itself names that session; a planted pid proves nothing."""
     words = b""
     for name in ("cmdline", "environ"):
         try:
@@ -133,8 +133,8 @@ def _in_life(began: datetime, life: Life) -> bool:
 
 
 def _alive(life: Life) -> bool:
-    """Whether that very gateway is still there, by its start and not by its number alone."""
-    seen = vitals.stat(life.pid)
+    """Tell whether that gateway still runs; its start time is compared too."""
+    seen = process_stat.stat(life.pid)
     if seen is None or seen.doing == "Z":
         return False
-    return abs((vitals.started(seen.start_time) - life.began).total_seconds()) < 120
+    return abs((process_stat.started(seen.start_time) - life.began).total_seconds()) < 120

@@ -1,4 +1,4 @@
-"""Programs that the gateway starts: whether it finds them where it looks."""
+"""Find programs that the gateway runs on the gateway's own PATH."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.settings import started_with
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.probes.effective_settings import started_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.probes.gateway import GatewayProbes
 
 
 class Program(NamedTuple):
-    """What came of the search for a program."""
+    """Where a program was found."""
 
     where: str | None
     sure: bool
-    """Whether it was looked for where the gateway looks; else it was our own PATH."""
+    """Whether the gateway's PATH was searched; otherwise it was our own."""
 
 
-def find(probes: Probes, name: str) -> Program:
-    """A program on the PATH of the gateway, or in what Hermes keeps for itself in the home."""
+def find(probes: GatewayProbes, name: str) -> Program:
+    """Find a program on the gateway's PATH or among Hermes' own programs in the home."""
     environment = _environment(probes)
     path = environment.get("PATH")
     gateways = probes.gateways()
@@ -40,8 +40,8 @@ def find(probes: Probes, name: str) -> Program:
     return Program(None, path is not None)
 
 
-def _environment(probes: Probes) -> Mapping[str, str]:
-    """What the gateway is, or would be, started with."""
+def _environment(probes: GatewayProbes) -> Mapping[str, str]:
+    """Return the environment that the gateway was, or would be, started with."""
     try:
         found = started_with(probes)
         if not found and not probes.gateways():

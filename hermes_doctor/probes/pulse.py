@@ -1,4 +1,4 @@
-"""Does the event loop of a gateway turn? Its heartbeat, its own API server, and the kernel tell."""
+"""Tell whether a gateway's event loop is running: from heartbeat, API server and kernel."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor import slowness
-from hermes_doctor.files import snapshot
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import health, space, vitals
-from hermes_doctor.probes.runtime import Beat, Runtime
-from hermes_doctor.probes.sockets import Connection
-from hermes_doctor.probes.space import Space
-from hermes_doctor.probes.vitals import Vitals
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.probes.network import health
+from hermes_doctor.processes import process_stat
+from hermes_doctor.processes.connection import Connection
+from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.runtime_files import Beat, Runtime
+from hermes_doctor.system import space, time_limits
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.space import Space
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.place import User
+    from hermes_doctor.system.mounts import User
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
-"""Seconds. A heart beats every 30; a busy machine or an installation delays one."""
+"""Seconds. The heartbeat is written every 30 s; a busy machine or an installation delays one."""
 LONG, SHORT = 4.0, 1.0
-"""Seconds to wait for an answer: a busy loop may take some, one without a heartbeat takes none."""
+"""Seconds to wait for an answer: LONG for a busy loop, SHORT if the heartbeat is old."""
 DEFAULT_PORT = "8642"
 _IN_ENV = pattern(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
 LOOKS, STEP = 20, 0.1
 NEARLY = 4
-"""With so few descriptors left neither a caller is let in nor a heartbeat written."""
+"""With so few file descriptors left, the gateway can neither accept a connection nor write."""
 
 
 class Pulse(NamedTuple):
-    """What is known of an event loop."""
+    """What is known about an event loop."""
 
     pid: int | None
-    """None for a gateway elsewhere that only its address is known of."""
+    """None for a gateway on another machine, of which only the address is known."""
     turns: bool | None
-    """None: no telling."""
+    """Whether the event loop is running; None if unknown."""
     what: str
-    """One clause for people: "its last heartbeat is 12 s old"."""
+    """A clause for the user: "its last heartbeat is 12 s old"."""
     since: datetime | None = None
-    """When it last was seen to turn, if it does not."""
+    """When it was last seen running, if it is not."""
     certain: bool = False
-    """It does not turn, and not for a moment only: by its heartbeat, or since it is halted."""
+    """Not running, and not just for a moment: the heartbeat is old or the process halted."""
     halted: bool = False
-    """The whole process is stopped or its cgroup paused."""
+    """The process is stopped, or its cgroup is paused."""
     age: float | None = None
-    """Seconds since the last heartbeat of this very process."""
+    """Seconds since the last heartbeat of this process."""
     answer: str = health.NOT_ASKED
-    """What its door or /health gave: one of the words of the health probe."""
+    """The answer of its port or of /health: one of the words in `health`."""
     waiting: int | None = None
-    """How many callers waited at its door when we came."""
+    """How many connections were waiting to be accepted when we connected."""
 
     @property
     def mute(self) -> bool:
-        """It lets nobody in and has no heartbeat: whether it is stuck, only patience can tell."""
+        """Accepts no connection and has no heartbeat: only waiting can show whether it is stuck."""
         return self.turns is False and self.age is None and self.answer == health.SILENT
 
 
@@ -71,9 +71,9 @@ def take(
     room: Space | None,
     closed: Callable[[], str] = str,
 ) -> Pulse:
-    """Feel the pulse of one process that listens there and may have its API server at a port.
+    """Examine one process, given its listening sockets and possible ports of its API server.
 
-    `closed` tells why it cannot write its heartbeat, and is asked when that is old.
+    `closed` returns why it cannot write its heartbeat, and is called when the heartbeat is old.
     """
     since = _seen(process, runtime)
     if process.halted:
@@ -86,7 +86,7 @@ def take(
     asked = health.Answer(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = health.knock(process.pid, door, slowness.stretched(patience))
+        asked = health.knock(process.pid, door, time_limits.stretched(patience))
     found = Pulse(
         pid=process.pid,
         turns=None,
@@ -125,7 +125,7 @@ def _judge(
         )
     if silent and age is not None:
         return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
-    if silent:  # one look cannot tell a long piece of work from a loop that is stuck
+    if silent:  # one check cannot tell long work from a stuck loop
         return found._replace(turns=False, what=quiet)
     if age is not None:
         return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
@@ -135,28 +135,28 @@ def _judge(
 
 
 def _rests(pid: int) -> bool:
-    """Whether its main thread is seen to wait for events, as a loop that is stuck never does."""
+    """Tell whether its main thread waits for events, which a stuck event loop never does."""
     for look in range(_looks()):
         if look:
             time.sleep(STEP)
-        if vitals.waits_for_events(pid):
+        if process_stat.waits_for_events(pid):
             return True
     return False
 
 
 def _looks() -> int:
     """Return how often to look; on a busy machine a loop comes to rest more rarely."""
-    return round(LOOKS * slowness.factor())
+    return round(LOOKS * time_limits.factor())
 
 
 def _by_rest(found: Pulse) -> Pulse:
-    """Where its main thread waits: a loop that turns comes to rest again and again, for events."""
+    """Judge by where the main thread waits: a running loop regularly waits for events."""
     why = "it has neither a heartbeat nor an API server that could be asked"
     places = set()
     looks = _looks()
     for _ in range(looks if found.pid else 0):
-        place = vitals.waits_in(found.pid or 0)
-        if vitals.is_for_events(place):
+        place = process_stat.waits_in(found.pid or 0)
+        if process_stat.is_for_events(place):
             return found._replace(turns=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
@@ -169,13 +169,13 @@ def _by_rest(found: Pulse) -> Pulse:
 
 
 def elsewhere(url: str, *, network: bool) -> Pulse:
-    """The pulse of a gateway in another container, by the address that GATEWAY_HEALTH_URL names."""
+    """Examine a gateway in another container, at the address in GATEWAY_HEALTH_URL."""
     place = health.parse(url)
     if place is None:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask(place, slowness.stretched(LONG))
+    asked = health.ask(place, time_limits.stretched(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
     turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
     what = f"GATEWAY_HEALTH_URL: {asked.word}"
@@ -183,10 +183,10 @@ def elsewhere(url: str, *, network: bool) -> Pulse:
 
 
 def beat_age(beat: Beat | None, process: Vitals) -> float | None:
-    """How old the last heartbeat of this process is; the machine's sleep does not count.
+    """Return the age of this process's last heartbeat, without the time the machine slept.
 
-    One in the future was written before the clock was set back: then only the kernel's own clock,
-    which nobody sets, can tell.
+    A heartbeat in the future was written before the clock was set back; then only the monotonic
+    clock can tell its age.
     """
     if (
         beat is None
@@ -202,7 +202,7 @@ def beat_age(beat: Beat | None, process: Vitals) -> float | None:
 
 
 def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
-    """When it last did something that it wrote down."""
+    """Return when the process last recorded any activity."""
     mine = runtime.state_owner is not None and runtime.state_owner.pid == process.pid
     times = [runtime.updated_at] if mine else []
     now = datetime.now(UTC)
@@ -213,7 +213,7 @@ def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
 
 
 def _door(listens: Iterable[Connection], ports: set[int], serves: bool) -> Connection | None:
-    """Where the API server listens: at its configured port, else at the only one there is."""
+    """Return the API server's socket: at a configured port, else the only one there is."""
     every = list(listens)
     known = [one for one in every if one.local[1] in ports]
     if known:
@@ -222,7 +222,7 @@ def _door(listens: Iterable[Connection], ports: set[int], serves: bool) -> Conne
 
 
 def ports(environment: Mapping[str, str] | None, env: str, config: Mapping[Any, Any]) -> set[int]:
-    """The ports that the API server may have been given, and the one that it takes by itself."""
+    """Return the ports that the API server may use: the configured ones and the default."""
     found = {DEFAULT_PORT, (environment or {}).get("API_SERVER_PORT")}
     found |= set(_IN_ENV.findall(env))
     platforms = config.get("platforms")
@@ -239,9 +239,9 @@ def _plain(value: object) -> str:
 
 
 def closed_to(user: User, folder: Path) -> str:
-    """Why this user cannot write a heartbeat into a folder; empty where nothing is seen to hinder.
+    """Return why this user cannot write a heartbeat to a folder; empty if nothing prevents it.
 
-    Hermes writes a new file beside the old one and gives it its name, so the folder decides.
+    Hermes writes a new file and renames it over the old one, so the folder's permissions decide.
     """
     try:
         taken = snapshot(folder.resolve())
@@ -257,7 +257,7 @@ def closed_to(user: User, folder: Path) -> str:
 
 
 def _excuse(process: Vitals, room: Space | None) -> str:
-    """Why a loop that turns could neither write its heartbeat nor answer."""
+    """Return why a running loop could neither write its heartbeat nor answer; else empty."""
     if _spent(process):
         return "it has no descriptor left"
     if room is not None and space.exhausted(room):

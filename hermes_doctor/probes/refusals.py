@@ -1,7 +1,7 @@
-"""Who wrote to the bot and was turned away, told from the end of the logs.
+"""Find users whose messages the bot rejected, from the end of the logs.
 
-Only the id and the platform are taken from a line. What stands between them is what a stranger
-calls himself: it is passed over, and it may hold anything, whole lines of a log included.
+Only the id and the platform are taken from a line. The text between them is the name that a
+stranger chose: it is ignored, because it may contain anything, even whole log lines.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from hermes_doctor.files import read_tail
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import read_tail
 
 TAIL = 256 * 1024
 WINDOW = 86_400.0
 _LOGS = ("errors.log", "gateway.log")
-"""Warnings stand in both; the first holds them for longer."""
+"""Warnings are in both; the first keeps them for longer."""
 _WORD = b"nauthorized "
 _LINES = (
     pattern(r"Unauthorized user: (?P<user>\S{1,200}) \(.*\) on (?P<platform>\w{1,40})\Z"),
@@ -35,34 +34,34 @@ _LINES = (
 
 
 class Refusal(NamedTuple):
-    """One person on one platform."""
+    """The rejected messages of one user on one platform."""
 
     platform: str
     user: str
     times: tuple[float, ...]
-    """When, oldest first."""
+    """When they were rejected, oldest first."""
     log: str
-    """Where that stands."""
+    """The log that contains them."""
 
     @property
     def first(self) -> datetime:
-        """The first time."""
+        """The time of the first rejection."""
         return datetime.fromtimestamp(self.times[0], UTC)
 
     @property
     def last(self) -> datetime:
-        """The last time."""
+        """The time of the last rejection."""
         return datetime.fromtimestamp(self.times[-1], UTC)
 
     def insists(self, count: int, within: float, lately: float) -> bool:
-        """Whether it happened so often in a span as short as that, and not long ago."""
+        """Tell whether `count` rejections came in `within` seconds, at most `lately` ago."""
         pairs = zip(self.times, self.times[count - 1 :], strict=False)
         since = time.time() - lately
         return any(later - earlier <= within and later >= since for earlier, later in pairs)
 
 
 def find(home: Home) -> list[Refusal]:
-    """Everybody who was turned away within a day, the latest first."""
+    """Return every user who was rejected within the last day, latest first."""
     since = time.time() - WINDOW
     times: dict[tuple[str, str], set[float]] = {}
     logs: dict[tuple[str, str], str] = {}
@@ -83,13 +82,13 @@ def find(home: Home) -> list[Refusal]:
 
 
 def _mentions(home: Home, name: str) -> bool:
-    """Whether there is anything to look for: most logs have none of it."""
+    """Tell whether the log contains any rejection; most logs do not."""
     try:
         return _WORD in read_tail(home / "logs" / name, TAIL)[0]
     except FileNotFoundError:
         return False
     except CouldNotLook:
-        return True  # the reader says why
+        return True  # the reader reports why
 
 
 def _wanted(level: str, _logger: str) -> bool:

@@ -1,4 +1,4 @@
-"""The files of a home that hold secrets, and which other users could read them."""
+"""Find the files of a home that contain secrets, and which other users could read them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, listing, snapshot
 from hermes_doctor.home import SIDECARS, Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
-from hermes_doctor.probes import pairing
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.stores import pairing
+from hermes_doctor.system.files import Snapshot, listing, snapshot
 
 _RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
 _RW_GROUP = stat.S_IRGRP | stat.S_IWGRP
-_IX_GROUP = stat.S_IXGRP | stat.S_IXOTH  # a member may pass a folder as either
+_IX_GROUP = stat.S_IXGRP | stat.S_IXOTH  # group members can enter a folder with either bit
 _NAMES = (
     ".env",
     "auth.json",
@@ -26,11 +25,11 @@ _NAMES = (
     *(f"response_store.db{suffix}" for suffix in SIDECARS),
 )
 _COPY = pattern(r"(\.env|auth\.json)([.~_-].*)?(bak|old|save|orig|copy|backup|corrupt|~)[\w.~-]*")
-"""What editors and people leave beside the files themselves."""
+"""Copies that editors and people leave next to the files."""
 
 
 class SecretFile(NamedTuple):
-    """A file with secrets: what it is, and who beside its owner can read it."""
+    """A file with secrets, and who besides its owner can read it."""
 
     path: Path
     snapshot: Snapshot
@@ -41,18 +40,18 @@ class SecretFile(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Its own mode lets somebody else in, whatever the folders above allow."""
+        """Whether its own mode grants access to others, whatever the folders above allow."""
         return bool(self.snapshot.mode & 0o077)
 
 
 def find(home: Home) -> list[SecretFile]:
-    """Every file of this home that holds secrets."""
+    """Return every file of this home that contains secrets."""
     found = (look(path) for path in dict.fromkeys(_paths(home)))
     return [one for one in found if one]
 
 
 def look(path: Path) -> SecretFile | None:
-    """One file, and who can read it; what counts is the file that a symlink leads to."""
+    """Return who can read a file; a symlink is followed."""
     taken = snapshot(path)
     if taken.kind == "symlink":
         try:
@@ -71,14 +70,14 @@ def look(path: Path) -> SecretFile | None:
 
 
 def lets_in(folder: Path) -> tuple[bool, bool]:
-    """Whether every user, and whether the group, can get into a folder and see what is there."""
+    """Tell whether all users and whether the group can enter a folder."""
     mode = os.stat(folder).st_mode
     others = bool(mode & stat.S_IXOTH) and _open_to(folder, stat.S_IXOTH)
     return others, bool(mode & stat.S_IXGRP) and _open_to(folder, _IX_GROUP)
 
 
 def _paths(home: Home) -> Iterator[Path]:
-    """The places where Hermes keeps secrets, its own backups included."""
+    """Yield the paths where Hermes keeps secrets, including its own backups."""
     for name in _NAMES:
         yield home / name
     for name in _listed(home.path):
@@ -94,14 +93,14 @@ def _paths(home: Home) -> Iterator[Path]:
     for name in listing(home / "backups"):
         if name.endswith(".zip"):
             yield home / "backups" / name
-    if home.path.name == ".hermes":  # `hermes backup` writes beside the home
+    if home.path.name == ".hermes":  # `hermes backup` writes next to the home
         for name in _listed(home.path.parent):
             if name.startswith("hermes-backup-") and name.endswith(".zip"):
                 yield home.path.parent / name
 
 
 def _listed(folder: Path) -> list[str]:
-    """What lies in a folder; one that may not be listed has nothing for us."""
+    """List a folder; empty if it may not be listed."""
     try:
         return listing(folder)
     except CouldNotLook:
@@ -109,7 +108,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _open_to(path: Path, bit: int) -> bool:
-    """Whether every folder above lets that class of users through."""
+    """Tell whether every folder above lets that class of users through."""
     try:
         return all(os.stat(folder).st_mode & bit for folder in path.parents)
     except OSError:

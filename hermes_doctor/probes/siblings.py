@@ -1,37 +1,37 @@
-"""The other homes under the same root: the root home itself, and its profiles."""
+"""Find the other homes under the same root (the root home and its profiles) and shared bots."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from hermes_doctor.files import read
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import settings
-from hermes_doctor.probes.environment import LIMIT, NAME
-from hermes_doctor.probes.identities import IDENTITIES
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.probes.bot_locks import IDENTITIES
+from hermes_doctor.settings import variables
+from hermes_doctor.settings.env_file import LIMIT, NAME
+from hermes_doctor.settings.variables import Settings
+from hermes_doctor.system.files import read
 
 _MOST = 100
 _RAN = ("gateway_state.json", "gateway.pid", "gateway.lock")
 
 
 class Shared(NamedTuple):
-    """A bot that two homes have."""
+    """A bot that two homes use."""
 
     scope: str
-    """What Hermes calls its lock."""
+    """Hermes' name for its lock."""
     variable: str
     home: Path
-    """The other one."""
+    """The other home."""
     ran: bool
     """Whether a gateway has ever run on the other home."""
 
 
 def of(home: Home) -> list[Path]:
-    """The homes beside this one."""
+    """Return the other homes under the same root."""
     root = home.path.parent.parent if home.profile else home.path
     try:
         found = [root, *Home(root).profiles()[:_MOST]]
@@ -41,7 +41,7 @@ def of(home: Home) -> list[Path]:
 
 
 def shared(home: Home, own: Settings) -> list[Shared]:
-    """The bots of this home that another one has in its .env, too. Values are only compared."""
+    """Return this home's bots that are also in another home's .env; values are only compared."""
     bots = {
         variable: (scope, value)
         for scope, variable in IDENTITIES.items()
@@ -58,9 +58,9 @@ def shared(home: Home, own: Settings) -> list[Shared]:
 
 
 def _variables(home: Path) -> dict[str, str]:
-    """The .env of another home; one that is closed to us tells nothing."""
+    """Parse the .env of another home; empty if we may not read it."""
     try:
         data, _ = read(home / NAME, LIMIT)
     except (FileNotFoundError, CouldNotLook):
         return {}
-    return settings.parse(data.decode("utf-8-sig", "replace"))
+    return variables.parse(data.decode("utf-8-sig", "replace"))

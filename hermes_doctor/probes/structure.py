@@ -1,64 +1,66 @@
-"""How a database compares with what the installed release makes it of."""
+"""Compare a database's schema with the schema that the installed release expects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import declaration, deviation, difference
-from hermes_doctor.sqlite.deviation import Changed
-from hermes_doctor.sqlite.difference import Missing
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.sqlite import changed_parts, column_rules, missing_parts
+from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.missing_parts import Missing
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes import Probes
+    from hermes_doctor.installation.find import Installation
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.schema import Schema
 
 
 class Structure(NamedTuple):
-    """What one database is made of, beside what it should be."""
+    """The differences between a database's schema and the expected one."""
 
     plan: Blueprint | None
-    """What it is judged by; None when the atlas cannot judge it."""
+    """The expected schema; None if the atlas has none for this database."""
     newer: bool
-    """It bears the mark of a Hermes that the atlas does not know, and is not judged."""
+    """A Hermes newer than the atlas has changed the database, so it is not compared."""
     missing: tuple[Missing, ...] = ()
     changed: tuple[Changed, ...] = ()
-    """What is declared otherwise; nothing where a Hermes that is not known may have done it."""
+    """What is declared differently; empty if an unknown Hermes may have done it."""
     beyond: bool = False
     """The installed Hermes is newer than the atlas: only it knows what to add."""
     alien: bool = False
-    """It has columns that no known release makes."""
+    """It has columns that no known release creates."""
 
     def can_be_made(self, parts: Sequence[Missing]) -> bool:
-        """Whether the parts can be added to the rows that are there."""
+        """Tell whether the parts can be added to the existing rows."""
         for part in parts:
             table = self.plan.tables.get(part.table) if self.plan else None
             column = table.column(part.name) if table and part.kind == "column" else None
-            if table and column and declaration.stand_in(table, column) is None:
+            if table and column and column_rules.stand_in(table, column) is None:
                 return False
         return bool(parts)
 
 
-def compare(probes: Probes, path: Path) -> Structure:
-    """Judge the database at `path`."""
-    name = probes.home.name_of(path)
+def compare(
+    name: str,
+    schema: Callable[[], Schema],
+    installation: Callable[[], Installation | None],
+) -> Structure:
+    """Compare the home's database of that name; calls only what it needs."""
     kind = atlas.kind_of(name)
     if kind is None:
         return Structure(plan=None, newer=False)
-    found = probes.schema(path)
+    found = schema()
     if atlas.is_newer(kind, found):
         return Structure(plan=None, newer=True)
-    installed = probes.installation()
+    installed = installation()
     release = installed.release if installed else None
     plan = atlas.expected(kind, release, found)
     if plan is None:
         return Structure(plan=None, newer=False)
-    missing = tuple(difference.missing(found, plan))
-    changed = tuple(deviation.changed(found, plan))
+    missing = tuple(missing_parts.missing(found, plan))
+    changed = tuple(changed_parts.changed(found, plan))
     beyond = atlas.is_beyond(kind, release)
     alien = bool(missing or changed) and _alien(kind, found)
     if beyond or alien:

@@ -1,31 +1,30 @@
-"""When the last message came in and the last answer went out, told from the end of the log."""
+"""Read the times of the last message and the last answer from the end of the log."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs import tail
-from hermes_doctor.patterns import pattern
-from hermes_doctor.values import NamedTuple
 
 TAIL = 256 * 1024
 _IN = "inbound message: platform="
 _OUT = pattern(r"response ready: platform=|\[[^\]]{1,30}\] Sending response \(")
-"""What 0.13 to 0.19 write; what a user wrote stands further back in the line."""
+"""As written by 0.13 to 0.19; the user's words are further back in the line."""
 
 
 class Traffic(NamedTuple):
-    """The latest of each kind."""
+    """The times of the last message and the last answer."""
 
     last_in: datetime | None = None
     last_out: datetime | None = None
     waits_since: datetime | None = None
-    """When the oldest message came in that nothing was answered after."""
+    """When the oldest message without a later answer came in."""
 
 
 def read(home: Home) -> Traffic:
-    """Look at the end of the log, and at the one before it where that was rotated just now."""
+    """Read the end of the log, and that of the previous one if it was just rotated."""
     came: float | None = None
     answered: float | None = None
     waiting: float | None = None

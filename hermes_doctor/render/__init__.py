@@ -1,1 +1,4 @@
-"""Outputs: they see a report, a plan or a receipt, and nothing else."""
+"""Renders reports, plans and receipts as text for people and as JSON.
+
+It gets finished values only; `cli` decides what is shown.
+"""

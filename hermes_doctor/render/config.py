@@ -1,4 +1,4 @@
-"""What a gateway really goes by: in a terminal as a table, and as a document."""
+"""Shows the settings that a gateway really uses, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import masking
-from hermes_doctor.render.lines import BLANK, Line, row, tilde
+from hermes_doctor import redaction
 from hermes_doctor.settings.access import Access
 from hermes_doctor.settings.resolved import Resolved, Route, SideTask
-from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source
+from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source
+from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 SCHEMA = "hermes-doctor/config/1"
 _WIDTH = 10
@@ -18,13 +18,13 @@ _BAD = ("missing", "placeholder", "masked", "unresolved")
 
 
 def plain(value: str | None) -> str:
-    """A value that is no secret by its place, shown unless it looks like one all the same."""
+    """Redact a value that should not be a secret, in case it looks like one."""
     text = value or ""
-    return masking.address(text) if "://" in text or "@" in text else masking.words(text)
+    return redaction.address(text) if "://" in text or "@" in text else redaction.words(text)
 
 
 def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
-    """The whole answer, first what the next message uses."""
+    """All lines, beginning with what the next message uses."""
     said = f"Hermes {hermes}" if hermes else "no Hermes found"
     yield row((tilde(home), "strong"), f"  {said}, rules of {_dotted(found.release)}")
     fault = found.world.document.fault
@@ -63,7 +63,7 @@ def _next(found: Resolved) -> Iterator[Line]:
     main = found.main
     if main.trouble:
         yield from _answered("provider", main.requested)
-        yield row(("✗ ", "error"), masking.words(main.trouble.why), indent=2, hang=2)
+        yield row(("✗ ", "error"), redaction.words(main.trouble.why), indent=2, hang=2)
     if found.used is None:
         yield row(("✗ ", "error"), "no message is answered", indent=2, hang=2)
         return
@@ -97,18 +97,18 @@ def _key(label: str, key: Key) -> Iterator[Line]:
     if key.source.kind == DEFAULT:
         where = "" if key.state == "not needed" else "set nowhere"
         named = (
-            f"{masking.words(key.name)} is missing" if key.state == "missing" else "none is sent"
+            f"{redaction.words(key.name)} is missing" if key.state == "missing" else "none is sent"
         )
         yield _told(label, named, where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
-        yield _told(label, f"{masking.words(key.name)}{state}", key.source.place, style)
+        yield _told(label, f"{redaction.words(key.name)}{state}", key.source.place, style)
     for other in key.shadows:
-        yield _told("", f"not {masking.words(other.name)}", other.source.place, "faint")
+        yield _told("", f"not {redaction.words(other.name)}", other.source.place, "faint")
 
 
 def _place(source: Source) -> str:
-    return masking.words(str(source))
+    return redaction.words(str(source))
 
 
 def _told(label: str, value: str, where: str, style: str = "") -> Line:
@@ -122,13 +122,13 @@ def _entry(number: int, route: Route) -> Iterator[Line]:
         yield row(
             f"{number}  ",
             (name, "error"),
-            f"  {masking.words(route.trouble.why)}",
+            f"  {redaction.words(route.trouble.why)}",
             indent=2,
             hang=3,
         )
         return
     key = route.key
-    said = f"key {masking.words(key.name)} {key.state}" if key else ""
+    said = f"key {redaction.words(key.name)} {key.state}" if key else ""
     address = plain(route.base_url.value) if route.base_url else ""
     yield row(f"{number}  ", name, (f"  {address}  {said}", "faint"), indent=2, hang=3)
 
@@ -141,7 +141,11 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
         value = f"{plain(task.provider.value)}  {model}"
         source = task.model.source if task.model else task.provider.source
         yield row(
-            f"{masking.words(task.name)}: ", value, (f"  {source.place}", "faint"), indent=2, hang=4
+            f"{redaction.words(task.name)}: ",
+            value,
+            (f"  {source.place}", "faint"),
+            indent=2,
+            hang=4,
         )
     if rest:
         every = "all" if not own else "the other"
@@ -171,13 +175,13 @@ def _who(one: Access) -> Line:
 
 
 def people(users: Answer | None) -> int | None:
-    """How many users a list names; None when it names all."""
+    """How many users a list names; None if it allows everybody."""
     named = {word.strip() for word in ((users and users.value) or "").split(",")} - {""}
     return None if "*" in named else len(named)
 
 
 def document(home: Path, version: str, hermes: str | None, found: Resolved) -> dict[str, Any]:
-    """The same for programs."""
+    """The settings as JSON data."""
     fault = found.world.document.fault
     return {
         "schema": SCHEMA,
@@ -192,7 +196,7 @@ def document(home: Path, version: str, hermes: str | None, found: Resolved) -> d
         "fallback": [_route_document(route) for route in found.fallback],
         "auxiliary": [
             {
-                "task": masking.words(task.name),
+                "task": redaction.words(task.name),
                 "provider": _answer_document(task.provider),
                 "model": _answer_document(task.model),
                 "base_url": _answer_document(task.base_url),
@@ -216,7 +220,7 @@ def _route_document(route: Route) -> dict[str, Any]:
         "base_url": _answer_document(route.base_url),
         "api_mode": _answer_document(route.api_mode),
         "key": _key_document(route.key),
-        "trouble": {"kind": trouble.kind, "why": masking.words(trouble.why)} if trouble else None,
+        "trouble": {"kind": trouble.kind, "why": redaction.words(trouble.why)} if trouble else None,
     }
 
 
@@ -251,7 +255,7 @@ def _key_document(key: Key | None) -> dict[str, Any] | None:
     if key is None:
         return None
     return {
-        "name": masking.words(key.name),
+        "name": redaction.words(key.name),
         "state": key.state,
         "source": _source_document(key.source),
         "shadows": [_key_document(one) for one in key.shadows],
@@ -261,7 +265,7 @@ def _key_document(key: Key | None) -> dict[str, Any] | None:
 def _source_document(source: Source) -> dict[str, Any]:
     return {
         "kind": source.kind,
-        "name": masking.words(source.name),
+        "name": redaction.words(source.name),
         "file": source.file,
         "line": source.line,
         "via": _source_document(source.via) if source.via else None,

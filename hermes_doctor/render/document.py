@@ -1,4 +1,4 @@
-"""The JSON document: one on stdout, always valid, whatever happened."""
+"""Builds the JSON report: one document on stdout, valid whatever happens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANY = "hermes-doctor/reports/1"
 
 
 def of_report(report: Report) -> dict[str, Any]:
-    """One home's report as the contract has it."""
+    """The report of one home as JSON data."""
     error = {"error": {"message": report.blind, "exit_code": 2}} if report.blind else {}
     return error | {
         "schema": SCHEMA,
@@ -76,7 +76,7 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
 
 
 def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
-    """Several homes: the same document for each, under one head."""
+    """The reports of several homes as one document."""
     ranked = [Status.PROBLEM, Status.UNKNOWN, Status.OK]
     blind = " ".join(report.blind or "" for report in reports)
     every = bool(reports) and all(report.blind for report in reports)
@@ -116,5 +116,5 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
 
 
 def dump(document: dict[str, Any]) -> str:
-    """As text that any terminal and any parser takes."""
+    """ASCII-only JSON text, which every terminal and parser accepts."""
     return json.dumps(document, indent=2, ensure_ascii=True)

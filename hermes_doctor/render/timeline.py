@@ -1,4 +1,4 @@
-"""A timeline: in a terminal one line an event, and as a document."""
+"""Shows a timeline, as one line per event and as JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.render.lines import BLANK, Line, row, tilde
-from hermes_doctor.timeline import Event, Timeline
+from hermes_doctor.examination.timeline import Event, Timeline
+from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _MARKS = {
     "start": ("▶", "good"),
@@ -23,7 +23,7 @@ _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 
 def lines(home: Path, told: Timeline) -> Iterator[Line]:
-    """Day by day, in the local time of whoever looks."""
+    """The events by day, in local time."""
     since = _local(told.since)
     yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
     if not told.events:
@@ -58,7 +58,7 @@ def _event(event: Event) -> Iterator[Line]:
 
 
 def _local(at: datetime) -> datetime:
-    """Here; the first and the last day of all time have no such thing everywhere."""
+    """Convert to local time; dates at the limits of the calendar stay as they are."""
     try:
         return at.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -74,7 +74,7 @@ def _often(event: Event) -> str:
 
 
 def document(home: Path, version: str, told: Timeline) -> dict[str, Any]:
-    """The same for programs."""
+    """The timeline as JSON data."""
     return {
         "schema": "hermes-doctor/timeline/1",
         "version": version,

@@ -1,4 +1,4 @@
-"""What is said of a run that did not come to its end, or only in part."""
+"""Messages and outcomes for runs that failed, were refused or were only partly applied."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor import paths
-from hermes_doctor.handover import ASKED, will_end
+from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home
-from hermes_doctor.journal import PARTLY, Journal
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.records.journal import PARTLY, Journal
+from hermes_doctor.repair import paths
+from hermes_doctor.repair.gateway import ASKED, will_end
 from hermes_doctor.repair.targets import Refused
-from hermes_doctor.vault import Backup
 
 
 def refused(log: Journal, error: Refused) -> Journal:
-    """Nothing was changed: some items cannot be done, the others have to be tried without them."""
+    """Mark the items of a refused run: some cannot be done, the others are tried without them."""
     for number, item in enumerate(log.items):
         if number not in error.items:
             item.outcome, item.reason = "left", "tried again without the one that was refused"
@@ -29,7 +29,7 @@ def refused(log: Journal, error: Refused) -> Journal:
 
 
 def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
-    """Say of every item with a path that was left that it is taken back only in part."""
+    """Mark every item with a path that was not rolled back as rolled back only in part."""
     for number, item in enumerate(log.items):
         mine = [one.path for one in log.paths if number in one.items]
         stays = [name for name in mine if name in left]
@@ -46,7 +46,7 @@ def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
 
 
 def _why_left(log: Journal, names: Sequence[str]) -> str:
-    """Why paths could not be restored: of a file that got another owner that may be the reason."""
+    """Why paths could not be restored; for files with a changed owner that may be the reason."""
     given = [
         one.path
         for one in log.paths
@@ -59,7 +59,7 @@ def _why_left(log: Journal, names: Sequence[str]) -> str:
 
 
 def left_alone(names: Sequence[str]) -> str:
-    """The same of the whole run, to be added to what is said of it."""
+    """The part of a run's note that names the paths which were not rolled back."""
     if not names:
         return ""
     return f"; left alone because somebody changed it since: {', '.join(names)}"
@@ -84,7 +84,7 @@ def files_left(home: Home, journal: Journal) -> str:
 
 
 def why(error: BaseException) -> str:
-    """An error in a few words."""
+    """Describe an error in a few words."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError):
@@ -95,7 +95,7 @@ def why(error: BaseException) -> str:
 
 
 def explained(error: BaseException, log: Journal) -> BaseException:
-    """An error of the disk as one clear line; anything else as it is."""
+    """Turn an expected error into a Trouble with one clear line; return any other unchanged."""
     if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
         return Trouble(f"{error}. No file was changed; {will_end(log.asked)}.")
     changed = "Nothing was changed."

@@ -1,4 +1,4 @@
-"""Everything that can be known to fail is known here, before a run writes anything."""
+"""Check before a run writes anything whether it can succeed, and refuse it if not."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor import acting, paths, rights
-from hermes_doctor.files import snapshot
-from hermes_doctor.handover import Handover
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.repair.staging import room_for
+from hermes_doctor.repair import actions, paths
+from hermes_doctor.repair.gateway import Handover
+from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
-from hermes_doctor.steps import sidecars
-from hermes_doctor.values import NamedTuple
-from hermes_doctor.vault import Vault, check_room
+from hermes_doctor.sqlite.files import sidecars
+from hermes_doctor.system import privileges
+from hermes_doctor.system.files import snapshot
 
 
 class Preflight(NamedTuple):
-    """What stands against a run of a kind on a home."""
+    """The checks that must pass before a run of a given kind changes a home."""
 
     home: Home
     vault: Vault
     kind: str
 
-    def look(self, targets: Sequence[Target], gateway: Handover, acts: acting.Acts) -> None:
-        """Refuse what cannot be done."""
+    def look(self, targets: Sequence[Target], gateway: Handover, acts: actions.Acts) -> None:
+        """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == uid == 0 and rights.shared(st):
+        if os.geteuid() == uid == 0 and privileges.shared(st):
             raise Trouble(
                 f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
                 f"changed. Close it first: chmod go-w {self.home.path}"
@@ -59,7 +61,7 @@ class Preflight(NamedTuple):
         self._check_room(targets)
 
     def _check_room(self, targets: Sequence[Target]) -> None:
-        """What is made beside its target must fit there, the backup with it on the same disk."""
+        """Check free space for the staged files and, if it is on the same disk, for the backup."""
         disks: dict[int, tuple[Path, list[Target]]] = {}
         for target in targets:
             if target.replaces:
@@ -74,9 +76,9 @@ class Preflight(NamedTuple):
             check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
 
     def _look_at(self, target: Target, uid: int, *, at_work: bool) -> None:
-        """One path: still as planned, ours to change, and in a place where that can be done.
+        """Check that one path is unchanged since the plan, that we may change it, and that we can.
 
-        What the gateway writes until it is stopped is compared once it is.
+        Files that the running gateway still writes are compared after it is stopped.
         """
         path, owner = target.path, target.change.expect.uid
         moves = at_work and (target.is_database or target.change.growing)
@@ -126,15 +128,15 @@ class Preflight(NamedTuple):
             )
 
     def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
-        """A database that somebody has open, or may open any moment, must not be swapped."""
-        from hermes_doctor.probes import processes
+        """Refuse to replace a database that a process has open, or may open at any moment."""
+        from hermes_doctor.processes import gateway_processes
 
         wanted = [target for target in targets if target.is_database]
         if not wanted:
             return
-        held = processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
+        held = gateway_processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
         try:
-            running = [gateway.pid for gateway in processes.gateways_of(self.home)]
+            running = [gateway.pid for gateway in gateway_processes.gateways_of(self.home)]
         except CouldNotLook:
             running = []
         for target in wanted:
@@ -156,7 +158,7 @@ class Preflight(NamedTuple):
         why: str,
         others: Sequence[int] = (),
     ) -> None:
-        """Leave these items out, or give up where they are all there is."""
+        """Refuse these items, or the whole run if it has no others."""
         every = {n for target in targets for n in target.items} | set(others)
         if self.kind != "fix" or set(items) >= every:
             raise Trouble(why)

@@ -1,4 +1,4 @@
-"""What a run is to do: the items that were asked for, and each path once with all they want."""
+"""The input of a run: its items, and one merged target for each path that they change."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hermes_doctor.files import snapshot
 from hermes_doctor.home import is_database
-from hermes_doctor.journal import ItemRecord, State
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps import Change, GatewayStep, Service, Step
+from hermes_doctor.records.journal import ItemRecord, State
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.steps.gateway import GatewayStep, Service
+from hermes_doctor.system.files import snapshot
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
-"""Says for each item what is still wrong, or None when it is cured."""
+"""Returns for each item what is still wrong, or None if it is fixed."""
 
 
 @dataclass
 class Item:
-    """One thing that the run is to do: the steps of one fix for one finding."""
+    """One finding's steps in a run, with their record in the journal."""
 
     record: ItemRecord
     steps: Sequence[Step]
@@ -26,7 +27,7 @@ class Item:
 
 @dataclass
 class Target:
-    """One path with everything that the items together want of it."""
+    """One path and the merged changes that all items make to it."""
 
     change: Change
     items: list[int]
@@ -39,7 +40,7 @@ class Target:
 
     @property
     def replaces(self) -> bool:
-        """Whether the file itself goes, not only its mode or owner."""
+        """Whether the file is replaced or removed, and not only its mode or owner changed."""
         return self.change.absent or self.change.make is not None
 
     @property
@@ -49,20 +50,20 @@ class Target:
 
 
 class Refused(CannotFix):
-    """Some items cannot be done; nothing has been changed yet."""
+    """Raised if some items cannot be done; nothing has been changed yet."""
 
     def __init__(self, why: str, items: Sequence[int], *, tried: bool = False) -> None:
         super().__init__(why)
         self.items = items
         self.tried = tried
-        """The repair was made, on a copy, and was not enough."""
+        """The repair was tried on a copy and was not enough."""
 
 
 def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
-    """One target a path; an item that cannot be combined with an earlier one is left.
+    """Make one target for each path; an item that contradicts an earlier one is left out.
 
-    `settled` is for after the gateway was stopped: closing its databases changed them, and it
-    may have saved what a restore replaces anyway. What they are now is what counts.
+    `settled` means that the gateway was stopped: closing its databases changed them, and it may
+    have saved what a restore replaces anyway. So their current state becomes the expected one.
     """
     found: dict[Path, Target] = {}
     for number, item in enumerate(items):
@@ -89,7 +90,7 @@ def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
 
 
 def _changes(items: Sequence[Item], item: Item, *, settled: bool) -> Iterator[Change]:
-    """What an item wants; a step that declines once the gateway is down stops its own items."""
+    """Yield an item's changes; a step that declines after the gateway stopped refuses its items."""
     for step in item.steps:
         try:
             yield from step.changes()
@@ -101,13 +102,13 @@ def _changes(items: Sequence[Item], item: Item, *, settled: bool) -> Iterator[Ch
 
 
 def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
-    """What the items that are not left for later want of the gateway."""
+    """The gateway steps of the planned items."""
     planned = [item for item in items if item.record.outcome == "planned"]
     return [step for item in planned for step in item.steps if isinstance(step, GatewayStep)]
 
 
 def one_owner(items: Sequence[Item]) -> None:
-    """A run has one gateway, with one owner: whoever wants another waits for the next run."""
+    """Leave out items whose gateway has another supervisor than the first: a run handles one."""
     first: Service | None = None
     for item in items:
         for step in item.steps:
@@ -119,7 +120,7 @@ def one_owner(items: Sequence[Item]) -> None:
 
 
 def _merge(one: Change, two: Change) -> Change | None:
-    """Both changes at once; None when they contradict each other."""
+    """Merge two changes of one path; return None if they contradict each other."""
     if one == two:
         return one
     if one.expect != two.expect or (one.absent or two.absent):

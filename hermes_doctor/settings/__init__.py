@@ -1,6 +1,4 @@
-"""What a gateway of this home really goes by, and where each value comes from.
+"""Read, resolve, check and edit config.yaml and .env as Hermes does.
 
-The modules answer what Hermes itself would answer, from files alone and for the installed
-release: `resolved.resolve` is the way in. Nothing here runs Hermes, and no key or token leaves
-`text.Text`: answers name a secret and its place, and tell two apart by a fingerprint.
+It works on texts and values; `probes` reads the files of a home and passes them in.
 """

@@ -1,47 +1,48 @@
-"""Which platforms would start, with which tokens, and who may talk to them."""
+"""Determine which platforms would start, with which tokens, and which users may talk to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes import platforms
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.settings.secret import key_of
-from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
-from hermes_doctor.settings.world import ABSENT, World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import platforms
+from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.key_state import key_of
+from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.variables import Settings
 
 GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
 _OPEN = ("true", "1", "yes")
 _NO_CREDENTIAL = ("_ENABLED", "_URL", "_HOST", "_SERVER", "_CHANNEL", "_NICKNAME", "_TOPIC")
 _UNASKED = ("homeassistant", "webhook")
-"""Platforms whose messages Hermes never asks the sender of."""
+"""Platforms whose senders Hermes never checks."""
 
 
 class Access(NamedTuple):
-    """One platform that would start."""
+    """The access settings of a platform that would start."""
 
     name: str
     label: str
     because: str
-    """What switches it on."""
+    """The setting that enables it."""
     tokens: tuple[Key, ...]
-    """Its credentials; one that is needed and not there is `missing`."""
+    """Its credentials; a required one that is not set has the state `missing`."""
     users: Answer | None
-    """Who may talk to it, as a list with commas."""
+    """The users who may talk to it, separated by commas."""
     everyone: Answer | None
-    """What lets anybody talk to it."""
+    """The setting that lets everyone talk to it."""
     dm_policy: Answer | None
     group_policy: Answer | None
     allow_from: Answer | None
-    """The list that the platform's own policy goes by."""
+    """The list that the platform's own policy uses."""
     home_channel: Answer | None
 
     def admits(self, user: str) -> bool:
-        """Whether the gateway itself lets a user in who writes directly; pairings not counted."""
+        """Tell whether the gateway accepts a user's direct messages; pairings are not counted."""
         if self.name in _UNASKED:
             return True
         if self.everyone and self.everyone.source.name != GLOBAL_EVERYONE:
@@ -53,9 +54,9 @@ class Access(NamedTuple):
 
 
 def accesses(world: World) -> Iterator[Access]:
-    """The platforms that a gateway of this release starts with these settings."""
+    """Yield the platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in world.begun.items():
+    for name, because in started_platforms(world).items():
         own = reader(world, name)
         token = own.token_text()
         if own.is_strict and token and not world.release.is_usable(token):
@@ -75,8 +76,13 @@ def accesses(world: World) -> Iterator[Access]:
         )
 
 
-def started(world: World) -> Iterator[tuple[str, str]]:
-    """The platforms that would start, and what starts each."""
+@lru_cache(maxsize=4)
+def started_platforms(world: World) -> Mapping[str, str]:
+    """Map each platform that would start to the setting that starts it."""
+    return dict(_started(world))
+
+
+def _started(world: World) -> Iterator[tuple[str, str]]:
     names = frozenset(world.readings.dotenv.values)
     seen = Settings(world.variables, names, world.raw, ())
     file = {**world.readings.own.values, **world.variables}
@@ -94,18 +100,18 @@ def started(world: World) -> Iterator[tuple[str, str]]:
 
 
 def reader(world: World, name: str) -> _Reader:
-    """The settings of a platform, whether it would start or not."""
+    """Return the settings of a platform, whether it would start or not."""
     forms = load_knowledge("access").get(name, [])
     return _Reader(world, name, platforms.form_of(forms, world.release.version) or {})
 
 
 def token_text(world: World, name: str) -> Text:
-    """The token itself. A secret."""
+    """Return the token itself. A secret."""
     return reader(world, name).token_text()
 
 
 class _Reader:
-    """The settings of one platform, each from the strongest place that has it."""
+    """The settings of one platform, each from the place with the highest precedence."""
 
     def __init__(self, world: World, name: str, facts: Mapping[str, Any]) -> None:
         self.world = world
@@ -115,14 +121,14 @@ class _Reader:
         self.bridged: Mapping[str, str] = facts.get("bridged", {})
         self.bound: list[str] = facts.get("bound", [])
         self.reads_file = bool(facts.get("file"))
-        """Whether a variable counts that only Hermes' own parser of .env sees."""
+        """Whether variables count that only Hermes' own .env parser sees."""
         self.is_loose = bool(facts.get("loose"))
         self.is_strict = bool(facts.get("strict"))
-        """Whether the platform is not started with a placeholder for a token."""
+        """Whether the platform does not start with a placeholder as its token."""
         self.lists = (facts.get("users"), facts.get("everyone"))
 
     def loosely(self) -> str | None:
-        """The setting that starts the platform although nothing switches it on."""
+        """Return the setting that starts the platform although nothing enables it."""
         if not self.is_loose:
             return None
         for place, path in _PLACES.items():
@@ -137,7 +143,7 @@ class _Reader:
         return None
 
     def token(self, variable: str) -> Key:
-        """A credential by its variable; a key of config.yaml can stand in for it."""
+        """Return a credential by its variable; a key of config.yaml can replace it."""
         field = next((f for f, v in self.variables.items() if v == variable), None)
         found = [*self._variable(variable), *(self._written(field) if field else ())]
         missing = Text("", Source(DEFAULT, variable))
@@ -145,7 +151,7 @@ class _Reader:
         return key_of(self.world.release, chosen, [*found[1:], *self._weaker(variable)])
 
     def token_text(self) -> Text:
-        """What the platform has as its token."""
+        """Return the platform's token."""
         variable = self.variables.get("token")
         return next(iter((*self._variable(variable), *self._written("token"))), ABSENT)
 
@@ -153,7 +159,7 @@ class _Reader:
         return self.world.layers(variable)[1:]
 
     def setting(self, key: str) -> Answer | None:
-        """A setting of the platform, if anything sets it."""
+        """Return a setting of the platform; None if it is not set."""
         field = key if key in ("token", "api_key", "home_channel") else f"extra.{key}"
         variable = self.variables.get(field)
         if field in self.bound and not self._is_switched_on():
@@ -161,13 +167,13 @@ class _Reader:
         return _answer([*self._variable(variable), *self._written(field)])
 
     def _is_switched_on(self) -> bool:
-        """Whether variables alone switch the platform on."""
+        """Tell whether variables alone enable the platform."""
         forms = load_knowledge("enabling").get(self.name, [])
         form = platforms.form_of(forms, self.world.release.version) or {}
         return any(all(map(self.world.getenv, names)) for names in form.get("by", ()))
 
     def users(self) -> Answer | None:
-        """The lists of who may talk to it, as one."""
+        """Return the lists of users who may talk to it as one list."""
         own, shared = self._own_users(), list(self._variable(GLOBAL_USERS))
         if own and shared:
             both = Text(f"{own[0]},{shared[0]}", own[0].source)
@@ -175,7 +181,7 @@ class _Reader:
         return _answer(own or shared)
 
     def user_lists(self) -> list[Text]:
-        """The lists that count: the platform's own, and the one for all platforms."""
+        """Return the lists that are used: the platform's own and the one for all platforms."""
         return [*self._own_users()[:1], *self._variable(GLOBAL_USERS)]
 
     def _own_users(self) -> list[Text]:
@@ -183,7 +189,7 @@ class _Reader:
         return [*self._variable(variable), *self._bridged(variable)] if variable else []
 
     def everyone(self) -> Answer | None:
-        """What lets anybody in; the setting for all platforms counts only without any list."""
+        """Return what lets everyone in; the setting for all platforms counts only without lists."""
         variable = self.lists[1]
         own = [one for one in self._variable(variable) if variable and one.lower() in _OPEN]
         if own or self.users():
@@ -196,7 +202,7 @@ class _Reader:
             yield value
 
     def _written(self, field: str) -> Iterator[Text]:
-        """What config.yaml says, the strongest place first."""
+        """Yield the values in config.yaml, the highest precedence first."""
         key = field.removeprefix("extra.")
         spellings = (key,) if key == field else (key, field)
         for place in _PLACES:

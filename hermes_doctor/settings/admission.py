@@ -1,57 +1,57 @@
-"""Who would be let in: the lists of a platform, its switches, and what strangers are told."""
+"""Determine which users a platform lets in, and whether strangers are offered pairing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings.access import GLOBAL_USERS, Access, reader
+from hermes_doctor.settings.inputs import World, section
 from hermes_doctor.settings.resolved import Resolved
-from hermes_doctor.settings.text import Answer, Source, Text
-from hermes_doctor.settings.world import World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import Answer, Source, Text
 
 _OWN_POLICY = ("wecom", "weixin", "yuanbao", "qqbot", "whatsapp")
-"""Platforms whose adapters decide by `dm_policy` before the gateway does."""
+"""Platforms whose adapters apply `dm_policy` before the gateway decides."""
 _OTHER_WAYS = {
     "discord": ("DISCORD_ALLOWED_ROLES",),
     "telegram": ("TELEGRAM_GROUP_ALLOWED_USERS", "TELEGRAM_GROUP_ALLOWED_CHATS"),
     "qqbot": ("QQ_GROUP_ALLOWED_USERS",),
     "simplex": ("SIMPLEX_GROUP_ALLOWED",),
 }
-"""Variables that let some people in who are on no list of users."""
+"""Variables that let people in who are on no list of users."""
 _BEHAVIOUR = "unauthorized_dm_behavior"
 _POLICY_COUNTS, _OPEN_TRUSTED = (0, 16), (0, 17)
 _PLACES: tuple[tuple[str, ...], ...] = ((), ("platforms",), ("gateway", "platforms"))
 
 
 class Entrance(NamedTuple):
-    """One platform on which people are asked for who they are."""
+    """A platform that checks its users, with the users it lets in."""
 
     access: Access
     variable: str
-    """The variable that lists its users."""
+    """The variable with the list of its users."""
     lists: tuple[Text, ...]
-    """What is listed for it: its own list, and that for all platforms."""
+    """The lists that apply to it: its own and the one for all platforms."""
     everyone: Answer | None
-    """What lets anybody in."""
+    """The setting that lets everyone in."""
     unasked: bool
-    """Anybody is let in although nothing says so: a fault of 0.16."""
+    """Everyone is let in although no setting says so: a bug of 0.16."""
     policed: tuple[str, ...] | None
-    """Whom the adapter's own list lets in; None where no such list decides."""
+    """The users on the adapter's own list; None if no such list decides."""
     elsewhere: tuple[Text, ...]
     """Roles and groups that are let in."""
     invites: bool
-    """Whether strangers who write directly are given a code to be paired with."""
+    """Whether strangers who send a direct message get a pairing code."""
 
     @property
     def name(self) -> str:
-        """The platform."""
+        """The platform's name."""
         return self.access.name
 
     @property
     def label(self) -> str:
-        """The platform, for people."""
+        """The platform's display name."""
         return self.access.label
 
     @property
@@ -66,25 +66,25 @@ class Entrance(NamedTuple):
 
     @property
     def open(self) -> Source | None:
-        """What opens it to anybody."""
+        """The setting that opens it to everyone."""
         if self.everyone:
             return self.everyone.source
         return next((one.source for one in self.lists if "*" in entries(one)), None)
 
     def admits(self, user: str) -> bool:
-        """Whether somebody gets in who writes directly; pairings not counted."""
+        """Tell whether a user's direct messages are accepted; pairings are not counted."""
         listed = {user, user.partition("@")[0]} & {*self.listed}
         policed = user in (self.policed or ())
         return self.unasked or self.open is not None or bool(listed) or policed
 
 
 def entries(text: str) -> list[str]:
-    """The ids of a list as Hermes takes it apart."""
+    """Split a list of ids as Hermes does."""
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def doors(found: Resolved) -> Iterator[Entrance]:
-    """The platforms that would start and ask who somebody is."""
+    """Yield the platforms that would start and that check their users."""
     for access in found.platforms:
         variable = reader(found.world, access.name).lists[0]
         if variable:
@@ -113,7 +113,7 @@ def _door(world: World, access: Access, variable: str) -> Entrance:
 
 
 def _policy(world: World, access: Access) -> str:
-    """The adapter's own policy for who writes directly, where the gateway goes by it."""
+    """Return the adapter's own policy for direct messages, if the gateway uses it."""
     if world.release.version < _POLICY_COUNTS or access.name not in _OWN_POLICY:
         return ""
     said = access.dm_policy.value if access.dm_policy else ""
@@ -123,7 +123,7 @@ def _policy(world: World, access: Access) -> str:
 
 
 def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -> bool:
-    """Whether a stranger is given a code; what is said for the platform counts first."""
+    """Tell whether a stranger gets a pairing code; the platform's own setting comes first."""
     for where in _blocks(world, access.name):
         if where.get(_BEHAVIOUR) in ("pair", "ignore"):
             return bool(where[_BEHAVIOUR] == "pair")
@@ -141,7 +141,7 @@ def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -
 
 
 def _blocks(world: World, name: str) -> Iterator[dict[Any, Any]]:
-    """The parts of config.yaml in which this release looks for a setting of a platform."""
+    """Yield the blocks of config.yaml in which this release looks for a platform's setting."""
     yield section(world.raw, name)
     if world.release.since(0, 16):
         yield section(world.raw, "platforms", name)
@@ -151,13 +151,13 @@ def _blocks(world: World, name: str) -> Iterator[dict[Any, Any]]:
 
 
 def is_sandboxed(world: World) -> bool:
-    """Whether commands run elsewhere than on this machine itself."""
+    """Tell whether commands run somewhere else than on this machine."""
     said = section(world.raw, "terminal").get("backend") or world.getenv("TERMINAL_ENV")
     return str(said or "local").strip().lower() != "local"
 
 
 def unread(world: World, platform: str, user: str) -> Iterator[Source]:
-    """Places in config.yaml that name somebody for a platform and that nothing reads."""
+    """Yield the places in config.yaml that name a user for a platform and that are not used."""
     count = {one.source.name for one in reader(world, platform).user_lists()}
     for path in _PLACES:
         for more in ((), ("extra",)):

@@ -1,19 +1,19 @@
-"""The models for side tasks: vision, compression, titles and the like."""
+"""Resolve the models for side tasks such as vision, compression and titles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_doctor.settings.text import DEFAULT, Source, Text
-from hermes_doctor.settings.world import ABSENT, World, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 _AUTO = Text("auto", Source(DEFAULT, "as the main model"))
 
 
 class Task(NamedTuple):
-    """What one side task uses; `auto` is the main provider, or whatever has a key."""
+    """The provider and model of a side task; `auto` is the main provider or any with a key."""
 
     name: str
     provider: Text
@@ -24,7 +24,7 @@ class Task(NamedTuple):
 
 
 def tasks(world: World) -> list[Task]:
-    """Every side task that this release knows or that config.yaml names."""
+    """Return every side task that this release knows or that config.yaml names."""
     written = section(world.config, "auxiliary")
     known = world.release.topic("auxiliary")
     named = [name for name, block in written.items() if isinstance(block, dict)]
@@ -59,7 +59,7 @@ def _written(world: World, name: str) -> Mapping[Any, Any]:
 
 
 def _said(block: Mapping[Any, Any], key: str) -> Text:
-    """A value as Hermes makes text of it: an empty one becomes the word `None`."""
+    """Convert a value to text as Hermes does: an empty one becomes the word `None`."""
     value = block.get(key, "")
     found = value if isinstance(value, Text) else Text(str(value))
     return found.like(found.strip())

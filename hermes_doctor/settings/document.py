@@ -1,4 +1,4 @@
-"""config.yaml as the gateway reads it, with the place of everything that is in it."""
+"""Parse config.yaml as the gateway does, with the position of every key and value."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from hermes_doctor.probes import configuration
-from hermes_doctor.probes.configuration import ConfigFile, Fault
-from hermes_doctor.settings.text import CONFIG, Source, Text
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import config_file
+from hermes_doctor.settings.config_file import ConfigFile, Fault
+from hermes_doctor.settings.sourced_text import CONFIG, Source, Text
 
 Path = tuple[str | int, ...]
 _MOST_NODES = 200_000
@@ -18,7 +18,7 @@ _STRING = "tag:yaml.org,2002:str"
 
 
 class Place(NamedTuple):
-    """Where a key or a value stands: line and column from 1, and its bytes in the file."""
+    """The position of a key or a value: line and column from 1, and its characters in the text."""
 
     line: int
     column: int
@@ -27,19 +27,19 @@ class Place(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A key that stands more than once in one mapping; the last one counts."""
+    """A key that occurs more than once in a mapping; the last one is used."""
 
     path: Path
     lines: tuple[int, ...]
     same: bool
-    """Whether it says the same each time."""
+    """Whether its value is the same each time."""
 
 
 class Document:
-    """One YAML file. `values` is empty when there is a `fault`, as it is to Hermes."""
+    """A parsed YAML file. `values` is empty if there is a `fault`, as for Hermes."""
 
     def __init__(
-        self, data: bytes, file: str = configuration.NAME, parsed: ConfigFile | None = None
+        self, data: bytes, file: str = config_file.NAME, parsed: ConfigFile | None = None
     ) -> None:
         self.data = data
         self.file = file
@@ -47,12 +47,12 @@ class Document:
         self.duplicates: list[Duplicate] = []
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
-        self.fault = parsed.fault if parsed else configuration.parse(data)[1]
+        self.fault = parsed.fault if parsed else config_file.parse(data)[1]
         if self.fault is None:
             self._read(parsed.root if parsed else None)
 
     def source(self, *path: str | int) -> Source:
-        """The place of a value for an answer; of what it stands in when it is not there."""
+        """Return the position of a value as a source; if it is not set, that of its parent."""
         here = path
         while here and here not in self.places:
             here = here[:-1]
@@ -60,13 +60,13 @@ class Document:
         return Source(CONFIG, dotted(path), self.file, at.line if at else None)
 
     def text(self, name: str) -> tuple[Path, str | None]:
-        """The path of a setting that an answer names, and the text that stands there."""
+        """Return the path of a setting named in an answer, and its text."""
         path = next((path for path in self.places if dotted(path) == name), ())
         here: Any = self.values
         try:
             for part in path:
                 here = here[part]
-        except (KeyError, IndexError, TypeError):  # a key that is no text
+        except (KeyError, IndexError, TypeError):  # a key that is not text
             return (), None
         return path, here if path and isinstance(here, str) else None
 
@@ -87,7 +87,7 @@ class Document:
             self.fault = Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
 
     def _composed(self) -> yaml.Node | None:
-        loader = configuration.loader_for(self._text)(self._text[self._mark :])
+        loader = config_file.loader_for(self._text)(self._text[self._mark :])
         try:
             root: yaml.Node | None = loader.get_single_node()
             return root
@@ -95,7 +95,7 @@ class Document:
             loader.dispose()
 
     def _walk(self, root: yaml.Node, names: dict[int, Path]) -> None:
-        """Note the place of every node; what an alias repeats keeps the place of its anchor."""
+        """Record the position of every node; an alias keeps the position of its anchor."""
         left: list[tuple[yaml.Node, Path]] = [(root, ())]
         while left and len(names) < _MOST_NODES:
             node, path = left.pop()
@@ -128,12 +128,12 @@ class Document:
         return Place(start.line + 1, start.column + 1, first, last)
 
     def span(self, place: Place) -> tuple[int, int]:
-        """The bytes of a place, for an edit that touches nothing else."""
+        """Return the byte range of a position, for an edit that changes nothing else."""
         return len(self._text[: place.start].encode()), len(self._text[: place.end].encode())
 
 
 class _Values(yaml.constructor.SafeConstructor):
-    """Builds the values as PyYAML does, every text with its place."""
+    """Builds the values as PyYAML does, but every text remembers its position."""
 
     def __init__(self, names: dict[int, Path], document: Document) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ _Values.add_constructor(_STRING, _Values.text)  # type: ignore[type-var]
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two nodes say the same, as far as a look without end can tell."""
+    """Tell whether two nodes are equal, comparing a limited number of nodes."""
     left: list[tuple[Any, Any]] = [(one, other)]
     while left and len(left) < _MOST_NODES:
         a, b = left.pop()
@@ -177,14 +177,14 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def named(path: Path) -> str:
-    """A path for people; a part that is more like a key or a token is hidden."""
-    from hermes_doctor import masking
+    """Return a path for display; parts that look like a key or token are redacted."""
+    from hermes_doctor import redaction
 
-    return masking.words(dotted(path))
+    return redaction.words(dotted(path))
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it."""
+    """Return a path in the usual dotted notation."""
     said = ""
     for part in path:
         said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part

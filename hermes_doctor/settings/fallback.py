@@ -1,22 +1,22 @@
-"""The fallback chain: what Hermes tries when the first provider has no credentials or fails."""
+"""Resolve the fallback chain, which Hermes tries when the main provider fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.settings import runtime
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import request_route
 from hermes_doctor.settings.document import Path
+from hermes_doctor.settings.inputs import ABSENT, World
 from hermes_doctor.settings.outcome import Runtime, Unresolved
-from hermes_doctor.settings.text import Text, stripped, text
-from hermes_doctor.settings.world import ABSENT, World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import Text, stripped, text
 
 _PLACES = ("fallback_providers", "fallback_model")
 
 
 class Link(NamedTuple):
-    """One entry of the chain. `${NAME}` in it is not expanded by Hermes."""
+    """One entry of the chain. Hermes does not expand `${NAME}` in it."""
 
     path: str
     provider: Text
@@ -27,15 +27,15 @@ class Link(NamedTuple):
     """Whether its provider is not text."""
 
     def resolve(self, world: World) -> Runtime:
-        """What a request of this entry would use."""
+        """Return what a request of this entry would use."""
         if self.odd and not world.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
-        asked = self.provider or runtime.requested(world, here=False)[0]
-        return runtime.resolve(world, asked, self.base_url, self.key)
+        asked = self.provider or request_route.requested(world, here=False)[0]
+        return request_route.resolve(world, asked, self.base_url, self.key)
 
 
 def chain(world: World) -> list[Link]:
-    """The entries that count; whatever has another shape, Hermes passes over in silence."""
+    """Return the valid entries; Hermes silently ignores entries of another form."""
     found: list[Link] = []
     seen: set[tuple[str, str, str]] = set()
     for path, block in _entries(world):
@@ -59,11 +59,11 @@ def _entries(world: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
             if isinstance(block, dict):
                 yield (f"{place}[{number}]" if many else place), block
         if raw and not world.release.since(0, 15):
-            return  # older releases look at the second place only when the first is empty
+            return  # older releases read the second place only if the first is empty
 
 
 def entries(world: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
-    """The entries with their paths in config.yaml."""
+    """Yield the entries with their paths in config.yaml."""
     for place in _PLACES:
         raw = world.raw.get(place)
         if isinstance(raw, dict):
@@ -97,9 +97,9 @@ def _bare(url: Text) -> Text:
 
 
 def tried(world: World) -> list[Link]:
-    """The entries that a gateway tries when the first provider has no credentials.
+    """Return the entries that a gateway tries when the main provider has no credentials.
 
-    Older releases try those as well that name no provider or no model.
+    Older releases also try entries without a provider or a model.
     """
     if world.release.since(0, 15):
         return chain(world)

@@ -1,12 +1,12 @@
-"""What an id of a user looks like, platform by platform.
+"""Validate user ids by platform.
 
-An id out of a log or a file of strangers goes into a list that lets people in. What could be
-read there as two ids, as anybody, or as anything but an id is none.
+Ids from logs and from files that strangers can influence are added to allowlists. A text that could
+be read there as two ids, as a wildcard or as anything else is rejected.
 """
 
 from __future__ import annotations
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _NUMBER = r"\+?\d{5,20}"
 _SHAPES = {
@@ -26,12 +26,12 @@ _FORM = pattern(_ANY)
 
 
 def is_id(platform: str, user: str) -> bool:
-    """Whether this can be the id of a user there."""
+    """Tell whether this is a valid user id on the platform."""
     return user.isascii() and _FORMS.get(platform, _FORM).fullmatch(user) is not None
 
 
 def normalised(platform: str, user: str, release: tuple[int, ...]) -> str:
-    """An id as that release writes it down when it pairs somebody."""
+    """Return an id in the form in which that release stores it when pairing."""
     if release < (0, 15):
         return user
     bare = user.strip()

@@ -1,17 +1,17 @@
-"""What comes out when a provider is resolved: what a request would use, or why there is nothing."""
+"""The result of resolving a provider: what a request would use, or why it cannot be sent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.settings.text import DEFAULT, Source, Text
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
 
 
 class Unresolved(Exception):
-    """There is no provider for this request."""
+    """No provider can be used for this request."""
 
     def __init__(self, kind: str, why: str, *, falls_back: bool = True) -> None:
         super().__init__(why)
@@ -22,13 +22,13 @@ class Unresolved(Exception):
 
 
 class Runtime(NamedTuple):
-    """What a request would use. The key is a secret."""
+    """The provider, address, protocol and key of a request. The key is a secret."""
 
     provider: str
     base_url: Text
     api_mode: str
     key: Text
     urls: Sequence[Text] = ()
-    """Addresses that are set and do not count."""
+    """Addresses that are set but not used."""
     keys: Sequence[Text] = ()
-    """Keys that are set and do not count."""
+    """Keys that are set but not used."""

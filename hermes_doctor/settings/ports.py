@@ -1,4 +1,4 @@
-"""Where platforms listen: the port, and the setting that it comes from."""
+"""Determine on which ports platforms listen, and which setting decides that."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes import configuration, environment
-from hermes_doctor.settings import envfile
-from hermes_doctor.settings.blocks import Block
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import config_file, env_file, env_parsers
+from hermes_doctor.settings.access import started_platforms
 from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.world import World
-from hermes_doctor.values import NamedTuple
 
 _BRIDGE: Mapping[str, Any] = {"port": 3000, "port_variables": [], "port_keys": ["bridge_port"]}
-"""The bridge to WhatsApp listens as well, for the gateway alone."""
+"""The WhatsApp bridge listens too, for the gateway only."""
 
 
 class Door(NamedTuple):
@@ -26,17 +26,17 @@ class Door(NamedTuple):
     label: str
     port: int
     place: str
-    """What says so: a line, or what starts the platform where the port is the built-in one."""
+    """The line that sets it, or what starts the platform if the port is the default."""
     variable: str | None
-    """What sets it in .env, where there is such a variable."""
+    """The variable that sets it in .env, if there is one."""
     key: str | None
-    """What sets it in config.yaml."""
+    """The key that sets it in config.yaml."""
 
 
 def doors(world: World) -> Iterator[Door]:
-    """The ports of all platforms that would start."""
+    """Yield the ports of all platforms that would start."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in world.begun.items():
+    for name, because in started_platforms(world).items():
         facts = known[name]
         listens = _BRIDGE if name == "whatsapp" else facts.get("listens")
         if not listens:
@@ -58,18 +58,18 @@ def doors(world: World) -> Iterator[Door]:
 
 
 def usual_ports() -> frozenset[int]:
-    """The ports that platforms have unless another is set."""
+    """Return the default ports of platforms."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     return frozenset(one["listens"]["port"] for one in known.values() if "listens" in one)
 
 
 def world_of(home: Home, release: Release) -> World:
-    """What a gateway of another home would go by, by that home's files alone."""
-    written, env = configuration.read(home), environment.read(home)
+    """Return the inputs of another home's gateway, from that home's files only."""
+    written, env = config_file.read(home), env_file.read(home)
     return World(
         release=release,
         document=Document(written.data if written else b""),
-        readings=envfile.read(env, release, {}) if env else envfile.NOTHING,
+        readings=env_parsers.read(env, release, {}) if env else env_parsers.NOTHING,
     )
 
 

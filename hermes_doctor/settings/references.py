@@ -1,4 +1,4 @@
-"""Names of variables in config.yaml, and which of them Hermes does not fill in."""
+"""Find references to variables in config.yaml that Hermes does not replace."""
 
 from __future__ import annotations
 
@@ -6,42 +6,41 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hermes_doctor.patterns import pattern
-from hermes_doctor.settings import fallback, own
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.settings import fallback, provider_entries
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.secret import state
-from hermes_doctor.settings.text import text
-from hermes_doctor.settings.world import World, references, section
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.inputs import World, references, section
+from hermes_doctor.settings.key_state import state
+from hermes_doctor.settings.sourced_text import text
 
 _OTHERS = pattern(r"\$\{env:(\w+)\}|\{\{\s*(?:env\.)?(\w+)\s*\}\}|%(\w+)%|\$\(?(\w+)\)?")
-"""How other programs write it: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
+"""Notations of other programs: `${env:NAME}`, `{{ NAME }}`, `%NAME%`, `$NAME`."""
 _NAME = pattern(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET|URL)")
 _MODEL = ("default", "model", "name")
 _SETTINGS = ("provider", "base_url", "api_base", "api_key", "api")
-_ENTRY = (*own.URLS, "api_key", "key_env", "default_model", "model", "name")
+_ENTRY = (*provider_entries.URLS, "api_key", "key_env", "default_model", "model", "name")
 _LINK = ("provider", "model", "base_url", "api_key", "key_env", "api_key_env")
 
 
 class Unfilled(NamedTuple):
-    """A value that is sent as it is written."""
+    """A reference that is sent literally."""
 
     path: Path
     name: str
-    """The variable."""
+    """The variable's name."""
     is_set: bool
     filled: bool
-    """Whether Hermes fills in variables at this place at all."""
+    """Whether Hermes replaces references in this place."""
     whole: bool
-    """Whether the value is nothing but the variable."""
+    """Whether the value is only the reference."""
     right: str
-    """The value as Hermes would fill it in here."""
+    """The value in the notation that Hermes replaces."""
     secret: bool
-    """Whether the place is one for a key."""
+    """Whether the setting is a key."""
 
 
 def unfilled(world: World) -> Iterator[Unfilled]:
-    """Every such value of the model, of own providers and of the fallback chain."""
+    """Yield these references in the model, in custom providers and in the fallback chain."""
     for path, value, filled in _texts(world):
         found = _unfilled(world, path, value, filled)
         if found:
@@ -55,7 +54,7 @@ def _texts(world: World) -> Iterator[tuple[Path, str, bool]]:
     block = section(world.raw, "model")
     yield from _of(block, ("model",), _MODEL, False)
     yield from _of(block, ("model",), _SETTINGS, True)
-    for entry in own.own_providers(world):
+    for entry in provider_entries.own_providers(world):
         yield from _of(entry.block, entry.path, _ENTRY, True)
     for path, link in fallback.entries(world):
         yield from _of(link, path, _LINK, False)
@@ -88,7 +87,7 @@ def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | 
         return None
     is_set = bool(world.variables.get(word))
     if not is_set and not word.isupper():
-        return None  # a model or a key may begin with a dollar sign
+        return None  # a model or a key may start with a dollar sign
     return Unfilled(path, word, is_set, filled, True, f"${{{word}}}", secret)
 
 
@@ -97,7 +96,7 @@ def _is_address(value: str) -> bool:
 
 
 def value_of(world: World, name: str) -> str | None:
-    """What a variable holds, where it may stand in config.yaml: not a secret, and not empty."""
+    """Return a variable's value if it may be written to config.yaml: set, and not a secret."""
     found = world.variables.get(name)
     if not found or name.upper().endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
         return None

@@ -1,4 +1,4 @@
-"""What is known about one release: its providers as data, and how its rules differ by its age."""
+"""The rules and built-in providers of one Hermes release."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 
 
 class Release:
-    """One Hermes release; one that is not known is taken for the nearest older one that is."""
+    """A Hermes release; an unknown one uses the data of the nearest older known one."""
 
     def __init__(self, version: tuple[int, ...] | None = None) -> None:
         knowledge = load_knowledge("resolution")
@@ -23,11 +23,11 @@ class Release:
         self._topics: dict[str, dict[str, Any]] = {}
 
     def since(self, *version: int) -> bool:
-        """Whether this release is that one or newer."""
+        """Tell whether this release is that one or newer."""
         return self.version >= version
 
     def topic(self, name: str) -> dict[str, Any]:
-        """The entries of a topic that this release has."""
+        """Return the entries of a topic for this release."""
         found = self._topics.get(name)
         if found is None:
             known, version = self._known, self.version
@@ -40,7 +40,7 @@ class Release:
         return found
 
     def ever(self, name: str) -> dict[str, dict[str, Any]]:
-        """Every entry of a topic that any release has, in its newest form: from, to, is."""
+        """Return every entry of a topic in any release, in its newest form: from, to, is."""
         return {entry: forms[-1] for entry, forms in self._knowledge[name].items()}
 
     @cached_property
@@ -57,17 +57,17 @@ class Release:
 
     @cached_property
     def addresses(self) -> Mapping[str, str]:
-        """Addresses that belong to no entry of the registry."""
+        """Addresses that are not in the registry."""
         return self.topic("addresses")
 
     @cached_property
     def api_modes(self) -> frozenset[str]:
-        """The words that `api_mode` takes."""
+        """The valid values of `api_mode`."""
         return frozenset(self.topic("api_modes"))
 
     @cached_property
     def placeholders(self) -> frozenset[str]:
-        """Values that are not taken for a key."""
+        """Values that are not accepted as a key."""
         return frozenset(self.topic("placeholders"))
 
     @cached_property
@@ -76,11 +76,11 @@ class Release:
         return frozenset(self.topic("names"))
 
     def is_usable(self, secret: str | None) -> bool:
-        """Whether Hermes takes this for a key: not too short, and no placeholder."""
+        """Tell whether Hermes accepts this as a key: long enough and not a placeholder."""
         bare = (secret or "").strip()
         return len(bare) >= 4 and bare.lower() not in self.placeholders
 
     def provider(self, name: str) -> str | None:
-        """The provider that a name leads to; None when this release knows none."""
+        """Return the provider that a name stands for; None if this release does not know it."""
         meant = self.aliases.get(name, name)
         return meant if meant in ("openrouter", "custom") or meant in self.registry else None

@@ -1,16 +1,16 @@
-"""The answers: what the next message would really use, and where every value comes from."""
+"""The resolved settings: what the next message would use, and where each value comes from."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hermes_doctor.settings import auxiliary, fallback, runtime
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import auxiliary, fallback, request_route
 from hermes_doctor.settings.access import Access, accesses
+from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.key_state import key_of
 from hermes_doctor.settings.outcome import Runtime, Unresolved
-from hermes_doctor.settings.secret import key_of
-from hermes_doctor.settings.text import DEFAULT, Answer, Key, Source, Text
-from hermes_doctor.settings.world import ABSENT, World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
 
 _NOWHERE = Source(DEFAULT, "not set")
 
@@ -23,10 +23,10 @@ class Trouble(NamedTuple):
 
 
 class Route(NamedTuple):
-    """One way to a model: what was asked for, and what a request would use."""
+    """A configured route to a model: what was requested, and what a request would use."""
 
     path: str
-    """Where it is configured: `model`, or an entry of the fallback chain."""
+    """Its path in config.yaml: `model`, or an entry of the fallback chain."""
     requested: Answer
     model: Answer
     provider: Answer | None
@@ -37,7 +37,7 @@ class Route(NamedTuple):
 
 
 class SideTask(NamedTuple):
-    """What a side task uses; nothing but `auto` means that it follows the main model."""
+    """The settings of a side task; only `auto` means that it follows the main model."""
 
     name: str
     provider: Answer
@@ -48,25 +48,25 @@ class SideTask(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """All that a gateway of this home goes by."""
+    """All resolved settings of a home's gateway."""
 
     release: tuple[int, ...]
     """The release whose rules were applied."""
     main: Route
-    """What config.yaml asks for first."""
+    """The route that config.yaml asks for first."""
     used: Route | None
-    """What the next message would use: `main`, a fallback, or nothing."""
+    """The route of the next message: `main`, a fallback, or None."""
     fallback: tuple[Route, ...]
     tasks: tuple[SideTask, ...]
     platforms: tuple[Access, ...]
     world: World
-    """What it was made from. Holds secrets."""
+    """The inputs. Contains secrets."""
     doubts: tuple[str, ...] = ()
     """What could not be read, and why."""
 
 
 def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
-    """The answers for a world."""
+    """Resolve all settings of a gateway from its inputs."""
     main, falls_back = _main(world)
     chain = tuple(_link(world, link) for link in fallback.chain(world))
     used: Route | None = main
@@ -89,8 +89,8 @@ def _main(world: World) -> tuple[Route, bool]:
     others: list[Text] = []
     model = model_answer(world)
     try:
-        asked, others = runtime.requested(world)
-        found = runtime.resolve(world, asked)
+        asked, others = request_route.requested(world)
+        found = request_route.resolve(world, asked)
     except Unresolved as error:
         trouble = Trouble(error.kind, str(error))
         return _route(world, "model", asked, others, model, None, trouble), error.falls_back
@@ -100,7 +100,7 @@ def _main(world: World) -> tuple[Route, bool]:
 
 
 def model_answer(world: World) -> Answer:
-    """The model's name as the gateway sends it: as it is written, without `${NAME}` expanded."""
+    """Return the model's name as the gateway sends it, without expanding `${NAME}`."""
     model = world.gateway.get("model")
     if not isinstance(model, dict):
         written = model if isinstance(model, str) else ""
@@ -118,7 +118,7 @@ def _default_model(world: World, provider: str) -> Answer:
 
 
 def _instead(world: World, main: Route) -> Route | None:
-    """The first entry of the chain that has credentials; the main model where it names none."""
+    """Return the first fallback with credentials; if it names no model, with the main one."""
     routes = (_link(world, link) for link in fallback.tried(world))
     found = next((one for one in routes if not one.trouble), None)
     if found is None or found.model.value:
@@ -169,7 +169,7 @@ def _mode_source(mode: str) -> Source:
 
 
 def answer(value: Text) -> Answer:
-    """A value that is no secret, as an answer."""
+    """Return a value that is not a secret as an answer."""
     return Answer(str(value), value.source)
 
 

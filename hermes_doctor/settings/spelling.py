@@ -1,11 +1,11 @@
-"""What a name that nobody knows was meant to be."""
+"""Find the provider that an unknown name was meant to be."""
 
 from __future__ import annotations
 
-from hermes_doctor.settings import own
-from hermes_doctor.settings.likeness import only
-from hermes_doctor.settings.world import World
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import provider_entries
+from hermes_doctor.settings.closest_word import only
+from hermes_doctor.settings.inputs import World
 
 MEANT = {
     "aliyun": "alibaba",
@@ -16,7 +16,7 @@ MEANT = {
     "nim": "nvidia",
     "open-ai": "openai",
 }
-"""What operators call providers that Hermes calls otherwise."""
+"""Names that operators use for providers that Hermes calls differently."""
 
 ADDRESSES = {
     "cerebras": "https://api.cerebras.ai/v1",
@@ -27,26 +27,26 @@ ADDRESSES = {
     "siliconflow": "https://api.siliconflow.cn/v1",
     "together": "https://api.together.xyz/v1",
 }
-"""Providers that Hermes has no entry for: they take an own one with this address."""
+"""Providers that Hermes does not know: they need a custom entry with this address."""
 
 SELLERS = (
     "ai21 amazon baidu bytedance cohere deepcogito liquid microsoft mistralai morph nousresearch "
     "perplexity rekaai sao10k switchpoint thedrummer thudm tngtech"
 )
-"""Makers whose models OpenRouter sells, beside those that releases of Hermes name."""
+"""Vendors whose models OpenRouter sells, besides those in Hermes' own lists."""
 
 
 class Gone(NamedTuple):
-    """A provider that other releases have."""
+    """The releases that have a provider."""
 
     first: str
     last: str
 
 
 def meant(world: World, word: str) -> str | None:
-    """The provider that a word stands for; one of the operator's own goes first."""
+    """Return the provider that a name stands for; custom providers come first."""
     bare = word.strip().lower().removeprefix("custom:")
-    mine = {one.name.lower(): one.word(world) for one in own.own_providers(world)}
+    mine = {one.name.lower(): one.word(world) for one in provider_entries.own_providers(world)}
     name = only(bare, mine)
     if name:
         return mine[name]
@@ -54,14 +54,14 @@ def meant(world: World, word: str) -> str | None:
     if listed:
         return listed if world.release.provider(listed) else None
     known = [*world.release.registry, "openrouter", "custom", *world.release.aliases]
-    if bare in ADDRESSES and bare not in known:  # a provider, and no slip of another's name
+    if bare in ADDRESSES and bare not in known:  # a provider of its own, not a typo
         return None
     name = only(bare, known)
     return world.release.provider(name) if name else None
 
 
 def elsewhere(world: World, word: str) -> Gone | None:
-    """The releases that know a provider which this one does not."""
+    """Return the releases that know a provider which this one does not."""
     for topic in ("registry", "aliases"):
         form = world.release.ever(topic).get(word)
         if form:
@@ -70,5 +70,5 @@ def elsewhere(world: World, word: str) -> Gone | None:
 
 
 def is_seller(world: World, word: str) -> bool:
-    """Whether resellers have models of a maker with this name."""
+    """Tell whether resellers have models of a vendor with this name."""
     return word in SELLERS.split() or word in world.release.ever("vendors")

@@ -1,4 +1,4 @@
-"""What Hermes reads from the address of a provider: which protocol it speaks, and whose it is."""
+"""Derive from a provider's address its protocol and its owner, as Hermes does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ASKED_ELSEWHERE = ("OPENAI", "OPENROUTER", "OLLAMA")
 
 
 def host(url: str) -> str:
-    """The host of an address with or without a scheme; empty when there is none."""
+    """Return the host of an address with or without a scheme; empty if there is none."""
     raw = url.strip()
     try:
         return (urlparse(raw if "://" in raw else f"//{raw}").hostname or "").rstrip(".")
@@ -22,7 +22,7 @@ def host(url: str) -> str:
 
 
 def port(url: str) -> int | None:
-    """The port that an address names."""
+    """Return the port in an address."""
     try:
         return urlparse(url.strip()).port
     except ValueError:
@@ -30,7 +30,7 @@ def port(url: str) -> int | None:
 
 
 def path(url: str) -> str:
-    """What follows the host."""
+    """Return the path after the host."""
     try:
         return urlparse(url.strip()).path
     except ValueError:
@@ -38,7 +38,7 @@ def path(url: str) -> str:
 
 
 def fault(url: str) -> str | None:
-    """Why nothing can be asked at an address with a scheme; None when it can be one."""
+    """Return why an address with a scheme is invalid; None if it is valid."""
     try:
         parts = urlparse(url.strip())
         named, _ = parts.hostname, parts.port
@@ -49,18 +49,18 @@ def fault(url: str) -> str | None:
 
 
 def belongs(url: str, domain: str) -> bool:
-    """Whether the host is this domain or below it."""
+    """Tell whether the host is this domain or a subdomain."""
     name = host(url)
     return name == domain or name.endswith(f".{domain}")
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the address is this machine's own."""
+    """Tell whether the address is on this machine."""
     return host(url) in _LOOPBACK
 
 
 def is_public(url: str) -> bool:
-    """Whether the address is one of the internet, and not of this machine or its network."""
+    """Tell whether the address is on the internet, not on this machine or its network."""
     name = host(url)
     if "." not in name or name in _LOOPBACK or name.endswith(_NEARBY):
         return False
@@ -73,7 +73,7 @@ def is_public(url: str) -> bool:
 
 
 def mode(url: str, release: Release) -> str | None:
-    """The protocol that an address stands for; None when it tells nothing."""
+    """Return the protocol that an address implies; None if it implies none."""
     name = host(url)
     if name in ("api.x.ai", "api.openai.com"):
         return RESPONSES
@@ -88,7 +88,7 @@ def mode(url: str, release: Release) -> str | None:
 
 
 def vendor_variable(url: str) -> str | None:
-    """The variable that Hermes derives from a host: `api.groq.com` makes `GROQ_API_KEY`."""
+    """Return the variable that Hermes derives from a host: GROQ_API_KEY from api.groq.com."""
     name = host(url)
     labels = [label for label in name.split(".") if label]
     if not labels or ":" in name or any(char.isdigit() for char in name.split(".")[-1]):
@@ -104,7 +104,7 @@ def vendor_variable(url: str) -> str | None:
 
 
 def may_be_anthropic(url: str, release: Release) -> bool:
-    """Whether an address plausibly speaks Anthropic's protocol; older releases do not ask."""
+    """Tell whether an address may speak Anthropic's protocol; older releases accept any."""
     if not release.since(0, 18):
         return bool(url)
     name = host(url)

@@ -1,44 +1,44 @@
-"""What a database of one Hermes release is made of: the form in which the atlas is read."""
+"""The schema that one Hermes release declares for a database, as read from the atlas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes_doctor.values import NOTHING, NamedTuple
+from hermes_doctor.lazy import NOTHING, NamedTuple
 
 
 class Column(NamedTuple):
-    """One column as that release declares it."""
+    """One column as the release declares it."""
 
     name: str
     type: str
     notnull: bool = False
     default: str | None = None
-    """The SQL text of its default."""
+    """The SQL text of the default value."""
     key: int = 0
-    """Its place in the primary key, from 1; 0 when it is not part of it."""
+    """Its position in the primary key, from 1; 0 if it is not part of the key."""
     if_missing: str = "unknown"
-    """What that release does without it: healed, silent, crash, or unknown."""
+    """What the release does without it: healed, silent, crash, or unknown."""
     if_changed: Mapping[str, str] = NOTHING
-    """What becomes of rows when it is `bare` (without its default) or `loose` (also without its
-    NOT NULL): silent or crash. What is harmless is not listed."""
+    """What happens to rows when it is `bare` (without its default) or `loose` (also without its
+    NOT NULL): silent or crash. Harmless changes are not listed."""
 
 
 class Table(NamedTuple):
-    """One ordinary table; the shadow tables of a virtual one are not listed."""
+    """One ordinary table of the schema; shadow tables of virtual tables are not listed."""
 
     name: str
     sql: str
     columns: tuple[Column, ...]
     orders: tuple[tuple[str, ...], ...] = ()
-    """The orders in which its columns can lie in a file, by the releases it went through."""
+    """The column orders a file can have, depending on the releases that upgraded it."""
     lazy: bool = False
-    """Made only when it is first needed, so that its absence means nothing."""
+    """Hermes creates it only when it is first needed, so a missing one is not a finding."""
     if_unkeyed: str = "harmless"
-    """What that release does when it has lost its primary key."""
+    """What the release does when the table has lost its primary key."""
 
     def column(self, name: str) -> Column | None:
-        """The column of that name."""
+        """Return the column with this name."""
         return next((one for one in self.columns if one.name == name), None)
 
 
@@ -53,10 +53,10 @@ class Blueprint(NamedTuple):
     indexes: Mapping[str, str] = NOTHING
     triggers: Mapping[str, str] = NOTHING
     version: int | None = None
-    """What its `schema_version` says, where it keeps one."""
+    """The number in its table `schema_version`, if it has that table."""
     table_of: Mapping[str, str] = NOTHING
     """The table that an index or a trigger belongs to."""
     if_missing: Mapping[str, str] = NOTHING
-    """What that release does without a table, full-text table, index or trigger."""
+    """What the release does without a table, full-text table, index or trigger."""
     if_changed: Mapping[str, str] = NOTHING
-    """What it does with a unique index that is not, or a trigger that does something else."""
+    """What the release does if a unique index is not unique or a trigger differs."""

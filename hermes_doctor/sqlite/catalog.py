@@ -1,24 +1,23 @@
-"""The rows of a database's schema, and what each object is worth: rows, an index, or search."""
+"""Read `sqlite_master` and classify each object: rows, an index, or full-text search data."""
 
 from __future__ import annotations
 
 import re
 
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.patterns import pattern
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.values import NamedTuple
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
-"""Full-text tables of Hermes' own, and the tables whose every row stands in them by triggers."""
+"""Hermes' own full-text tables, and the table whose rows triggers copy into each of them."""
 FTS = pattern(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
 class Entry(NamedTuple):
-    """One row of the schema."""
+    """One row of `sqlite_master`."""
 
     kind: str
     name: str
@@ -28,11 +27,11 @@ class Entry(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """Everything that a database says it holds."""
+    """The schema of one database, as far as it could be read."""
 
     entries: tuple[Entry, ...]
     damaged: bool = False
-    """Not every row of the schema could be read."""
+    """Some rows of the schema could not be read."""
 
     @property
     def tables(self) -> frozenset[str]:
@@ -48,7 +47,7 @@ class Catalog(NamedTuple):
 
     @property
     def roots(self) -> tuple[tuple[int, bool], ...]:
-        """The root page of each b-tree, and whether it is one of rowids."""
+        """The root page of each b-tree, and whether it is keyed by rowid."""
         return tuple(
             (entry.root, entry.kind == "table" and "WITHOUT ROWID" not in entry.sql.upper())
             for entry in self.entries
@@ -56,14 +55,14 @@ class Catalog(NamedTuple):
         )
 
     def worth(self, name: str) -> str:
-        """rows, index or search: what is hit when this object is."""
+        """What is affected when this object is damaged: `rows`, `index` or `search`."""
         if any(entry.kind == "index" and entry.name == name for entry in self.entries):
-            # An index of a shadow table belongs to the search it serves.
+            # An index of a shadow table belongs to its full-text table.
             owner = next(e.table for e in self.entries if e.kind == "index" and e.name == name)
             return "search" if self.worth(owner) == "search" else "index"
         search = self.search_of(name)
         if search is None or (name == f"{search}_content" and search not in COVERED):
-            return "rows"  # the text that somebody else's search keeps is nowhere else
+            return "rows"  # a full-text table that is not Hermes' has the only copy of its text
         return "search"
 
     def search_of(self, name: str) -> str | None:
@@ -75,7 +74,7 @@ class Catalog(NamedTuple):
 
 
 def read(pages: Pages) -> Catalog:
-    """As much of the schema as can be read; never raises for what is damaged in it."""
+    """Read as much of the schema as possible; damage sets `damaged` and never raises."""
     entries: list[Entry] = []
     damaged = False
     try:

@@ -1,4 +1,4 @@
-"""Gives a database at rest the schema that its release declares, every row kept."""
+"""Complete the schema of a database that is not in use; every row is kept."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
-from hermes_doctor.sqlite.declaration import appendable, declare, quoted, stand_in
-from hermes_doctor.sqlite.deviation import Changed
-from hermes_doctor.sqlite.difference import Missing, feeds, words
+from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.column_rules import appendable, declare, quoted, stand_in
+from hermes_doctor.sqlite.missing_parts import Missing, feeds, words
 
 
 def complete(
     path: Path, plan: Blueprint, missing: Sequence[Missing], changed: Sequence[Changed] = ()
 ) -> list[str]:
-    """Make the parts that are missing or otherwise, in one transaction; say what that took.
+    """Create missing parts and replace changed ones in one transaction; return what was done.
 
-    Raises CannotFix, and then nothing is changed.
+    If it raises CannotFix, nothing was changed.
     """
     try:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-            db.execute("PRAGMA foreign_keys=OFF")  # a rebuilt table is gone for a moment
-            db.execute("PRAGMA legacy_alter_table=ON")  # and what refers to it must not follow
+            db.execute("PRAGMA foreign_keys=OFF")  # a table is missing while it is rebuilt
+            db.execute("PRAGMA legacy_alter_table=ON")  # a rename must not change references
             db.execute("BEGIN IMMEDIATE")
             work = _Completion(db, plan)
             work.make(missing, changed)
@@ -41,19 +41,21 @@ def complete(
 
 
 class _Completion:
+    """Completes one database within the transaction of `complete`."""
+
     def __init__(self, db: sqlite3.Connection, plan: Blueprint) -> None:
         self.db = db
         self.plan = plan
         self.said: list[str] = []
         self.again: set[str] = set()
-        """The tables that are to be made anew as declared."""
+        """The tables to rebuild as declared."""
         self.renumbered: set[str] = set()
-        """Of those, the ones whose rows may have got other numbers."""
+        """Those of them whose rows may have new rowids."""
         self.dropped: set[str] = set()
-        """Indexes and triggers that were there and were others."""
+        """Indexes and triggers that differed and were dropped."""
 
     def make(self, missing: Sequence[Missing], changed: Sequence[Changed] = ()) -> None:
-        """Tables first, then their columns, what belongs to them, and the full-text tables."""
+        """Create tables first, then columns, indexes and triggers, then full-text tables."""
         touched: dict[str, list[Column]] = {}
         missing = [*missing, *self._given_up(changed)]
         touched |= {table: [] for table in self.again}
@@ -71,7 +73,7 @@ class _Completion:
             self._full_text(virtual, missing, set(touched))
 
     def _given_up(self, changed: Sequence[Changed]) -> Iterator[Missing]:
-        """What is there and otherwise goes, so that it is made as declared with what is missing."""
+        """Drop changed indexes and triggers and yield them as missing; mark tables to rebuild."""
         for one in changed:
             if one.kind in ("column", "key"):
                 self.again.add(one.table)
@@ -83,8 +85,8 @@ class _Completion:
                 yield Missing(one.kind, one.table, one.name, "unknown")
 
     def _index(self, name: str, sql: str) -> None:
-        """Make an index, unless there are duplicates in its way, or a column that Hermes adds
-        itself is still to come: then so is the index."""
+        """Create an index. Skip it if duplicate values prevent it, or if it needs a column that
+        Hermes will add itself: Hermes then creates the index too."""
         try:
             self.db.execute(sql)
         except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
@@ -93,10 +95,10 @@ class _Completion:
                 raise
 
     def _full_text(self, virtual: str, missing: Sequence[Missing], touched: set[str]) -> None:
-        """Make a full-text table or its triggers, and index what they missed.
+        """Create a full-text table or its triggers, and index the rows that they missed.
 
-        A column that was lost with its text is still in the full-text table, perhaps nowhere
-        else: then that is left as it is.
+        The full-text table may have the only copy of the text of a lost column, so it is left
+        unchanged in that case.
         """
         wanted = {one.name for one in missing if one.kind != "column"}
         triggers = [name for name in feeds(self.plan, virtual) if not self._has(name)]
@@ -109,7 +111,7 @@ class _Completion:
             if not sources & self.renumbered:
                 return
         if not all(self._can_run(name) for name in triggers):
-            return  # a column that Hermes adds itself is still to come
+            return  # Hermes has yet to add a column that the triggers need
         for name in triggers:
             self.db.execute(self.plan.triggers[name])
         told = set().union(*(words(self.plan.triggers[name]) for name in triggers))
@@ -120,7 +122,7 @@ class _Completion:
             self._index_anew(virtual)
 
     def _can_run(self, trigger: str) -> bool:
-        """Whether the columns that a trigger names are there."""
+        """Whether the table has all columns that a trigger names."""
         table = self.plan.tables[self.plan.table_of[trigger]]
         there = self._columns(table.name)
         named = words(self.plan.triggers[trigger])
@@ -143,10 +145,10 @@ class _Completion:
             self._rebuild(table, lost)
 
     def _rebuild(self, table: Table, lost: list[Column]) -> None:
-        """Make the table anew as declared and move every row, its indexes and triggers over.
+        """Create the table again as declared and move all rows, indexes and triggers to it.
 
-        Columns that the release does not know are kept behind the others. The number that the
-        next row gets is kept too, or a deleted row's would be given out again.
+        Columns that the release does not know are appended. The AUTOINCREMENT counter is kept
+        too; otherwise the number of a deleted row would be used again.
         """
         db, name = self.db, quoted(table.name)
         there = self._columns(table.name)
@@ -166,7 +168,7 @@ class _Completion:
         for column in strange:
             db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {declare(column)}")
         for column in table.columns:
-            if column.name not in values:  # Hermes adds and fills it by itself
+            if column.name not in values:  # Hermes adds and fills it itself
                 db.execute(f"ALTER TABLE {quoted(fresh)} DROP COLUMN {quoted(column.name)}")
         db.execute(
             f"INSERT INTO {quoted(fresh)} ({', '.join(map(quoted, values))})"
@@ -182,7 +184,7 @@ class _Completion:
             db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table.name, highest))
 
     def _filled(self, table: Table, there: Column) -> str:
-        """The value of a column; what it lacks because its default was lost, that default."""
+        """The SQL of a column's value; NULLs written since its default was lost get the default."""
         name, column = quoted(there.name), table.column(there.name)
         if column is None or column.key:
             return name
@@ -203,23 +205,23 @@ class _Completion:
         return {row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
 
     def _sequence(self, table: str) -> int | None:
-        """The highest number that a row of the table ever had, where SQLite keeps it."""
+        """The highest rowid that the table ever used, if SQLite records it."""
         if not self._has("sqlite_sequence"):
             return None
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         return row[0] if row and isinstance(row[0], int) else None
 
     def _index_anew(self, virtual: str) -> None:
-        """Fill a full-text table from the rows, with the very statement of its insert trigger."""
+        """Fill a full-text table from the rows, with the statement of its insert trigger."""
         self.db.execute(f"DELETE FROM {virtual}")
         self.db.execute(fulltext.select(self._search(virtual), "main"))
 
     def _search(self, virtual: str) -> fulltext.Index:
-        """A full-text table of the release, and how it is filled."""
+        """The full-text table as the release declares it, with how it is filled."""
         [index] = fulltext.known({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
         return index
 
 
 def _renamed(sql: str, name: str) -> str:
-    """A CREATE TABLE of the atlas under another name."""
+    """The CREATE TABLE statement of the atlas with another table name."""
     return f"CREATE TABLE {quoted(name)} " + sql[sql.index("(") :]

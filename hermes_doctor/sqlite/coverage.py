@@ -1,24 +1,23 @@
-"""Which rows a full-text table should know, by what the file itself declares.
+"""Compare a full-text table with the rows that it should index, as the file declares them.
 
-Up to Hermes 0.19.0 an index keeps its own copy of the text, and its triggers put every message
-into it. Later ones name a table or a view that has the text (`content='…'`): then that decides
-which rows belong into the index. While Hermes rebuilds an index step by step, two keys in
-`state_meta` say how far it has come, and the file's triggers follow them.
+Up to Hermes 0.19.0 a full-text table keeps its own copy of the text, and triggers add every
+message. Later releases name a table or view that has the text (`content='…'`), which decides which
+rows belong into the index. While Hermes rebuilds an index step by step, two keys in `state_meta`
+record the progress, and the triggers in the file use them.
 """
 
 from __future__ import annotations
 
 import re
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.sqlite.catalog import COVERED, FTS, Catalog
-from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.options import options
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.fulltext_options import options
 from hermes_doctor.sqlite.reader import UNFINISHED, Reader
-from hermes_doctor.values import NamedTuple
 
 SOME = 1000
-"""Rows at each end of a table that a quick look reads."""
+"""Rows at each end of a table that a quick examination reads."""
 HIGH_WATER, PROGRESS = "fts_rebuild_high_water", "fts_rebuild_progress"
 META = "state_meta"
 _CONDITIONAL = pattern(
@@ -32,32 +31,32 @@ class Flaw(NamedTuple):
     table: str
     what: str
     breaks: str
-    """writes, search, some or later: what no longer works for it."""
+    """What no longer works: writes, search, some or later."""
     missing: int = 0
     lost: bool = False
-    """It kept text that is nowhere else, and that is gone."""
+    """It had the only copy of its text, and that is lost."""
 
 
 class Unjudged(NamedTuple):
-    """A full-text table that could not be judged, and why."""
+    """A full-text table that could not be checked, and why."""
 
     table: str
     why: str
 
 
 class Rebuild(NamedTuple):
-    """A rebuild of the search that Hermes has not finished."""
+    """A rebuild of the search index that Hermes has not finished."""
 
     high_water: int
-    """The newest message when it started; newer ones are indexed as they are written."""
+    """The newest message when the rebuild started; newer ones are indexed when written."""
     progress: int | None
-    """Up to here older messages are indexed again; None when that is not recorded."""
+    """Older messages are indexed again up to this one; None if that is not recorded."""
     declared: bool
-    """The triggers of the file follow both numbers."""
+    """The triggers in the file use both numbers."""
 
 
 class Source(NamedTuple):
-    """Where the rows of an index come from."""
+    """The table or view that has the text of a full-text table."""
 
     name: str
     key: str
@@ -65,7 +64,7 @@ class Source(NamedTuple):
 
 
 def rebuild_of(reader: Reader, catalog: Catalog, seconds: float | None) -> Rebuild | None:
-    """The rebuild that Hermes has started and not finished."""
+    """Return the rebuild that Hermes has started and not finished."""
     if META not in catalog.tables:
         return None
     answer = reader.ask(
@@ -84,7 +83,7 @@ def rebuild_of(reader: Reader, catalog: Catalog, seconds: float | None) -> Rebui
 
 
 def source_of(catalog: Catalog, table: str) -> Source | Unjudged | None:
-    """What an index of Hermes' own stands for; None for any other, which follows its own rules."""
+    """Return what one of Hermes' own indexes covers; None for any other index."""
     if table not in COVERED:
         return None
     said = options(_sql(catalog, "table", table))
@@ -112,7 +111,7 @@ def judge(
     seconds: float | None,
     whole: bool,
 ) -> Flaw | Unjudged | None:
-    """Rows that the index does not know and should, and the other way round."""
+    """Find rows that the index should have and lacks, or has and should not have."""
     source = source_of(catalog, table)
     if source is None or isinstance(source, Unjudged):
         return source
@@ -142,7 +141,7 @@ def _gap(rebuild: Rebuild) -> str:
 
 
 class _Compared:
-    """An index beside its source."""
+    """Compares a full-text table with its source."""
 
     def __init__(
         self,
@@ -160,21 +159,21 @@ class _Compared:
         self.seconds = seconds
         self.whole = whole
         self.refused: str | None = None
-        """SQLite's name for why a view was not evaluated."""
+        """SQLite's error name if a view could not be evaluated."""
         ordinary = (e.name for e in catalog.entries if e.kind == "table" and not FTS.match(e.sql))
         self.tables = [source.name, *ordinary] if source.view else None
-        """What a statement may read; anything where no view is evaluated."""
+        """The tables a statement may read; None for no restriction, if no view is evaluated."""
 
     def unknown(self, condition: str) -> int:
-        """How many rows of the source the index does not know."""
+        """How many rows of the source are missing from the index."""
         return self.without((self.rows, self.source.key), (self.sizes, "id"), condition)
 
     def stray(self) -> int:
-        """How many rows the index knows that its source does not have."""
+        """How many rows of the index its source does not have."""
         return self.without((self.sizes, "id"), (self.rows, self.source.key), "1")
 
     def without(self, one: tuple[str, str], other: tuple[str, str], condition: str) -> int:
-        """How many rows of one have no partner in the other; no index may answer for a table."""
+        """How many rows of one are not in the other; an ordinary index must not be used."""
         (here, key), (there, partner) = (one[0], quoted(one[1])), (other[0], quoted(other[1]))
         hint = "" if self.source.view else " NOT INDEXED"
         parts = [f"{here}{hint}"]
@@ -184,7 +183,7 @@ class _Compared:
                 for way in ("", "DESC")
             ]
         lacks = f"{key} NOT IN (SELECT {partner} FROM {there}{hint})"
-        if self.source.view:  # which SQLite looks up by its key, row by row
+        if self.source.view:  # SQLite looks up each row of a view by its key
             lacks = f"NOT EXISTS (SELECT 1 FROM {there} AS t WHERE t.{partner} = o.{key})"
             parts = [f"{part} AS o" for part in parts]
         return max(
@@ -200,7 +199,7 @@ class _Compared:
 
 
 def _conditional(catalog: Catalog, table: str) -> bool:
-    """Whether a trigger that fills the index does so for some rows only."""
+    """Whether a trigger that fills the index skips some rows."""
     fills = f"into{table}(".lower()
     return any(
         entry.kind == "trigger"

@@ -1,4 +1,4 @@
-"""Makes an empty database as a release makes it."""
+"""Create an empty database with the schema of a release."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import sqlite3
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.difference import feeds
+from hermes_doctor.sqlite.missing_parts import feeds
 
 
 def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
-    """An open connection to it; what is made only when first needed is not there yet.
+    """Create the database without its lazy tables and return an open connection.
 
-    A full-text table that this SQLite cannot make is left out with its triggers, as Hermes
-    leaves it out.
+    A full-text table that this SQLite cannot create is omitted with its triggers, as Hermes does.
     """
     db = sqlite3.connect(path)
     lazy = {table.name for table in plan.tables.values() if table.lazy}

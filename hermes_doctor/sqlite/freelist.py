@@ -1,26 +1,26 @@
-"""The list of free pages: a chain that a wrong number leads anywhere."""
+"""Check the freelist of a database: the chain of its unused pages."""
 
 from __future__ import annotations
 
 import struct
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.values import NamedTuple
 
 MOST_TRUNKS = 64
 
 
 class Freelist(NamedTuple):
-    """What the first pages of the list say."""
+    """The result of checking the start of the freelist."""
 
     pages: int
-    """Free pages, by the head of the database."""
+    """The number of free pages in the header of the database."""
     fault: str | None = None
 
 
 def read(pages: Pages) -> Freelist:
-    """Follow the list for a while; a list too long to follow is judged by its beginning."""
+    """Follow at most MOST_TRUNKS pages of the list; a longer list is judged by its start."""
     head = pages.read(1)
     trunk, count = struct.unpack_from(">II", head, 32)
     if bool(trunk) != bool(count):

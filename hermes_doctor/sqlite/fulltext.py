@@ -1,7 +1,7 @@
-"""Full-text tables: what they index, filling them fast, and proving them.
+"""Create, fill and check full-text tables (FTS5).
 
-A table that Hermes fills a message at a time is merged over and over. Filled in one go, with
-merging off and room for whole segments in memory, the same index takes half as long.
+Filling row by row makes FTS5 merge its segments again and again. Filling in one pass, with merging
+off and enough memory for whole segments, takes half as long.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
-from hermes_doctor import working
+from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CannotFix
-from hermes_doctor.patterns import pattern
-from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.options import options
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.fulltext_options import options
+from hermes_doctor.system import progress
 
 HASH = 16 * 1024 * 1024
-"""Bytes of an index that are gathered in memory before they are written as one segment."""
+"""Bytes of an index that are collected in memory and then written as one segment."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,20 @@ class Index:
     sql: str
     table: str = ""
     fields: str = ""
-    """Its columns, as the trigger names them: `rowid, content`."""
+    """Its columns as the trigger lists them: `rowid, content`."""
     expression: str = ""
-    """What goes into them, over a row called `new`."""
+    """The SQL expressions for these columns, over a row called `new`."""
     columns: tuple[str, ...] = ()
-    """The columns of the table whose texts, with a blank between, are its second copy."""
+    """The columns of the table whose texts, joined by spaces, are the copy that it keeps."""
 
     @property
     def external(self) -> bool:
-        """It keeps no copy of the text."""
+        """Whether it keeps no copy of the text."""
         return "content" in options(self.sql)
 
     @property
     def contentless(self) -> bool:
-        """What it indexed is nowhere."""
+        """Whether it neither keeps its text nor names a table that has it."""
         return options(self.sql).get("content") == ""
 
 
@@ -58,7 +58,7 @@ TEXTS = pattern(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
 
 
 def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index]:
-    """The full-text tables of a release, each with how it is filled."""
+    """Parse full-text tables, each with the insert trigger that fills it."""
     fills = {}
     for sql in triggers.values():
         found = INSERT.search(sql)
@@ -85,11 +85,11 @@ Permit = Callable[[sqlite3.Connection, Index], AbstractContextManager[None]]
 def fill(
     database: sqlite3.Connection, index: Index, source: str = "main", permit: Permit | None = None
 ) -> None:
-    """Create and fill a full-text table from the rows of its table.
+    """Create a full-text table and fill it from the rows of its table.
 
-    `permit` lets it read a view that the schema declares.
+    `permit` is a context in which it may read a view that the schema declares.
     """
-    working.tell(f"filling {index.name}")
+    progress.tell(f"filling {index.name}")
     create(database, index)
     if index.external:
         with permit(database, index) if permit else contextlib.nullcontext():
@@ -105,26 +105,26 @@ def fill(
 
 
 def create(database: sqlite3.Connection, index: Index) -> None:
-    """Make a full-text table, ready to be filled in one go."""
+    """Create a full-text table with settings for filling it in one pass."""
     try:
         database.execute(index.sql)
     except sqlite3.OperationalError as error:
         raise CannotFix("the SQLite of this Python cannot make full-text tables") from error
     if not free_hand():
-        return  # then the settings could not be taken back
+        return  # the settings could not be reset afterwards
     name = quoted(index.name)
     for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
 
 
 def rebuild(database: sqlite3.Connection, index: Index) -> None:
-    """Fill one that keeps no text from the table that has it."""
+    """Fill a table that keeps no text from the table that has it."""
     name = quoted(index.name)
     database.execute(f"INSERT INTO {name}({name}) VALUES('rebuild')")
 
 
 def refill(database: sqlite3.Connection, index: Index, texts: str) -> None:
-    """Fill a new full-text table with the text that the old one kept, which lies in `texts`."""
+    """Fill a new full-text table with the text of the old one, which is in the table `texts`."""
     names = columns(database, index)
     fields = ", ".join(map(quoted, names))
     values = ", ".join(f"c{place}" for place in range(len(names)))
@@ -134,34 +134,37 @@ def refill(database: sqlite3.Connection, index: Index, texts: str) -> None:
 
 
 def settings(database: sqlite3.Connection, table: str) -> list[tuple[str, object]]:
-    """What was set for a full-text table, as the table behind it says."""
+    """Read the settings of a full-text table from its shadow table `table`."""
     return database.execute(f"SELECT k, v FROM {table} WHERE k <> 'version'").fetchall()
 
 
 def set_again(
     database: sqlite3.Connection, index: Index, values: Sequence[tuple[str, object]]
 ) -> None:
-    """The same for the new one."""
+    """Apply these settings to the new full-text table."""
     name = quoted(index.name)
     for pair in values:
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", pair)
 
 
 def size(index: Index) -> str:
-    """How many rows an index knows; one without text of its own would count those elsewhere."""
+    """The SQL that counts the rows of an index.
+
+    One without text of its own would count the rows of its source, so its sizes are counted.
+    """
     known = index.external and "columnsize" not in options(index.sql)
     behind = f"{index.name}_docsize" if known else index.name
     return f"SELECT count(*) FROM {quoted(behind)}"
 
 
 def columns(database: sqlite3.Connection, index: Index) -> list[str]:
-    """The columns of a full-text table, in the order in which it keeps their texts."""
+    """The columns of a full-text table, in the order in which it stores their texts."""
     rows = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", [index.name])
     return [row[0] for row in rows]
 
 
 def select(index: Index, source: str, condition: str = "") -> str:
-    """The statement that indexes rows of its table."""
+    """The SQL that indexes the rows of its table."""
     return (
         f"INSERT INTO main.{quoted(index.name)}({index.fields}) SELECT {index.expression} "
         f"FROM {source}.{quoted(index.table)} AS new {condition}"
@@ -169,13 +172,13 @@ def select(index: Index, source: str, condition: str = "") -> str:
 
 
 def settle(database: sqlite3.Connection, index: Index) -> None:
-    """Back to the settings that Hermes makes it with, which are none."""
+    """Remove all settings, because Hermes creates the table without any."""
     if free_hand():
         database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
 def prove(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
-    """Raise unless the index is sound; `against` compares it with the text kept elsewhere too."""
+    """Raise unless the index is sound; `against` also compares it with text stored elsewhere."""
     name = quoted(index.name)
     try:
         database.execute(
@@ -187,7 +190,7 @@ def prove(database: sqlite3.Connection, index: Index, *, against: bool = False) 
 
 
 def split(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
-    """The slowest one, for a thread of its own where that can be, and the others."""
+    """Separate the slowest index, for a thread of its own (`beside`), from the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
     if not beside or not free_hand():
         slow = None
@@ -196,7 +199,7 @@ def split(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list
 
 @cache
 def free_hand() -> bool:
-    """Whether the tables behind a full-text table can be written; some builds forbid it."""
+    """Whether shadow tables of a full-text table can be written; some SQLite builds forbid it."""
     with contextlib.closing(sqlite3.connect(":memory:")) as memory:
         try:
             memory.execute("CREATE VIRTUAL TABLE probe USING fts5(a)")

@@ -1,38 +1,36 @@
-"""The first 100 bytes of a database, and whether they can be those of a database."""
+"""Read the 100-byte header of a database and check whether it is plausible."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, read_head
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.system.files import Snapshot, read_head
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = frozenset(1 << n for n in range(9, 17))
 
 
 class Header(NamedTuple):
-    """What the head of a file says, and the size that the file really has."""
+    """The header of a database file, and the file's actual size."""
 
     head: bytes
     snapshot: Snapshot
-    in_log: bool = False
-    """The write-ahead log holds a newer first page, so SQLite never looks at this one."""
 
     @property
     def empty(self) -> bool:
-        """Zero bytes long: SQLite takes that for a new database."""
+        """Whether the file has zero bytes: SQLite treats that as a new database."""
         return self.snapshot.size == 0
 
     @property
     def magic(self) -> bool:
-        """The file begins as every SQLite database does."""
+        """Whether the file starts with SQLite's magic bytes."""
         return self.head.startswith(MAGIC)
 
     @property
     def page_size(self) -> int:
-        """Bytes a page; 0 when the field is nonsense."""
+        """Bytes per page; 0 if the field is invalid."""
         if len(self.head) < 100:
             return 0
         (raw,) = struct.unpack_from(">H", self.head, 16)
@@ -41,15 +39,15 @@ class Header(NamedTuple):
 
     @property
     def page_count(self) -> int:
-        """Pages that the header claims."""
+        """The number of pages that the header claims."""
         return int.from_bytes(self.head[28:32], "big")
 
     @property
     def rest_is_sound(self) -> bool:
-        """Everything after the magic bytes is what SQLite itself would have written there.
+        """Whether everything after the magic bytes is what SQLite would have written.
 
-        The fixed bytes, the ranges, the page count against the file's size, and the kind of
-        the first page together leave chance no room (less than one file in 2**60).
+        The fixed bytes, the ranges, the page count against the file's size, and the type of the
+        first page together match by chance in less than one file in 2**60.
         """
         if not self.page_size:
             return False
@@ -69,7 +67,7 @@ class Header(NamedTuple):
 
     @property
     def looks_like(self) -> str:
-        """What the file is instead, as far as its first bytes tell."""
+        """What kind of file it is instead, according to its first bytes."""
         head = self.head
         if not any(head):
             return "zeros"
@@ -96,10 +94,6 @@ _OTHERS = (
 
 
 def read(path: Path) -> Header:
-    """The head of one database file."""
+    """Read the header of one database file."""
     head, taken = read_head(path, 128)
-    if head.startswith(MAGIC):
-        return Header(head, taken)
-    from hermes_doctor.sqlite import pages
-
-    return Header(head, taken, in_log=pages.first_in_log(path))
+    return Header(head, taken)

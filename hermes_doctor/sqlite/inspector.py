@@ -1,11 +1,11 @@
-"""SQLite itself on a file of a home, in a process of its own that cannot write.
+"""Run SQLite on a file of a home in a separate process that cannot write.
 
-Run as a script: `python -I -S inspector.py HOW PATH`. It reads questions from its standard input
-and answers each on its standard output. Three things need a process of their own: SQLite's locks
-belong to a process and would fall when another part of the tool closes the same file; a file that
-shrinks while it is mapped kills the process that maps it; and the call by which SQLite opens
-files is replaced here by one that opens for reading only, creates nothing and leaves the access
-time alone. It imports as little as it can, since a quick look pays for all of it.
+Run as a script: `python -I -S inspector.py HOW PATH`. It reads queries from standard input and
+writes each answer to standard output. There are three reasons for a separate process: SQLite's
+locks belong to a process and are lost when another part of the tool closes the same file; a file
+that shrinks while it is mapped kills the process that maps it; and the call with which SQLite opens
+files is replaced here by one that opens read-only, creates nothing and keeps the access time. It
+imports as little as possible, because each import makes a quick examination slower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 REST, LIVE, LEFT = "rest", "live", "left"
-"""At rest without a log; in use by others; with a log that nobody uses."""
+"""Not in use and without a write-ahead log; in use by others; with a log that no process uses."""
 OPTIONS = {REST: "mode=ro&immutable=1", LIVE: "mode=ro&readonly_shm=1", LEFT: "mode=ro"}
 MOST_ROWS = 500
 _NOATIME = getattr(os, "O_NOATIME", 0)
@@ -46,11 +46,11 @@ HARMLESS = frozenset(
         "upper",
     }
 )
-"""Functions that read only their arguments, return no more than those hold, and are quick."""
+"""Functions that read only their arguments, return no more than these contain, and are fast."""
 
 
 def main(how: str, path: str) -> None:
-    """Answer until there is nothing more to read."""
+    """Answer queries until standard input ends."""
     index: list[int] = []
     if not only_reading(path, index if how == LEFT else None):
         say({"error": "NO_HOOK"})
@@ -75,13 +75,13 @@ def main(how: str, path: str) -> None:
 
 
 def say(answer: dict[str, Any]) -> None:
-    """One answer."""
+    """Write one answer to standard output."""
     marshal.dump(answer, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
 def address(path: str, how: str) -> str:
-    """The file as SQLite's URI, with every byte that could mean something escaped."""
+    """The file as an SQLite URI, with all special bytes escaped."""
     escaped = "".join(
         chr(byte) if 48 <= byte < 58 or 65 <= (byte & 0xDF) < 91 or byte == 47 else f"%{byte:02x}"
         for byte in os.fsencode(path)
@@ -90,7 +90,7 @@ def address(path: str, how: str) -> str:
 
 
 class Asked:
-    """A connection that is asked one statement after another, each within its time."""
+    """Runs one statement after another on a connection, each with a time limit."""
 
     def __init__(self, connection: _sqlite3.Connection) -> None:
         self.connection = connection
@@ -99,17 +99,17 @@ class Asked:
         self.bell = _thread.allocate_lock()
         self.bell.acquire()
         self.end: float | None = None
-        """When the statement at work has had its time; None while there is none."""
+        """The deadline of the running statement; None if none is running."""
         self.wakes: float | None = None
-        """When the thread that interrupts looks next; None while there is none."""
+        """When the interrupting thread wakes up next; None if there is no such thread."""
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: list[str] | None = None
     ) -> dict[str, Any]:
-        """The rows of one statement, or SQLite's name for what went wrong.
+        """The rows of one statement, or SQLite's name for the error.
 
-        With `tables` it may read those and call harmless functions, and nothing else: for
-        statements that evaluate a view, whose text comes from the file.
+        With `tables` the statement may only read these tables and call harmless functions. This
+        is for statements that evaluate a view, because the view's SQL comes from the file.
         """
         if tables is not None:
             self.connection.set_authorizer(reads_only(tables))
@@ -120,7 +120,7 @@ class Asked:
                 self.connection.set_authorizer(None)
 
     def answer(self, sql: str, seconds: float | None) -> dict[str, Any]:
-        """The same with whatever is permitted at the moment."""
+        """Run one statement with the current authorizer."""
         if seconds is not None:
             self.limit(seconds)
         try:
@@ -136,9 +136,9 @@ class Asked:
         return {"rows": told, "error": None, "said": ""}
 
     def limit(self, seconds: float) -> None:
-        """Let SQLite work for so long; inside a check of the trees only an interrupt stops it.
+        """Limit the next statement to so many seconds; only an interrupt stops an integrity check.
 
-        One thread sees to all statements: starting one costs more than most of them take.
+        One thread serves all statements, because starting one takes longer than most of them.
         """
         with self.guard:
             self.end = time.monotonic() + seconds
@@ -149,9 +149,9 @@ class Asked:
                 self.bell.release()
 
     def interrupt(self) -> None:
-        """Stop what takes too long; end when there is nothing to wait for.
+        """Interrupt a statement that takes too long; return when no statement is running.
 
-        Again and again: an interrupt that comes before the statement begins is forgotten.
+        It interrupts repeatedly, because SQLite forgets an interrupt from before the statement.
         """
         while True:
             with self.guard:
@@ -173,8 +173,8 @@ class Asked:
 def reads_only(tables: Iterable[str], writes: Iterable[str] = ()) -> Callable[..., int]:
     """An authorizer that lets a statement read these tables and call harmless functions.
 
-    With `writes` it may also change the rows of those, as a full-text table does with the
-    tables behind it.
+    It may also change rows of the tables in `writes`, as a full-text table does with its shadow
+    tables.
     """
     written = {table.lower() for table in writes}
     allowed = {table.lower() for table in tables} | written
@@ -185,7 +185,7 @@ def reads_only(tables: Iterable[str], writes: Iterable[str] = ()) -> Callable[..
             return one in allowed
         if action in changes:
             return one in written
-        if action == _sqlite3.SQLITE_PRAGMA:  # FTS5 asks whether somebody else has written
+        if action == _sqlite3.SQLITE_PRAGMA:  # FTS5 asks whether another connection has written
             return bool(written) and one == "data_version"
         if action == _sqlite3.SQLITE_FUNCTION:
             return two in HARMLESS
@@ -199,7 +199,7 @@ def reads_only(tables: Iterable[str], writes: Iterable[str] = ()) -> Callable[..
 
 
 def fingerprint(key: bytes, *values: bytes | None) -> int:
-    """64 bits for what a row holds, so that rows can be compared without moving their content."""
+    """A 64-bit digest of a row, so that rows can be compared without copying their content."""
     from hashlib import blake2b
 
     made = blake2b(key=key, digest_size=8)
@@ -210,7 +210,7 @@ def fingerprint(key: bytes, *values: bytes | None) -> int:
 
 
 def plain(value: object) -> object:
-    """A value as it can be told; text of a damaged file need not be UTF-8."""
+    """Decode text for the answer; text of a damaged file may not be UTF-8."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
@@ -220,21 +220,21 @@ def name(error: _sqlite3.Error) -> str:
 
 
 _kept: list[Callable[..., object]] = []
-"""SQLite calls back for as long as the process lives."""
+"""Keeps the callbacks alive, because SQLite calls them until the process ends."""
 
 
 def only_reading(path: str, index: list[int] | None) -> bool:
-    """Have SQLite open every file for reading only; False where its calls cannot be reached.
+    """Make SQLite open every file read-only; False if its system calls cannot be replaced.
 
-    With a list for it, the -shm file is one in memory, whose descriptor is put there: SQLite
-    needs one to use a log, and that beside the database, if any, is not touched.
+    With `index`, the -shm file is created in memory and its descriptor is appended there: SQLite
+    needs one to use a write-ahead log, and one next to the database must not be touched.
     """
     import ctypes
 
     number, text, pointer = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p
 
     class Vfs(ctypes.Structure):
-        """sqlite3_vfs, up to the call that is needed."""
+        """The C structure sqlite3_vfs, up to the function that is needed."""
 
         _fields_ = (
             ("version", number),
@@ -264,7 +264,7 @@ def only_reading(path: str, index: list[int] | None) -> bool:
         vfs = library.sqlite3_vfs_find(None)
         if not vfs or vfs.contents.version < 3:
             return False
-        # As root SQLite gives a log to the owner of its database, even for reading.
+        # As root, SQLite changes the owner of a log to that of its database, even when reading.
         leave = ctypes.CFUNCTYPE(number, number)(lambda _: 0)
         calls = {
             b"open": ctypes.CFUNCTYPE(number, text, number, number, use_errno=True)(open_),
@@ -281,7 +281,7 @@ def only_reading(path: str, index: list[int] | None) -> bool:
 
 
 def _open(name: bytes, flags: int) -> int:
-    """Open as asked, but for reading, and only what is there."""
+    """Open an existing file read-only, with the other flags as given."""
     keep = flags & ~(os.O_CREAT | os.O_RDWR | os.O_WRONLY | os.O_TRUNC | os.O_EXCL)
     try:
         return os.open(name, keep | os.O_NONBLOCK | _NOATIME)

@@ -1,4 +1,4 @@
-"""A rollback journal read by our own code: the pages that a transaction had overwritten."""
+"""Parse a rollback journal: the original versions of pages that a transaction overwrote."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import os
 import struct
 from collections.abc import Mapping
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import PAGE_SIZES
-from hermes_doctor.values import NamedTuple
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 HEAD = 28
 _UNCOUNTED = 0xFFFFFFFF
-"""As many records as there is room for: what a writer says that does not wait for the disk."""
+"""A record count that means "as many as fit"; a writer that does not sync the disk writes it."""
 _LONGEST_NAME = 4096
 
 
 class Undo(NamedTuple):
-    """What SQLite does when it plays a journal back: it writes these pages, and cuts the file."""
+    """The content of a journal: the pages to write back and the size to truncate the file to."""
 
     pages: int = 0
-    """How long the database was when the transaction began, in pages."""
+    """The size of the database in pages when the transaction started."""
     page_size: int = 0
     places: Mapping[int, int] = {}
-    """Where the older version of each page lies in the journal."""
+    """By page number: the offset of its original version in the journal."""
     whole: bool = True
-    """Every record that the journal promises is there and has the right checksum."""
+    """All records that the journal announces exist and have the right checksum."""
     shared: bool = False
-    """It names a second journal, of a transaction over several databases."""
+    """It names a super-journal: the transaction was over several databases."""
 
     def page(self, fd: int, number: int) -> bytes | None:
-        """One page as it was, if the journal has it."""
+        """The original version of a page, if the journal has it."""
         at = self.places.get(number)
         return None if at is None else os.pread(fd, self.page_size, at)
 
@@ -39,9 +39,9 @@ NOTHING = Undo()
 
 
 def read(fd: int, page_size: int) -> Undo:
-    """A journal as SQLite reads it: up to the first record that is not what it should be.
+    """Read a journal as SQLite does: up to the first invalid record.
 
-    `page_size` is that of the database, for journals that do not name their own.
+    `page_size` is that of the database, for journals that do not contain it.
     """
     length = os.fstat(fd).st_size
     undo = NOTHING
@@ -65,12 +65,12 @@ def read(fd: int, page_size: int) -> Undo:
 
 
 def is_hot(fd: int) -> bool:
-    """Whether SQLite would play a journal back: it has a head, which says what to do."""
+    """Whether SQLite would play a journal back: it has a valid header."""
     return _head(fd, 0, min(PAGE_SIZES)) is not None
 
 
 def _head(fd: int, at: int, page_size: int) -> tuple[int, int, int, int, int] | None:
-    """Records, nonce, pages of the database, bytes of a sector and of a page."""
+    """Parse a header: record count, nonce, database pages, sector size and page size."""
     head = os.pread(fd, HEAD, at)
     if len(head) < HEAD or head[:8] != MAGIC:
         return None
@@ -84,7 +84,7 @@ def _head(fd: int, at: int, page_size: int) -> tuple[int, int, int, int, int] | 
 def _records(
     fd: int, at: int, most: int, size: int, nonce: int, pages: int, places: dict[int, int]
 ) -> int:
-    """How many records in a row are sound; where their pages lie goes into `places`."""
+    """Count consecutive valid records; the offsets of their pages are added to `places`."""
     for done in range(most):
         record = os.pread(fd, size + 8, at)
         if len(record) < size + 8:
@@ -93,7 +93,7 @@ def _records(
         (stored,) = struct.unpack_from(">I", record, size + 4)
         if not number or _sum(record[4:-4], nonce, size) != stored:
             return done
-        if number <= pages:  # what lay behind its end is cut off anyway
+        if number <= pages:  # later pages are truncated anyway
             places.setdefault(number, at + 4)
         at += size + 8
     return most
@@ -105,7 +105,7 @@ def _sum(page: bytes, nonce: int, size: int) -> int:
 
 
 def _shared(fd: int, length: int) -> bool:
-    """Whether it ends with the name of a second journal."""
+    """Whether it ends with the name of a super-journal."""
     if length < HEAD + 16:
         return False
     tail = os.pread(fd, 16, length - 16)
@@ -114,7 +114,7 @@ def _shared(fd: int, length: int) -> bool:
 
 
 def rolled_back(fd: int, undo: Undo, data: bytes) -> bytes:
-    """A whole database in memory as SQLite leaves it after playing the journal back."""
+    """The whole database in memory, after playing the journal back."""
     size = undo.page_size
     out = bytearray(data[: undo.pages * size])
     out.extend(bytes(undo.pages * size - len(out)))

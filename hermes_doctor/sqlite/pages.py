@@ -1,4 +1,4 @@
-"""The pages of a database as the next reader would see them, its write-ahead log included."""
+"""Read pages of a database as the next reader would see them, write-ahead log included."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import MEGABYTE, Snapshot, open_regular, read_head, size
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
+from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.sqlite.wal import Log
+from hermes_doctor.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
 
 WAL_LIMIT = 64 * MEGABYTE
-"""Only the frame heads of a log are read (24 bytes each), so this bounds time, not memory."""
+"""Only the frame headers of a log are read (24 bytes each), so this limits time, not memory."""
 
 
 class Pages:
@@ -33,7 +36,7 @@ class Pages:
         self.count = max(head.snapshot.size // self.page_size, max(self.frames, default=0))
 
     def read(self, number: int) -> bytes:
-        """One page; numbers begin at 1."""
+        """One page; numbers start at 1."""
         if not 1 <= number <= self.count:
             raise CouldNotLook(f"page {number} lies outside the file")
         if number in self.frames and self.wal is not None:
@@ -47,7 +50,7 @@ class Pages:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Pages]:
-    """The pages of the database at `path`; nothing is locked, created or changed."""
+    """Open the pages of the database at `path`; nothing is locked, created or changed."""
     descriptors = [open_regular(path)]
     try:
         journal = path.with_name(path.name + "-journal")
@@ -64,29 +67,11 @@ def opened(path: Path) -> Iterator[Pages]:
             os.close(fd)
 
 
-def first_in_log(path: Path) -> bool:
-    """Whether the log beside a database has a committed first page that is one of a database."""
-    try:
-        fd = open_regular(path.with_name(path.name + "-wal"))
-    except (FileNotFoundError, CouldNotLook):
-        return False
-    try:
-        page_size = int.from_bytes(os.pread(fd, 12, 0)[8:12], "big")
-        if page_size not in headers.PAGE_SIZES:
-            return False
-        at = _committed(fd, page_size).get(1)
-        return at is not None and os.pread(fd, 16, at) == headers.MAGIC
-    except (OSError, CouldNotLook):
-        return False
-    finally:
-        os.close(fd)
-
-
 def _committed(wal: int, page_size: int) -> dict[int, int]:
-    """Where the newest committed version of each page lies in the log.
+    """By page number: the offset of its newest committed version in the log.
 
-    Salts tell the frames of this generation from older ones; checksums are left to SQLite,
-    since a wrong page can only make a look fail here, never a write.
+    Salts distinguish the current frames from older ones. Checksums are not verified, because a
+    wrong page can only make reading fail here, never a write.
     """
     length = os.fstat(wal).st_size
     if length < 32:
@@ -110,3 +95,15 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
             frames.update(pending)
             pending.clear()
     return frames
+
+
+class PagesWithLog(Pages):
+    """The pages of a database whose write-ahead log has already been read."""
+
+    def __init__(self, book: Book, log: Log, header: Header) -> None:
+        self.db = book.main
+        self.wal = book.log
+        self.frames = dict(log.pages)
+        self.page_size = log.page_size if log.pages else header.page_size
+        self.count = log.db_pages or header.snapshot.size // self.page_size
+        self.usable = self.page_size - self.read(1)[20]

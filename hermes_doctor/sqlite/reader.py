@@ -1,4 +1,4 @@
-"""Somebody to ask about a database in SQL: SQLite on a picture in memory, or in its own process."""
+"""Query a database with SQL: on an image in memory, a connection, or in a separate process."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes_doctor import slowness
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
 
 Row = list[Any]
 
 
 UNFINISHED = "SQLITE_INTERRUPT"
-"""SQLite's name for a statement that was stopped before it had an answer."""
+"""SQLite's error name for a statement that was interrupted."""
 
 
 class Answer(NamedTuple):
-    """What SQLite said to one statement."""
+    """SQLite's answer to one statement."""
 
     rows: list[Row]
     error: str | None = None
-    """SQLite's name for what went wrong."""
+    """SQLite's name for the error."""
     said: str = ""
-    """Its sentence. May quote names out of the file: to be read by code, never to be shown."""
+    """SQLite's message. It may quote names from the file: parse it, but never show it."""
     log_index: bytes = b""
-    """The head of SQLite's own index of the log, where it made one."""
+    """The header of SQLite's own index of the write-ahead log, if it made one."""
 
     @property
     def unfinished(self) -> bool:
-        """It was stopped before it had an answer."""
+        """Whether the statement was interrupted before it had an answer."""
         return self.error == UNFINISHED
 
     @property
     def damaged(self) -> bool:
-        """SQLite met something that cannot be in a sound database."""
+        """Whether SQLite found something that cannot be in a sound database."""
         return bool(self.error) and str(self.error).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 class Reader(Protocol):
-    """Answers SQL, one statement at a time."""
+    """Answers SQL queries, one statement at a time."""
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> Answer:
-        """Return the rows of one statement, within so many seconds of an idle machine.
+        """Return the rows of one statement; the time limit is for an idle machine.
 
-        With `tables` it may read only those; see `inspector`.
+        With `tables` it may read only these; see `inspector`.
         """
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """End the reader; it cannot be queried any more."""
 
 
 class InMemory:
-    """SQLite on a picture of the database; it may even be written to, nobody sees it."""
+    """Queries an image of the database in memory, which may also be written to."""
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -84,13 +84,13 @@ class InMemory:
             return Answer(**self.asked.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
-        """Let the memory go."""
+        """Free the memory."""
         with self.guard:
             self.connection.close()
 
 
 class OnConnection:
-    """A connection that somebody else has opened, such as one on a private copy."""
+    """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.asked = inspector.Asked(connection)
@@ -102,11 +102,11 @@ class OnConnection:
         return Answer(**self.asked.ask(sql, seconds, None if tables is None else list(tables)))
 
     def close(self) -> None:
-        """Leave it open: it belongs to somebody else."""
+        """Leave the connection open: it belongs to the caller."""
 
 
 class InProcess:
-    """SQLite on the file itself, in a process that cannot write."""
+    """Queries the file itself in a separate process that cannot write."""
 
     def __init__(self, path: Path, how: str) -> None:
         import subprocess
@@ -142,7 +142,7 @@ class InProcess:
             return Answer(**self._answer())
 
     def touched(self) -> int:
-        """How many bytes of its files it has looked at by now; 0 where there is no telling."""
+        """How many bytes of its files it has read so far; 0 if that is unknown."""
         try:
             with open(f"/proc/{self.process.pid}/statm") as file:
                 return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
@@ -173,4 +173,4 @@ class InProcess:
 
 
 def _by_the_clock(seconds: float | None) -> float | None:
-    return None if seconds is None else slowness.stretched(seconds)
+    return None if seconds is None else time_limits.stretched(seconds)

@@ -1,4 +1,4 @@
-"""Rows of a table's b-tree: cells, overflow chains and the record format."""
+"""Read the rows of a table's b-tree, with overflow pages and the record format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW_LIMIT = 16 * 1024 * 1024
 
 
 def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
-    """The rows of the table at page `root`; more than `most` pages is damage or a table too big."""
+    """The rows of the table at page `root`; raises if it has more than `most` pages."""
     return (row for _, row in placed(pages, root, most=most))
 
 
@@ -109,7 +109,7 @@ def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """SQLite's variable-length integer, and where the next byte stands."""
+    """Decode SQLite's variable-length integer; also return the offset after it."""
     value = 0
     for n in range(9):
         if at + n >= len(data):

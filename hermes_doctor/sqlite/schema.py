@@ -1,4 +1,4 @@
-"""Tables, columns, indexes and triggers of a database, without opening it."""
+"""Read the schema of a database without opening it with SQLite."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from hermes_doctor import slowness
-from hermes_doctor.files import Snapshot, read_head, snapshot
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
+from hermes_doctor.system.files import Snapshot, read_head, snapshot
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
 PATIENCE = 1.0
-"""Seconds for reading it again while somebody writes."""
+"""Seconds for repeated reading while another process writes."""
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 _USER_VERSION, _APPLICATION_ID = 60, 68
 _COLUMNS = """SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
@@ -27,7 +27,7 @@ FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c WHERE m.type = 'table'"
 
 
 class Schema:
-    """What a database is made of."""
+    """The tables, indexes, triggers and versions of one database."""
 
     def __init__(
         self,
@@ -42,26 +42,26 @@ class Schema:
         self.declarations = declarations
         """The SQL of each ordinary table."""
         self.indexes = indexes
-        """The SQL of each index; empty for those that SQLite makes by itself."""
+        """The SQL of each index; empty for those that SQLite creates by itself."""
         self.triggers = triggers
         self.virtual = virtual
         self.version = version
-        """The highest number in its table `schema_version`, where it has one."""
+        """The highest number in its table `schema_version`, if it has one."""
         self.application_id = application_id
         self.user_version = user_version
 
     @cached_property
     def tables(self) -> Mapping[str, Mapping[str, Column]]:
-        """The columns of each ordinary table by name, in the order in which they lie.
+        """The columns of each ordinary table by name, in their stored order.
 
-        Read when first asked for: most often the declarations are known by their text.
+        Parsed on first use, because usually comparing the text of the declarations is enough.
         """
         return _declared(self.declarations)
 
 
 def read(path: Path) -> Schema:
-    """The schema of the database at `path`; what a writer moved meanwhile is read again."""
-    end = time.monotonic() + slowness.stretched(PATIENCE)
+    """Read the schema of the database at `path`; repeat if it was written meanwhile."""
+    end = time.monotonic() + time_limits.stretched(PATIENCE)
     while True:
         before = _mark(path)
         try:
@@ -76,7 +76,7 @@ def read(path: Path) -> Schema:
 
 
 class _Mark(NamedTuple):
-    """What moves when a database is written: its head only when its log is begun anew."""
+    """What changes when a database is written; `head` changes only when its log is restarted."""
 
     head: bytes
     main: Snapshot
@@ -123,12 +123,12 @@ def _once(path: Path) -> Schema:
 
 
 def _creates(sql: str, what: str) -> bool:
-    """Whether the statement is of this kind; a damaged file may hold any other."""
+    """Whether the statement creates such an object; a damaged file may contain any other."""
     return sql[: len(what) + 8].upper() == f"CREATE {what} "
 
 
 def _version(book: pages.Pages, root: int) -> int | None:
-    """What `schema_version` says; damage there, or a value of another kind, is not judged here."""
+    """The number in `schema_version`; None if it is damaged or not a number."""
     with suppress(CouldNotLook):
         found = [row[0] for row in records.rows(book, root, most=2) if row]
         return max((number for number in found if isinstance(number, int)), default=None)
@@ -136,7 +136,7 @@ def _version(book: pages.Pages, root: int) -> int | None:
 
 
 def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
-    """The columns that each CREATE TABLE declares, by letting SQLite read it in memory."""
+    """The columns that each CREATE TABLE declares; SQLite parses it in memory."""
     memory = sqlite3.connect(":memory:", isolation_level=None)
     found: dict[str, dict[str, Column]] = {name: {} for name in tables}
     try:
@@ -156,5 +156,5 @@ def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
 
 
 def declares_only(action: int, *_: object) -> int:
-    """A declaration may declare; CREATE TABLE … AS SELECT would be run, for as long as it likes."""
+    """An authorizer for declarations that denies CREATE TABLE … AS SELECT, which runs a query."""
     return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_SELECT, 33) else sqlite3.SQLITE_OK

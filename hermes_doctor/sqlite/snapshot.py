@@ -1,4 +1,4 @@
-"""A database and its log as one picture in memory, taken without a lock, a copy or a trace."""
+"""Read a database and its write-ahead log as one image, without locks or changes on disk."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import Snapshot, listing, open_regular, reason, size, snapshot
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system.files import Snapshot, listing, open_regular, reason, size, snapshot
 
 TRIES = 8
 ASIDE = "-wal.aside-"
-"""What follows the name of a database in the name of a log that was set aside."""
+"""The suffix that starts after the database name in the name of a log that was set aside."""
 
 
 class Files(NamedTuple):
-    """A database and what lies beside it, by the name that SQLite gives the file itself."""
+    """Snapshots of a database file and its sidecar files, after following symlinks."""
 
     path: Path
     main: Snapshot
@@ -30,17 +30,17 @@ class Files(NamedTuple):
 
     @property
     def sidecars(self) -> dict[str, Snapshot]:
-        """Those that are there."""
+        """The sidecar files that exist, by suffix."""
         named = {"-wal": self.wal, "-shm": self.shm, "-journal": self.journal}
         return {suffix: taken for suffix, taken in named.items() if taken.kind != "absent"}
 
     def beside(self, suffix: str) -> Path:
-        """The path of one sidecar."""
+        """The path of one sidecar file."""
         return self.path.with_name(self.path.name + suffix)
 
 
 def files(path: Path) -> Files:
-    """What lies at `path` and beside it; SQLite follows a symlink before it names sidecars."""
+    """Take snapshots of a database's files; a symlink is resolved first, as SQLite does."""
     try:
         real = path.resolve(strict=True)
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def files(path: Path) -> Files:
 
 
 def set_aside_logs(path: Path) -> list[Path]:
-    """The logs of a database that lie beside it under another name, oldest first."""
+    """The write-ahead logs of a database that were set aside next to it, oldest first."""
     try:
         names = listing(path.parent)
     except (CouldNotLook, FileNotFoundError):
@@ -62,7 +62,7 @@ def set_aside_logs(path: Path) -> list[Path]:
 
 
 class Book:
-    """The open descriptors of one database, for as long as it is looked at."""
+    """The open descriptors of one database's files."""
 
     def __init__(self, main: int, log: int | None, index: int | None) -> None:
         self.main = main
@@ -70,11 +70,11 @@ class Book:
         self.index = index
 
     def living(self) -> wal.Index | None:
-        """What the -shm file says just now."""
+        """Read the header of the -shm file as it is now."""
         return wal.Index.parse(os.pread(self.index, 136, 0)) if self.index is not None else None
 
     def mark(self) -> tuple[object, ...]:
-        """What changes when somebody who does not use a log writes."""
+        """A mark that changes when a process writes without a write-ahead log."""
         marks: list[object] = []
         for fd in (self.main, self.log):
             st = os.fstat(fd) if fd is not None else None
@@ -89,10 +89,11 @@ class Book:
         seconds: float | None = None,
         most: int | None = None,
     ) -> Log:
-        """The log as the next reader sees it.
+        """Read the write-ahead log as the next reader sees it.
 
-        How many frames count is known where somebody said so: the living in the -shm file (what
-        the dead left there proves nothing), or SQLite, which was asked. Else checksums tell.
+        The number of valid frames comes from the -shm file if a process uses the database (a
+        leftover -shm file proves nothing), from `committed` if SQLite was asked, else from the
+        checksums.
         """
         if self.log is None:
             return wal.EMPTY
@@ -106,9 +107,9 @@ class Book:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Book]:
-    """Descriptors on a database, its log and its index; nothing is locked or created.
+    """Open a database, its write-ahead log and its -shm file; nothing is locked or created.
 
-    A log or an index that is no file, or that we may not read, counts as none.
+    A log or -shm file that is not a regular file, or that we may not read, counts as missing.
     """
     with ExitStack() as stack:
         found: list[int | None] = []
@@ -130,12 +131,12 @@ def opened(path: Path) -> Iterator[Book]:
 
 
 def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
-    """The whole database as a reader would see it, ready to be opened in memory.
+    """Read the whole database as a reader would see it, ready to be opened in memory.
 
-    A writer does not have to hold still: the log is read first, and as long as it is not begun
-    anew and no checkpoint went past what was read, log and file belong together. A `log` that
-    is given is one that nobody writes; the empty one leaves it out. More than `most` bytes are
-    refused, whatever the files claim.
+    A writer may continue meanwhile: the log is read first, and if it is not restarted and no
+    checkpoint goes past what was read, log and file belong together. Pass `log` if no process
+    writes it; pass the empty log to ignore it. More than `most` bytes are refused, whatever the
+    files claim.
     """
     for _ in range(TRIES):
         before = book.mark()

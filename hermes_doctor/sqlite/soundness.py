@@ -1,9 +1,9 @@
-"""SQLite's verdict on a database at rest that nobody else uses, by two processes at once.
+"""Run SQLite's integrity check on a database that is not in use, in two workers at once.
 
-`quick_check` is all of `integrity_check` but for what the indexes hold against their tables, and
-that is asked table by table. Of a large database it is left out: it takes longer than the copy,
-and an index that lacks a row costs no row. SQLite maps the file, and a disk that fails kills
-whoever reads a map: so each is a process of its own.
+`quick_check` is `integrity_check` without the comparison of indexes with their tables, which the
+second worker does table by table. For a large database it is omitted: it takes longer than the
+copy, and an index that lacks an entry loses no row. SQLite maps the file, and a failing disk kills
+a process that reads a mapping, so the checks run in separate processes.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from hermes_doctor.child import Child, child
-from hermes_doctor.files import MEGABYTE
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.system.files import MEGABYTE
+from hermes_doctor.system.workers import Child, child
 
 Question = Callable[[sqlite3.Connection], bool]
 LARGE = 256 * MEGABYTE
 MAPPED = 32 * MEGABYTE
-"""What SQLite may map of a file; pages that are mapped count as memory of the process."""
+"""Bytes of a file that SQLite may map; mapped pages count as memory of the process."""
 OK, DAMAGED = "ok", "damaged"
 OTHER_RELEASE = "malformed inverted index for FTS5"
 """Newer versions of SQLite report it for an index that an older one wrote; no row is damaged."""
 _BY_TABLE = (3, 33)
-"""The first SQLite that can be asked about one table."""
+"""The first SQLite version that can check a single table."""
 
 
 @contextmanager
 def judged(path: Path) -> Iterator[Callable[[], str]]:
-    """Have a database examined meanwhile; what is given waits for the verdict.
+    """Check a database in the background; yield a function that waits for the verdict.
 
-    It is `ok`, `damaged`, or SQLite's name for why it could not go on.
+    The verdict is `ok`, `damaged`, or SQLite's name for the error that ended the check.
     """
     questions: tuple[Question, ...] = (_structure, _indexes)
     if os.stat(path).st_size > LARGE:
@@ -56,13 +57,8 @@ def _judge(path: Path, question: Question) -> AbstractContextManager[Child]:
 
 
 def address(path: Path, more: str = "") -> str:
-    """The address of a database for reading only, whatever bytes its name is made of."""
+    """The read-only SQLite URI of a database, whatever bytes its name contains."""
     return f"file:{quote(os.fsencode(path))}?mode=ro{more}"
-
-
-def name_of(error: Exception) -> str:
-    """SQLite's name for a failure: its text may quote what is in the file."""
-    return getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
 def _asked(path: Path, question: Question) -> str:
@@ -75,7 +71,7 @@ def _asked(path: Path, question: Question) -> str:
 
 
 def verdict_of(database: sqlite3.Connection) -> str:
-    """What SQLite says of the structure of a database that is open already."""
+    """SQLite's verdict on the structure of a database that is already open."""
     try:
         return OK if _structure(database) else DAMAGED
     except sqlite3.Error as error:

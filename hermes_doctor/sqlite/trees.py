@@ -1,4 +1,4 @@
-"""Which object each page of a database belongs to, and which pages cannot be what they should."""
+"""Find out which table or index each page belongs to, and which pages are damaged."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hermes_doctor import slowness
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.records import varint
+from hermes_doctor.system import time_limits
 
 TABLE = {0x05: "interior", 0x0D: "leaf"}
 INDEX = {0x02: "interior", 0x0A: "leaf"}
@@ -19,11 +19,11 @@ SCHEMA = "sqlite_master"
 
 @dataclass
 class Owners:
-    """Who has which page; `finished` is False when the time was over before the trees were."""
+    """The table or index of each page; `finished` is False if the time ran out."""
 
     pages: dict[int, str] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
-    """Pages that are not what the tree above them says, and the object that loses by it."""
+    """Pages that are not what their parent page says, and the damaged table or index."""
     finished: bool = True
 
 
@@ -34,12 +34,12 @@ def owners(
     seconds: float,
     overflow: bool,
 ) -> Owners:
-    """Walk each tree (name, root page, whether it is a table) for as long as there is time.
+    """Walk each b-tree (name, root page, whether it is a table) until the time is over.
 
-    Without `overflow` only the inner pages are read: they tell where the outer ones are.
+    Without `overflow` only interior pages are read, which is enough to find the leaves.
     """
     found = Owners()
-    end = time.monotonic() + slowness.stretched(seconds)
+    end = time.monotonic() + time_limits.stretched(seconds)
     for name, root, table in [(SCHEMA, 1, True), *roots]:
         kinds = TABLE if table else INDEX
         todo = [(root, False)]
@@ -89,7 +89,7 @@ def _children(
 
 
 def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
-    """All children of a page are of one kind; a damaged one is taken for an inner page."""
+    """Whether a child is an interior page, like its siblings; a damaged one counts as one."""
     try:
         return kinds.get(pages.read(number)[0]) != "leaf"
     except CouldNotLook:
@@ -97,7 +97,7 @@ def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
 
 
 def _overflow(pages: Pages, page: bytes, at: int, found: Owners, name: str, *, table: bool) -> None:
-    """The chain of pages that a long row goes on in."""
+    """Follow the overflow pages of a long row."""
     length, at = varint(page, at)
     if table:
         _, at = varint(page, at)

@@ -1,13 +1,13 @@
-"""What SQLite's own check of a database means: which rows, indexes and searches are hit."""
+"""Translate the output of SQLite's integrity check into damaged tables, indexes and searches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
-from hermes_doctor.sqlite.options import foreign_tokenizer
+from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
 
@@ -25,32 +25,32 @@ _SCHEMA = pattern(r"malformed database schema \((.+?)\)")
 
 @dataclass(frozen=True)
 class Damage:
-    """What is hit, by name."""
+    """The damaged parts of a database, by name."""
 
     rows: frozenset[str] = frozenset()
-    """Tables with rows that nothing can bring back."""
+    """Tables with damaged rows, which cannot be rebuilt from anything else."""
     disputed: Mapping[str, int] = field(default_factory=dict)
-    """Of those, the ones whose rows differ from what their own indexes say, and how many do."""
+    """Those of them whose rows differ from their own indexes, and how many rows do."""
     rules: frozenset[str] = frozenset()
-    """Columns with values that their own declaration forbids; every row can be read."""
+    """Columns with values that their declaration forbids; every row can be read."""
     indexes: frozenset[str] = frozenset()
     searches: frozenset[str] = frozenset()
-    """Full-text tables, which can be made anew from the rows."""
+    """Full-text tables, which can be rebuilt from the rows."""
     inverted: frozenset[str] = frozenset()
-    """Of those, the ones that differ from their rows and are otherwise whole."""
+    """Those of them that differ from their rows and are otherwise sound."""
     free: bool = False
-    """The list of free pages is wrong."""
+    """The freelist is wrong."""
     unused: int = 0
-    """Pages that belong to nobody."""
+    """Pages that belong to no table or index and are not on the freelist."""
     pages: frozenset[int] = frozenset()
     schema: bool = False
-    """SQLite cannot even read what tables there are."""
+    """SQLite cannot read the list of tables."""
     complaints: int = 0
     finished: bool = True
 
     @property
     def any(self) -> bool:
-        """Whether anything is wrong at all."""
+        """Whether anything is damaged."""
         return bool(
             self.rows
             or self.indexes
@@ -64,7 +64,7 @@ class Damage:
 
 @dataclass
 class _Reading:
-    """The sentences of one check, sorted by what they name."""
+    """The messages of one check, sorted by what they name."""
 
     pages: set[int] = field(default_factory=set)
     roots: set[int] = field(default_factory=set)
@@ -74,12 +74,12 @@ class _Reading:
     free: bool = False
     unused: int = 0
     vague: set[str] = field(default_factory=set)
-    """Tables that lose by pages which may also be those of their indexes."""
+    """Tables with a damaged page that may also belong to one of their indexes."""
     other: bool = False
     count: int = 0
 
     def take(self, table: str, sentence: str) -> None:
-        """One sentence of SQLite's, about a table if it was asked about one."""
+        """Sort in one message of SQLite; `table` is set if a single table was checked."""
         if sentence.startswith("*** in database") or not sentence.strip():
             return
         self.count += 1
@@ -111,7 +111,7 @@ def judge(
     *,
     seconds: float,
 ) -> Damage:
-    """What the sentences of a check (table, text), or the error it ended with, say is hit."""
+    """Find out what is damaged from the messages of a check (table, text) or its error."""
     reading = _Reading()
     for table, text in said:
         for sentence in text.split("\n"):
@@ -132,10 +132,10 @@ def judge(
     names |= {by_root.get(root, SCHEMA) for root in reading.roots}
     located = {trees.pages[page] for page in reading.pages if page in trees.pages}
     names |= located
-    if not reading.pages <= set(trees.pages):  # not every page could be given to its owner
+    if not reading.pages <= set(trees.pages):  # the owner of some page was not found
         names |= reading.vague
     lost = bool(reading.pages or reading.other or error) and not names
-    if lost:  # damage that no tree leads to: assume the worst
+    if lost:  # the damage is in no known b-tree: assume the worst
         names.add(SCHEMA if not catalog.entries else "an unknown table")
     there = pages.count if pages is not None else 1 << 32
     hit = frozenset(page for page in reading.pages | set(trees.bad) if 0 < page <= there)
@@ -154,7 +154,7 @@ def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
 def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]) -> Damage:
     worth = {name: catalog.worth(name) for name in names}
     searches = {catalog.search_of(name) or name for name in names if worth[name] == "search"}
-    foreign = {  # SQLite cannot validate those, whatever is in them
+    foreign = {  # SQLite cannot check these, whatever they contain
         e.name for e in catalog.entries if e.name in reading.inverted and foreign_tokenizer(e.sql)
     }
     inverted = reading.inverted - searches - foreign

@@ -1,4 +1,4 @@
-"""A write-ahead log read by our own code: its head, its frames, and where its chain breaks."""
+"""Parse a write-ahead log: its header, its frames, and the first invalid frame."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ import struct
 import time
 from collections.abc import Mapping
 
-from hermes_doctor import slowness
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import PAGE_SIZES
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.system import time_limits
 
 HEAD, FRAME = 32, 24
 MOST = 8192
-"""Frames behind a broken one that are looked at."""
+"""The most frames that are read after a broken one."""
 LITTLE, BIG = 0x377F0682, 0x377F0683
 
 
 class Log(NamedTuple):
-    """What a log says, as far as it was read."""
+    """The content of a write-ahead log, as far as it was read."""
 
     size: int
     page_size: int = 0
     salts: bytes = b""
     head: str = "sound"
-    """sound, empty, or damaged (then SQLite ignores all of it)."""
+    """The state of its header: sound, empty, or damaged (then SQLite ignores the whole log)."""
     frames: int = 0
-    """Frames of the present generation, in a row from the first."""
+    """Consecutive frames with the current salts, from the first frame."""
     committed: int = 0
-    """How many of them count: up to the last commit."""
+    """How many of them are valid: up to the last commit."""
     pages: Mapping[int, int] = {}
-    """Where the newest committed version of each page lies in the file."""
+    """By page number: the offset of its newest committed version in the log."""
     db_pages: int = 0
-    """How long the database is after the last commit, in pages."""
+    """The size of the database after the last commit, in pages."""
     broken: int | None = None
-    """The frame (from 0) whose checksum is wrong: SQLite drops it and all that follow."""
+    """The frame (from 0) with a wrong checksum: SQLite ignores it and all later frames."""
     lost_commits: int = 0
-    """Transactions behind the broken frame that are whole in themselves."""
+    """Transactions after the broken frame that are complete in themselves."""
     verified: bool = True
-    """Every checksum was looked at; otherwise only as many as there was time for."""
+    """Every checksum was verified; if False, the time ran out before the end."""
 
 
 EMPTY = Log(0, head="empty")
@@ -52,17 +52,17 @@ def read(
     until: int | None = None,
     living: bool = False,
 ) -> Log:
-    """Read a log; `until` is the number of frames that somebody who knows says are committed.
+    """Read a log; `until` is the number of committed frames, if it is known from elsewhere.
 
-    Frames up to there need no checksum, and if it was a living writer who said so, those behind
-    are its own affair. Without it every checksum is verified, for as long as `seconds` allows;
-    more than `most` frames are not looked at.
+    The checksums of these frames are not verified. With `living` the number comes from a running
+    writer, and later frames are ignored. Without `until` every checksum is verified, as far as
+    `seconds` allows. At most `most` frames are read.
     """
     size = os.fstat(fd).st_size
     if size < HEAD:
         return EMPTY
     head = os.pread(fd, HEAD, 0)
-    if len(head) < HEAD:  # its writer has emptied it since
+    if len(head) < HEAD:  # its writer has truncated it since
         return EMPTY
     magic, _, page_size = struct.unpack_from(">III", head)
     if magic not in (LITTLE, BIG) or page_size not in PAGE_SIZES:
@@ -93,7 +93,7 @@ class _Walk:
         until: int | None,
         living: bool,
     ) -> Log:
-        end = None if seconds is None else time.monotonic() + slowness.stretched(seconds)
+        end = None if seconds is None else time.monotonic() + time_limits.stretched(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
         slots = min(whole, most) if most is not None else whole
         pages: dict[int, int] = {}
@@ -140,12 +140,12 @@ class _Walk:
         )
 
     def head(self, number: int) -> bytes | None:
-        """The head of a frame of this generation."""
+        """The header of a frame; None if its salts are not the current ones."""
         frame = os.pread(self.fd, FRAME, HEAD + number * (FRAME + self.page_size))
         return frame if len(frame) == FRAME and frame[8:16] == self.salts else None
 
     def sums(self, number: int, frame: bytes, before: tuple[int, int]) -> tuple[int, int] | None:
-        """The checksums after this frame; None when those that it carries are others."""
+        """The checksums after this frame; None if the frame stores different ones."""
         at = HEAD + number * (FRAME + self.page_size) + FRAME
         data = os.pread(self.fd, self.page_size, at)
         if len(data) < self.page_size:
@@ -154,10 +154,10 @@ class _Walk:
         return found if frame[16:24] == struct.pack(">II", *found) else None
 
     def commits_after(self, broken: int, slots: int) -> int:
-        """Commits behind a broken frame whose own frame fits the one before it.
+        """Count the commit frames after a broken frame that match the frame before them.
 
-        A frame's checksum goes on from the one that the frame before it carries, so each can
-        be judged although the chain is cut. Remains of a transaction that was rolled back carry
+        A frame's checksum continues the one stored in the previous frame, so each frame can be
+        verified although the chain is broken. Frames of a transaction that was rolled back contain
         no commit.
         """
         found = 0
@@ -177,7 +177,7 @@ class _Walk:
 
 
 def _headless(fd: int, size: int) -> Log:
-    """A log whose head is damaged: its frames still tell the page size and their salts."""
+    """Read a log with a damaged header; page size and salts come from its frames."""
     for page_size in (4096, *sorted(PAGE_SIZES - {4096})):
         step = FRAME + page_size
         whole = (size - HEAD) // step
@@ -196,7 +196,7 @@ def _headless(fd: int, size: int) -> Log:
 
 
 def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:
-    """SQLite's checksum of a log, continued."""
+    """Continue SQLite's checksum of a write-ahead log."""
     one, two = before
     words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for a, b in zip(words, words, strict=True):
@@ -206,7 +206,7 @@ def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int
 
 
 class Index(NamedTuple):
-    """The head of a -shm file: what the living say of the log."""
+    """The header of a -shm file: the state of the write-ahead log according to its users."""
 
     change: int
     committed: int
@@ -214,11 +214,11 @@ class Index(NamedTuple):
     backfill: int
     """How many frames a checkpoint has copied, or was about to copy, into the database."""
     done: int
-    """How many of them are there."""
+    """How many of them are copied completely."""
 
     @classmethod
     def parse(cls, head: bytes) -> Index | None:
-        """From the first 136 bytes; None when the file is not in use, or torn."""
+        """Parse the first 136 bytes; None if the file is not in use or is being written."""
         if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
             return None
         version, _, change = struct.unpack_from("=III", head)

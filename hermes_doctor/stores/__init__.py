@@ -1,1 +1,4 @@
-"""The files beside the databases in which Hermes keeps things: what each is, and its condition."""
+"""Read, examine and repair the stores: the JSON files that Hermes keeps beside its databases.
+
+`planning.store_repair` turns a repair into steps.
+"""

@@ -1,30 +1,30 @@
-"""Chats of platforms that the installed Hermes does not know: it drops them without a word."""
+"""Find chats of platforms that the installed Hermes does not know and silently drops."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.values import NamedTuple
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.lazy import NamedTuple
 
 _COMPLETE = (0, 16)
-"""Before that, what is a platform depends on how Hermes was installed."""
+"""Before this release, the platforms depend on how Hermes was installed."""
 _ALWAYS = "local"
 
 
 class Stranger(NamedTuple):
-    """A platform that a release does not know, and has chats all the same."""
+    """A platform that has chats although the release does not know it."""
 
     name: str
     chats: int
     since: str | None
-    """The release that brought it; None: it was never one of Hermes' own."""
+    """The first release that has it; None if it was never part of Hermes."""
 
 
 def strangers(values: Any, release: tuple[int, ...]) -> list[Stranger]:
-    """The platforms of chats that this release does not know by itself."""
+    """Return the platforms of chats that this release does not know."""
     if not isinstance(values, dict):
         return []
     known = load_knowledge("enabling")
@@ -40,7 +40,7 @@ def strangers(values: Any, release: tuple[int, ...]) -> list[Stranger]:
 
 
 def _platform(entry: object) -> str | None:
-    """Where a chat is, if Hermes would look that up and could not otherwise fail on it."""
+    """Return the platform of a chat, if Hermes would look it up and not fail earlier."""
     origin = entry.get("origin") if isinstance(entry, dict) else None
     if not isinstance(origin, dict) or "chat_id" not in origin:
         return None

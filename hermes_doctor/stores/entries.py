@@ -1,20 +1,20 @@
-"""The entries of a store by the names that a plan may show: ids and names, never what they hold."""
+"""Name the entries of a store for display: ids and names, never their contents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor import masking
-from hermes_doctor.stores.described import Store
-from hermes_doctor.stores.judging import inside
+from hermes_doctor import redaction
+from hermes_doctor.stores.catalogue import Store
+from hermes_doctor.stores.damage import inside
 
 LONGEST = 60
 MOST, FEW = 40, 5
 
 
 def named(values: Any, store: Store) -> dict[str, Any]:
-    """What each entry is called, with what it holds; notes of Hermes' own (`_…`) are none."""
+    """Map the name of each entry to its value; Hermes' own notes (`_…`) are left out."""
     found: dict[str, Any] = {}
     often: dict[str, int] = {}
     for path in store.entries:
@@ -45,8 +45,8 @@ def _unused(name: str, found: Mapping[str, Any], often: dict[str, int]) -> str:
 
 
 def shown(name: str, store: Store) -> str:
-    """A name as it may be shown: in one line, not too long, and nothing that looks like a key."""
-    text = masking.clean(name) if store.shown else masking.words(name)
+    """Shorten and redact a name for display, on one line."""
+    text = redaction.clean(name) if store.shown else redaction.words(name)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
@@ -57,9 +57,9 @@ def difference(
     store: Store,
     changed: str = "as it was in the copy",
 ) -> Iterator[str]:
-    """Entry by entry: which stay, which come back, which change, which are lost.
+    """Yield, entry by entry, which ones stay, come back, change or are lost.
 
-    Where there are many, those that stay are counted: what is lost is to be seen.
+    If there are many, those that stay are only counted, so that the losses are visible.
     """
     there = {part for name in after for part in (name, *_parts(name))}
     gone = [name for name in before if name not in after]
@@ -87,6 +87,6 @@ def _same(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The two names of an entry that is called by both: of a broken one only one may be known."""
+    """Return both names of an entry with two; of a damaged one only one may be known."""
     first, found, second = name.rpartition(" (")
     return (first, second[:-1]) if found and second.endswith(")") else ()

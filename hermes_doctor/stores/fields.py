@@ -1,4 +1,4 @@
-"""The fields of an entry that Hermes cannot use: it leaves the entry out, or all of them."""
+"""Find and repair fields because of which Hermes skips an entry, or all entries."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.stores.schedules import senseless
 
 if TYPE_CHECKING:
-    from hermes_doctor.stores.described import Store
+    from hermes_doctor.stores.catalogue import Store
 
 FIELD, ORIGIN, LEFT = "field", "origin", "left"
-"""What is wrong: what stops some releases altogether, the same of a chat's origin, and what costs
-every release just this entry."""
+"""The kinds of faults.
+
+FIELD makes some releases stop reading, ORIGIN does the same with the origin of a chat, and LEFT
+costs every release just this entry.
+"""
 _SCHEDULE, _TIME, _NAME = "schedule", "time", "name"
 _GIVEN, _MOMENT, _SOURCE = "given", "moment", "source"
 
 
 def wrong(entry: Any, store: Store) -> dict[str, str]:
-    """The fields that are not what they must be, and how; what is switched off is not read."""
+    """Return the invalid fields and the kind of each fault; disabled entries are not read."""
     if not store.needs or not isinstance(entry, dict) or not entry.get("enabled", True):
         return {}
     judged = {field: _fault(entry, field, kind) for field, kind in store.needs.items()}
@@ -50,7 +53,7 @@ def _source(value: object) -> str | None:
 
 
 def _planned(entry: dict[str, Any], schedule: object) -> bool:
-    """Whether a schedule gives the next time, or need not yet."""
+    """Tell whether a schedule gives the next time, or does not have to yet."""
     return isinstance(schedule, dict) and (not senseless(schedule) or _later(entry))
 
 
@@ -70,7 +73,7 @@ def _is_time(value: object) -> bool:
 
 
 def mended_fields(entry: dict[str, Any], key: str, store: Store) -> bool:
-    """Put the fields of an entry right in place; False when that cannot be."""
+    """Repair the fields of an entry in place; False if that is impossible."""
     mended = [_mended(entry, key, field, store) for field in wrong(entry, store)]
     return all(mended)
 
@@ -96,7 +99,7 @@ def _mended(entry: dict[str, Any], key: str, field: str, store: Store) -> bool:
 
 
 def _other_moment(entry: dict[str, Any], store: Store) -> str | None:
-    """Another time of the entry, or the one that its conversation is named after."""
+    """Return another time of the entry, or the one in the name of its conversation."""
     others = [entry.get(one) for one, kind in store.needs.items() if kind == _MOMENT]
     said = next((str(one) for one in others if _is_time(one)), None)
     try:
@@ -107,7 +110,7 @@ def _other_moment(entry: dict[str, Any], store: Store) -> str | None:
 
 
 def made_up(entry: dict[str, Any], number: int = 0) -> str:
-    """A name as Hermes makes them, the same whenever it is asked for."""
+    """Return an id as Hermes makes them, always the same for the same entry."""
     import json
     from hashlib import sha256
 

@@ -1,6 +1,6 @@
-"""Schedules of jobs out of which no time can be told; only what is certain is called so.
+"""Find job schedules from which Hermes cannot determine a next run; only certain ones count.
 
-The grammar of times of day is that of the library which Hermes reads them with.
+The grammar of cron expressions is that of the library which Hermes uses.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_doctor.patterns import pattern
+from hermes_doctor.lazy import pattern
 
 _HIGHEST = (59, 23, 31, 12, 7)
-"""Of minutes, hours, days, months and days of the week."""
+"""The maximum of minutes, hours, days, months and days of the week."""
 _ANYWHERE = frozenset("hrlw")
 _MONTHS = frozenset(
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -27,7 +27,7 @@ _NUMBERS = pattern(r"(?<![/#(\d-])(\d{1,9})(?:-(\d{1,9}))?")
 
 
 def senseless(schedule: dict[str, Any]) -> bool:
-    """Whether Hermes fails on finding the next time of a schedule."""
+    """Tell whether Hermes fails to determine the next run of a schedule."""
     kind = schedule.get("kind")
     if kind == "interval":
         return not _lasts(schedule.get("minutes"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 PUBLIC = "API_SERVER_HOST=0.0.0.0\n"
 EIGHT, SIXTEEN = "API_SERVER_KEY=canary8x\n", "API_SERVER_KEY=canarycanary16xx\n"

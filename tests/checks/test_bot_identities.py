@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import PID, QQ, Scene, ask, claim
+from tests.helpers import support
+from tests.helpers.gateway_home import PID, QQ, Scene, ask, claim
 
 
 def lock(folder: Path, pid: int, start_time: int | None, app: str = QQ["QQ_APP_ID"]) -> None:

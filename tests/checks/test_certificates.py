@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 

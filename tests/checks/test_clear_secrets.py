@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 KEY = "sk-canary1234567890"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "config-allowlists"
 SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
 MATRIX = "MATRIX_HOMESERVER=https://m.example\nMATRIX_ACCESS_TOKEN=abcdefgh\n"
 CASES = {
-    "telegram": ("telegram:\n  allowed_users: [1, 2]\n", filing.TELEGRAM, "rename-key"),
+    "telegram": ("telegram:\n  allowed_users: [1, 2]\n", config_homes.TELEGRAM, "rename-key"),
     "matrix": ("matrix:\n  allow_from: ['@a:b.example']\n", MATRIX, "rename-key"),
     "slack": ("slack:\n  allow_from: [U1]\n", SLACK, "move-list"),
     "slack's other": ("slack:\n  allowed_users: U1,U2\n", SLACK, "move-list"),
@@ -25,21 +25,21 @@ def test_found(home: Path, case: str) -> None:
     config, env, fix = CASES[case]
     name = f"{case.split(chr(39))[0]}.{config.split()[1].rstrip(':')}"
 
-    _, findings = filing.look(filing.write(home, config, env), ID)
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     told = [("CFG-ALLOWLIST-KEY", "warning", name, "config.yaml:2", fix)]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
 
 
 SILENT = {
-    "it counts": ("telegram: {allow_from: [1]}\n", filing.TELEGRAM),
+    "it counts": ("telegram: {allow_from: [1]}\n", config_homes.TELEGRAM),
     "they are let in anyway": (
         "telegram: {allowed_users: [1]}\n",
-        filing.TELEGRAM + "TELEGRAM_ALLOWED_USERS=1,2\n",
+        config_homes.TELEGRAM + "TELEGRAM_ALLOWED_USERS=1,2\n",
     ),
     "everybody is": (
         "telegram: {allowed_users: [1]}\n",
-        filing.TELEGRAM + "TELEGRAM_ALLOW_ALL_USERS=true\n",
+        config_homes.TELEGRAM + "TELEGRAM_ALLOW_ALL_USERS=true\n",
     ),
     "nobody set it up": ("telegram: {allowed_users: [1]}\n", ""),
     "matrix": ("matrix: {allowed_users: ['@a:b.example']}\n", MATRIX),
@@ -49,9 +49,9 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_silent(home: Path, case: str) -> None:
     """Nobody is kept out."""
-    assert filing.look(filing.write(home, *SILENT[case]), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, *SILENT[case]), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "config-duplicates"
 CASES = {
@@ -26,14 +26,14 @@ def test_found(home: Path, case: str) -> None:
     """A key that stands twice in one block is named with its lines."""
     text, (severity, subject, where) = CASES[case]
 
-    _, findings = filing.look(filing.write(home, text), ID)
+    _, findings = config_homes.look(config_homes.write(home, text), ID)
 
-    assert filing.told(findings) == [("CFG-DUP-KEY", severity, subject, where, None)]
+    assert config_homes.told(findings) == [("CFG-DUP-KEY", severity, subject, where, None)]
 
 
 def test_which_line_counts(home: Path) -> None:
     """The last one."""
-    _, [finding] = filing.look(filing.write(home, "a: 1\na: 2\nb: 1\na: 3\n"), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, "a: 1\na: 2\nb: 1\na: 3\n"), ID)
 
     assert "only line 4 counts" in finding.title
     assert [one.what for one in finding.evidence] == ["is not read", "is not read", "counts"]
@@ -43,13 +43,13 @@ def test_other_blocks(home: Path) -> None:
     """The same name in two blocks, and merges, are nothing."""
     text = "a: &x {n: 1}\nb:\n  <<: *x\n  n: 2\nc: {n: 3}\n"
 
-    assert filing.look(filing.write(home, text), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, text), ID)[1] == []
 
 
 def test_a_name_like_a_secret(home: Path) -> None:
     """It is not shown."""
-    _, [finding] = filing.look(
-        filing.write(home, "zQcanaryKx9pLm2Tw: 1\nzQcanaryKx9pLm2Tw: 2\n"), ID
+    _, [finding] = config_homes.look(
+        config_homes.write(home, "zQcanaryKx9pLm2Tw: 1\nzQcanaryKx9pLm2Tw: 2\n"), ID
     )
 
     assert "hidden" in finding.subject
@@ -57,4 +57,4 @@ def test_a_name_like_a_secret(home: Path) -> None:
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "config-keys"
 SLIPS = {
@@ -26,7 +26,7 @@ SLIPS = {
 @pytest.mark.parametrize("text", SLIPS)
 def test_slips(home: Path, text: str) -> None:
     """The key that is meant is named, with the line and a fix that asks."""
-    _, [finding] = filing.look(filing.write(home, text), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, text), ID)
 
     assert (finding.code, finding.severity.value) == ("CFG-UNKNOWN-KEY", "warning")
     assert finding.data["new"] == SLIPS[text]
@@ -49,16 +49,18 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_silent(home: Path, case: str) -> None:
     """What may be read by somebody is not called unknown."""
-    assert filing.look(filing.write(home, SILENT[case]), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, SILENT[case]), ID)[1] == []
 
 
 def test_a_key_of_another_release(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that a newer release knows is no slip, and none is suggested that this one lacks."""
-    filing.Scene(monkeypatch).release("0.13.0")
+    config_homes.Scene(monkeypatch).release("0.13.0")
 
-    assert filing.look(filing.write(home, "desktop: {}\nplatform_hint: {}\n"), ID)[1] == []
+    assert (
+        config_homes.look(config_homes.write(home, "desktop: {}\nplatform_hint: {}\n"), ID)[1] == []
+    )
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "config-lookalikes"
 
@@ -15,20 +15,20 @@ def test_blanks(home: Path) -> None:
     """One finding for all of them, with their lines."""
     text = "model:\n\u00a0\u00a0default: x\n\u3000provider: y\n"
 
-    _, findings = filing.look(filing.write(home, text), ID)
+    _, findings = config_homes.look(config_homes.write(home, text), ID)
 
     told = [("CFG-LOOKALIKE", "warning", "config.yaml", "config.yaml:2", "straighten-config")]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
     assert [one.where for one in findings[0].evidence] == ["config.yaml:2", "config.yaml:3"]
 
 
 @pytest.mark.parametrize("value", ["“x/y-1”", "‘x/y-1’", "«x/y-1»"])
 def test_quotes(home: Path, value: str) -> None:
     """The value is named, not shown."""
-    _, findings = filing.look(filing.write(home, f"model:\n  default: {value}\n"), ID)
+    _, findings = config_homes.look(config_homes.write(home, f"model:\n  default: {value}\n"), ID)
 
     told = [("CFG-LOOKALIKE", "warning", "model.default", "config.yaml:2", "straighten-config")]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_quotes(home: Path, value: str) -> None:
 )
 def test_silent(home: Path, text: str) -> None:
     """Texts of people may hold any of them."""
-    assert filing.look(filing.write(home, text), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, text), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

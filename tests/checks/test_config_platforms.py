@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "config-platforms"
-T = filing.TOKEN
+T = config_homes.TOKEN
 RESHAPE, RENAME, MOVE = "reshape-platforms", "rename-key", "move-token"
 CASES = {
     "list": ("platforms: [telegram]\n", "", ("error", "platforms", 1, RESHAPE)),
     "list of what starts": (
         "platforms: [telegram]\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         ("info", "platforms", 1, RESHAPE),
     ),
     "on": ("platforms:\n  telegram: true\n", "", ("error", "platforms.telegram", 2, RESHAPE)),
     "on at the top": ("telegram: true\n", "", ("error", "telegram", 1, RESHAPE)),
     "on and it is": (
         "platforms:\n  telegram: on\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         ("info", "platforms.telegram", 2, RESHAPE),
     ),
     "off and it is not": (
         "platforms:\n  telegram: off\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         ("error", "platforms.telegram", 2, RESHAPE),
     ),
     "name": (
@@ -43,7 +43,7 @@ CASES = {
     ),
     "token at the top beside one in .env": (
         f"telegram:\n  token: {T}\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         ("info", "telegram.token", 2, MOVE),
     ),
     "not enabled": (
@@ -59,10 +59,10 @@ def test_found(home: Path, case: str) -> None:
     """Each is named with its place; what makes no difference is only worth knowing."""
     config, env, (severity, subject, line, fix) = CASES[case]
 
-    _, findings = filing.look(filing.write(home, config, env), ID)
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     where = f"config.yaml:{line}"
-    assert filing.told(findings) == [("CFG-IGNORED", severity, subject, where, fix)]
+    assert config_homes.told(findings) == [("CFG-IGNORED", severity, subject, where, fix)]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_gateway_by_release(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, severity: str
 ) -> None:
     """Some releases lose all platform settings over it."""
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
 
-    _, [finding] = filing.look(filing.write(home, "gateway: disabled\n"), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, "gateway: disabled\n"), ID)
 
     assert finding.severity.value == severity
 
@@ -93,11 +93,11 @@ def test_off_by_release(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, place: str, told: bool
 ) -> None:
     """Switched off and started all the same: only where this release does so, and by hand."""
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
     block = "telegram:\n  enabled: false\n"
     text = block if place == "top" else "platforms: {telegram: {enabled: false}}\n"
 
-    _, findings = filing.look(filing.write(home, text, filing.TELEGRAM), ID)
+    _, findings = config_homes.look(config_homes.write(home, text, config_homes.TELEGRAM), ID)
 
     assert [(one.severity.value, one.fix) for one in findings] == [("warning", None)] * told
 
@@ -114,9 +114,9 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_silent(home: Path, case: str) -> None:
     """What counts, and what is not ours to judge."""
-    assert filing.look(filing.write(home, SILENT[case], ""), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, SILENT[case], ""), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing, recorded, support
+from tests.helpers import config_homes, recorded_homes, support
 
 ID = "config-version"
 CASES = {
@@ -27,12 +27,12 @@ CASES = {
 def test_found(home: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     """Only a variable that would be erased is a warning."""
     version, config, env, severity = CASES[case]
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
 
-    _, findings = filing.look(filing.write(home, config, env), ID)
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     told = [("CFG-VERSION-OLD", severity, "config.yaml")]
-    assert [one[:3] for one in filing.told(findings)] == told
+    assert [one[:3] for one in config_homes.told(findings)] == told
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,29 @@ def test_silent(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, config: str, env: str
 ) -> None:
     """Nothing would be lost: before 0.16.0 no number is as good as the newest."""
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
 
-    assert filing.look(filing.write(home, config, env), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, config, env), ID)[1] == []
 
 
 def test_a_newer_one_names_the_installed_release(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0.13.0 is installed: the title says so, and names no other release."""
-    filing.Scene(monkeypatch).release("0.13.0")
+    config_homes.Scene(monkeypatch).release("0.13.0")
 
-    _, [finding] = filing.look(filing.write(home, "_config_version: 33\nmodel: x\n", ""), ID)
+    _, [finding] = config_homes.look(
+        config_homes.write(home, "_config_version: 33\nmodel: x\n", ""), ID
+    )
 
     assert finding.title == "config.yaml is of a newer Hermes than the installed 0.13.0"
 
 
 @pytest.mark.parametrize("variant", ["plain", "interrupted"])
-@pytest.mark.parametrize("version", recorded.VERSIONS)
+@pytest.mark.parametrize("version", recorded_homes.VERSIONS)
 def test_recorded_homes(tmp_path: Path, version: str, variant: str) -> None:
     """The configuration of a newer release is not called old, not even as information."""
-    home = recorded.Source(version, "recorded", tmp_path).home(variant)
+    home = recorded_homes.Source(version, "recorded", tmp_path).home(variant)
 
     checked = support.check(home)
 
@@ -77,11 +79,11 @@ def test_recorded_homes(tmp_path: Path, version: str, variant: str) -> None:
 
 def test_no_release(home: Path) -> None:
     """Without a release there is nothing to compare with."""
-    result, findings = filing.look(filing.write(home, "model: x  # mine\n"), ID)
+    result, findings = config_homes.look(config_homes.write(home, "model: x  # mine\n"), ID)
 
     assert (result.status.value, findings) == ("skipped", [])
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes import Probes
-from tests import support
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
 
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:
     """What this one check says about a home."""
-    checks = [check for check in plugins.load().checks if check.id == "config-yaml"]
+    checks = [check for check in load.load().checks if check.id == "config-yaml"]
     [result], findings = examine(Probes(Home(home)), checks)
     return result, findings
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import stored, support
-from tests.stored import job
-from tests.ticking import at, findings, jobs, running, ticked
+from tests.helpers import store_files, support
+from tests.helpers.cron_homes import at, findings, jobs, running, ticked
+from tests.helpers.store_files import job
 
 ONCE = {"kind": "once", "run_at": "2026-01-01T00:00:00+00:00"}
 
@@ -58,7 +58,7 @@ def test_mark_of_a_run(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, claimed: float, fix: str | None
 ) -> None:
     """A mark of the future holds a job back in two releases; a fresh one is a run under way."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     running(monkeypatch, 60)
     ticked(home, 1, 1)
     claim = {"at": at(claimed), "by": "host"}
@@ -107,7 +107,7 @@ def test_no_sign(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, late: int, up: int, found: int
 ) -> None:
     """Up to 0.17 nothing tells whether jobs are looked for, but what is due for hours."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     running(monkeypatch, up)
     jobs(home, job("alpha", next_run_at=at(-late)))
 
@@ -116,7 +116,7 @@ def test_no_sign(
 
 def test_list_that_hermes_reads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bare list is no reason to look away where Hermes reads it."""
-    stored.installed(monkeypatch, "0.19.0")
+    store_files.installed(monkeypatch, "0.19.0")
     running(monkeypatch, 60)
     support.put(home / "cron/jobs.json", json.dumps([job("alpha", script="gone.sh")]))
 

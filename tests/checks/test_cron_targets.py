@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import stored, support
-from tests.configured import TELEGRAM as CONFIGURED, look
-from tests.stored import job
-from tests.ticking import findings, jobs, running
+from tests.helpers import store_files, support
+from tests.helpers.check_home import TELEGRAM as CONFIGURED, look
+from tests.helpers.cron_homes import findings, jobs, running
+from tests.helpers.store_files import job
 
 TELEGRAM = "TELEGRAM_BOT_TOKEN=123456:abcdefgh\n"
 HOME = "TELEGRAM_HOME_CHANNEL=7\n"
@@ -53,7 +53,7 @@ def test_targets(
     why: str | None,
 ) -> None:
     """Every way to say where a result goes, with and without a chat at its end."""
-    stored.installed(monkeypatch, "0.19.0")
+    store_files.installed(monkeypatch, "0.19.0")
     running(monkeypatch, None)
     support.put(home / ".env", env)
     jobs(home, job("alpha", **more))
@@ -77,7 +77,7 @@ def test_home_in_config(
     home: Path, monkeypatch: pytest.MonkeyPatch, config: str, reached: bool
 ) -> None:
     """Jobs go by the variable; config.yaml counts where it says that very name at its top."""
-    stored.installed(monkeypatch, "0.19.0")
+    store_files.installed(monkeypatch, "0.19.0")
     running(monkeypatch, None)
     support.put(home / ".env", TELEGRAM)
     support.put(home / "config.yaml", config + "\n")
@@ -88,10 +88,10 @@ def test_home_in_config(
 
 def test_last_one_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be delivered last is told without its words."""
-    stored.installed(monkeypatch, "0.19.0")
+    store_files.installed(monkeypatch, "0.19.0")
     running(monkeypatch, None)
     support.put(home / ".env", TELEGRAM)
-    jobs(home, job("alpha", deliver="telegram:7", last_delivery_error=stored.SECRET))
+    jobs(home, job("alpha", deliver="telegram:7", last_delivery_error=store_files.SECRET))
 
     [found] = findings("cron-targets", home)
 

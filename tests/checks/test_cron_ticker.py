@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.changes import Change
-from hermes_doctor.probes.installation import Installation
-from tests import stored, support
-from tests.ticking import findings, jobs, running, ticked
+from hermes_doctor.installation.changes import Change
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import store_files, support
+from tests.helpers.cron_homes import findings, jobs, running, ticked
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_ticker(
     """Dead, failing, alive, too young to tell, and no gateway at all."""
     running(monkeypatch, gateway)
     ticked(home, beat, success)
-    jobs(home, stored.job("a"))
+    jobs(home, store_files.job("a"))
 
     said = findings("cron-ticker", home)
 
@@ -84,7 +84,7 @@ def test_never_began(
     change = Change(Path("/nowhere/x.py"), at) if changed else None
     monkeypatch.setattr(Probes, "code_change", lambda _: change)
     support.put(home / "gateway_state.json", json.dumps({"gateway_state": state}))
-    jobs(home, stored.job("a"))
+    jobs(home, store_files.job("a"))
 
     said = findings("cron-ticker", home)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.stored import job
-from tests.ticking import findings, jobs, running
+from tests.helpers import support
+from tests.helpers.cron_homes import findings, jobs, running
+from tests.helpers.store_files import job
 
 DAILY = {"kind": "cron", "expr": "0 8 * * *"}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes_doctor.model import Severity
-from tests import curing, damage, support
-from tests.looking import ask
+from tests.helpers import damage, fix_cycle, support
+from tests.helpers.one_check import ask
 
 
 def test_it_is_information(home: Path) -> None:
     """It is a choice and no problem: the check ends well."""
-    damage.foreign_log(curing.history(home / "state.db", 600))
-    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    damage.foreign_log(fix_cycle.history(home / "state.db", 600))
+    assert fix_cycle.apply(home, "DB-WAL-STALE").code == 0
 
     _, [finding] = ask("database-aside", home)
 
@@ -22,7 +22,7 @@ def test_it_is_information(home: Path) -> None:
 
 def test_a_healthy_home(home: Path) -> None:
     """Without a log that was set aside there is nothing to say."""
-    curing.history(home / "state.db")
+    fix_cycle.history(home / "state.db")
 
     result, findings = ask("database-aside", home)
 

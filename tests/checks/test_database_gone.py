@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding, Severity, Status
-from tests import damage, support
-from tests.looking import ask
+from tests.helpers import damage, support
+from tests.helpers.one_check import ask
 
 
 def gone(home: Path) -> list[Finding]:

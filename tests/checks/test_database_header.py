@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
-from hermes_doctor.probes import Probes
-from tests import damage, looking, support
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import damage, one_check, support
 
 MAGIC = b"SQLite format 3\0"
 
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:
     """What this one check says about a home."""
-    checks = [check for check in plugins.load().checks if check.id == "database-header"]
+    checks = [check for check in load.load().checks if check.id == "database-header"]
     [result], findings = examine(Probes(Home(home)), checks)
     return result, findings
 
@@ -267,7 +267,7 @@ def test_wrong_fields(home: Path, case: str) -> None:
 
     assert finding.code == "DB-NOTADB"
     assert (finding.fix, finding.data["fields"]) == ("rewrite-header", fields)
-    assert looking.codes(home) == ["DB-NOTADB"], "one cause is told once"
+    assert one_check.codes(home) == ["DB-NOTADB"], "one cause is told once"
 
 
 def test_wrong_page_count(home: Path) -> None:
@@ -281,7 +281,7 @@ def test_wrong_page_count(home: Path) -> None:
     _, [finding] = look(home)
 
     assert finding.data["fields"] == {"page_count": pages}
-    assert looking.codes(home) == ["DB-NOTADB"]
+    assert one_check.codes(home) == ["DB-NOTADB"]
 
 
 def test_lost_first_page(home: Path) -> None:
@@ -291,7 +291,7 @@ def test_lost_first_page(home: Path) -> None:
     _, [finding] = look(home)
 
     assert finding.fix == "salvage-rows"
-    assert looking.codes(home) == ["DB-NOTADB"]
+    assert one_check.codes(home) == ["DB-NOTADB"]
 
 
 def test_first_page_in_the_log(home: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from tests import damage
-from tests.looking import ask, codes
+from tests.helpers import damage
+from tests.helpers.one_check import ask, codes
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 

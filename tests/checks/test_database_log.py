@@ -10,9 +10,9 @@ import pytest
 
 from hermes_doctor.model import Severity, Status
 from hermes_doctor.sqlite import condition
-from tests import damage
-from tests.damage import PAGE
-from tests.looking import ask, codes
+from tests.helpers import damage
+from tests.helpers.damage import PAGE
+from tests.helpers.one_check import ask, codes
 
 FRAME = PAGE + 24
 

@@ -8,9 +8,9 @@ import pytest
 
 from hermes_doctor.model import Severity, Status
 from hermes_doctor.sqlite import condition
-from tests import damage, support
-from tests.damage import CODES, Fault
-from tests.looking import ask, codes
+from tests.helpers import damage, support
+from tests.helpers.damage import CODES, Fault
+from tests.helpers.one_check import ask, codes
 
 MODES = [False, True]
 WAYS = ["memory", "process"]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.files import snapshot
 from hermes_doctor.model import Severity, Status
-from hermes_doctor.probes import Probes, place
-from hermes_doctor.probes.place import Mount, User
-from tests import damage
-from tests.looking import ask
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system import mounts
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.mounts import Mount, User
+from tests.helpers import damage
+from tests.helpers.one_check import ask
 
 GATEWAY = User(4242, frozenset({4242}))
 
@@ -104,17 +105,17 @@ def test_the_mount_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         f"3 1 0:9 / {escaped} rw,relatime shared:1 master:2 - nfs4 host:/x rw\n"
         "nonsense\n"
     )
-    monkeypatch.setattr(place, "_TABLE", table)
+    monkeypatch.setattr(mounts, "_TABLE", table)
 
-    assert place.mount_of(odd / "deep" / "state.db") == Mount(odd, "nfs4")
-    assert place.mount_of(tmp_path) == Mount(Path("/"), "ext4")
-    monkeypatch.setattr(place, "_TABLE", tmp_path / "none")
-    assert place.mount_of(tmp_path) is None
+    assert mounts.mount_of(odd / "deep" / "state.db") == Mount(odd, "nfs4")
+    assert mounts.mount_of(tmp_path) == Mount(Path("/"), "ext4")
+    monkeypatch.setattr(mounts, "_TABLE", tmp_path / "none")
+    assert mounts.mount_of(tmp_path) is None
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_as_whom_a_process_runs() -> None:
     """Of ourselves it is known."""
-    found = place.user_of(os.getpid())
+    found = mounts.user_of(os.getpid())
 
     assert (found.uid, os.getegid() in found.gids) == (os.geteuid(), True)

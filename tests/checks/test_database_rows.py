@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import condition
-from tests import damage
-from tests.looking import ask
+from tests.helpers import damage
+from tests.helpers.one_check import ask
 
 
 @pytest.fixture(params=["memory", "process"], autouse=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from tests import damage, support
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import damage, support
 
 PLAN = atlas.newest_blueprint("kanban.db")
 NEWEST = PLAN.release
@@ -48,7 +48,7 @@ def look(
     """What this one check says about a home under this Hermes."""
     world = World(Home(home))
     world.version, world.running = version, running
-    checks = [check for check in plugins.load().checks if check.id == "database-schema"]
+    checks = [check for check in load.load().checks if check.id == "database-schema"]
     [result], findings = examine(world, checks)
     return result, findings
 

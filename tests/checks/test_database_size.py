@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from tests import damage, support
-from tests.looking import ask, codes
+from tests.helpers import damage, support
+from tests.helpers.one_check import ask, codes
 
 MEGABYTE = 1024**2
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from hermes_doctor.probes import space
-from hermes_doctor.probes.space import Space
-from tests.looking import ask
+from hermes_doctor.system import space
+from hermes_doctor.system.space import Space
+from tests.helpers.one_check import ask
 
 M, G = 1024**2, 1024**3
 

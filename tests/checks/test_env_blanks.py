@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "env-blanks"
 
@@ -19,21 +19,21 @@ def test_found(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, severity: str, blank: str
 ) -> None:
     """The variable is named with both places."""
-    filing.Scene(monkeypatch).started_with({name: "zQcanary"})
+    config_homes.Scene(monkeypatch).started_with({name: "zQcanary"})
 
-    _, findings = filing.look(filing.write(home, "{}\n", f"A=1\n{name}={blank}\n"), ID)
+    _, findings = config_homes.look(config_homes.write(home, "{}\n", f"A=1\n{name}={blank}\n"), ID)
 
-    assert filing.told(findings) == [("ENV-BLANK", severity, name, ".env:2", "drop-blank")]
+    assert config_homes.told(findings) == [("ENV-BLANK", severity, name, ".env:2", "drop-blank")]
 
 
 @pytest.mark.parametrize("env", ["X=\n", "TELEGRAM_BOT_TOKEN=other\n", ""])
 def test_silent(home: Path, monkeypatch: pytest.MonkeyPatch, env: str) -> None:
     """A blank that erases nothing, and a value that replaces another."""
-    filing.Scene(monkeypatch).started_with({"TELEGRAM_BOT_TOKEN": "zQcanary"})
+    config_homes.Scene(monkeypatch).started_with({"TELEGRAM_BOT_TOKEN": "zQcanary"})
 
-    assert filing.look(filing.write(home, "{}\n", env), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, "{}\n", env), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

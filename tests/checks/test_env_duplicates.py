@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "env-duplicates"
 
@@ -17,9 +17,9 @@ ID = "env-duplicates"
 )
 def test_found(home: Path, env: str, severity: str) -> None:
     """The lines are named; the last one counts."""
-    _, findings = filing.look(filing.write(home, "{}\n", env), ID)
+    _, findings = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
-    assert filing.told(findings) == [("ENV-DUP", severity, "A", ".env:1", "comment-out")]
+    assert config_homes.told(findings) == [("ENV-DUP", severity, "A", ".env:1", "comment-out")]
     assert findings[0].evidence[-1].where == ".env:3"
 
 
@@ -27,7 +27,7 @@ def test_an_empty_one_erases(home: Path) -> None:
     """It is a warning that says so; commenting out the key would be the wrong help."""
     env = "OPENROUTER_API_KEY=sk-or-v1-canary\nB=2\nOPENROUTER_API_KEY=\n"
 
-    _, [finding] = filing.look(filing.write(home, "{}\n", env), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
     assert (finding.severity, finding.fix) == ("warning", None)
     assert "the empty OPENROUTER_API_KEY= in line 3 of .env erases" in finding.title
@@ -38,11 +38,11 @@ def test_values_are_not_shown(home: Path) -> None:
     """Nor is a name that is more like a key."""
     env = "zQcanaryKx9pLm2Tw=1\nzQcanaryKx9pLm2Tw=zQcanary\n"
 
-    _, [finding] = filing.look(filing.write(home, "{}\n", env), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
     assert "hidden" in finding.subject
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "env-lines"
 NAME = "TELEGRAM_BOT_TOKEN"
-T = filing.TOKEN
+T = config_homes.TOKEN
 CASES = {
     "colon": (f"A=1\n{NAME}: {T}\n", ("error", NAME, 2, "mend-env-line")),
     "colon, an unknown name": ("MY_OWN: 5\n", ("info", "MY_OWN", 1, "mend-env-line")),
@@ -38,10 +38,10 @@ def test_found(home: Path, case: str) -> None:
     """The variable that is lost is named, with the line; its value is not."""
     env, (severity, subject, line, fix) = CASES[case]
 
-    _, findings = filing.look(filing.write(home, "{}\n", env), ID)
+    _, findings = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
     told = [("ENV-LINE", severity, subject, f".env:{line}", fix)]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
 
 
 SILENT = {
@@ -59,16 +59,16 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_silent(home: Path, case: str) -> None:
     """What is read as it looks, and what is nobody's."""
-    assert filing.look(filing.write(home, "{}\n", SILENT[case]), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, "{}\n", SILENT[case]), ID)[1] == []
 
 
 def test_wrong_encoding(home: Path) -> None:
     """It has a code of its own, and lines cannot be told apart."""
     (home / ".env").write_bytes(f"{NAME}: x\n".encode("utf-16"))
 
-    assert filing.look(home, ID)[1] == []
+    assert config_homes.look(home, ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "env-ports"
 SERVER = "API_SERVER_ENABLED=true\nAPI_SERVER_KEY=abcdefghijklmnopqrstuvwxyz\n"
@@ -18,9 +18,11 @@ def test_found(home: Path, port: str) -> None:
     """The variable is named with its line."""
     env = f"{SERVER}API_SERVER_PORT={port}\n"
 
-    _, findings = filing.look(filing.write(home, "{}\n", env), ID)
+    _, findings = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
-    assert filing.told(findings) == [("ENV-PORT", "warning", "API_SERVER_PORT", ".env:3", None)]
+    assert config_homes.told(findings) == [
+        ("ENV-PORT", "warning", "API_SERVER_PORT", ".env:3", None)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -28,9 +30,11 @@ def test_found(home: Path, port: str) -> None:
 )
 def test_fatal(home: Path, monkeypatch: pytest.MonkeyPatch, version: str, severity: str) -> None:
     """Some releases do not start over it."""
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
 
-    _, [finding] = filing.look(filing.write(home, "{}\n", WECOM + "WECOM_CALLBACK_PORT=x\n"), ID)
+    _, [finding] = config_homes.look(
+        config_homes.write(home, "{}\n", WECOM + "WECOM_CALLBACK_PORT=x\n"), ID
+    )
 
     assert finding.severity.value == severity
 
@@ -40,9 +44,9 @@ def test_fatal(home: Path, monkeypatch: pytest.MonkeyPatch, version: str, severi
 )
 def test_silent(home: Path, env: str) -> None:
     """A number, and a platform that nobody set up."""
-    assert filing.look(filing.write(home, "{}\n", env), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, "{}\n", env), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

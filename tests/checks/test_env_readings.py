@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing, support
+from tests.helpers import config_homes, support
 
 ID = "env-readings"
 NAME = "DEEPSEEK_API_KEY"
@@ -24,11 +24,11 @@ def test_found(home: Path, case: str) -> None:
     config = "model: {provider: openrouter, default: x}\n"
     env = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n" + CASES[case]
 
-    _, findings = filing.look(filing.write(home, config, env), ID)
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     line = env.count("\n")
     told = [("ENV-AMBIGUOUS", "warning", NAME, f".env:{line}", "write-plainly")]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -36,7 +36,7 @@ def test_in_use(home: Path, case: str) -> None:
     """An error where the next message uses it, unless the key itself is reported for it."""
     config = "model: {provider: deepseek, default: x}\n"
 
-    done = support.check(filing.write(home, config, CASES[case]))
+    done = support.check(config_homes.write(home, config, CASES[case]))
 
     found = [one for one in done.json["findings"] if one["code"] in ("ENV-AMBIGUOUS", "CRED-SHAPE")]
     assert [one["severity"] for one in found] == ["error"]
@@ -54,9 +54,9 @@ def test_in_use(home: Path, case: str) -> None:
 )
 def test_silent(home: Path, env: str) -> None:
     """Where it makes no difference: tokens of platforms go through one parser only."""
-    assert filing.look(filing.write(home, "{}\n", env), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, "{}\n", env), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

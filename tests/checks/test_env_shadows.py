@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "env-shadows"
 CASES = {
@@ -34,20 +34,22 @@ def test_found(home: Path, case: str) -> None:
     """Both places are named, the one that counts first."""
     config, more, subject = CASES[case]
 
-    _, findings = filing.look(filing.write(home, config, filing.TELEGRAM + more), ID)
+    _, findings = config_homes.look(
+        config_homes.write(home, config, config_homes.TELEGRAM + more), ID
+    )
 
     line = 2 if more else 1
     told = [("ENV-SHADOWS-CONFIG", "warning", subject, f".env:{line}", "comment-out")]
-    assert filing.told(findings) == told
+    assert config_homes.told(findings) == told
     assert findings[0].evidence[1].where == "config.yaml:2"
 
 
 def test_of_the_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable of the service is told and left alone."""
-    filing.Scene(monkeypatch).started_with({"TELEGRAM_REQUIRE_MENTION": "false"})
+    config_homes.Scene(monkeypatch).started_with({"TELEGRAM_REQUIRE_MENTION": "false"})
     config = "telegram:\n  require_mention: true\n"
 
-    _, [finding] = filing.look(filing.write(home, config, filing.TELEGRAM), ID)
+    _, [finding] = config_homes.look(config_homes.write(home, config, config_homes.TELEGRAM), ID)
 
     assert finding.fix is None
     assert "environment" in finding.title
@@ -57,11 +59,11 @@ SILENT = {
     "nobody set it up": ("telegram: {require_mention: true}\n", "TELEGRAM_REQUIRE_MENTION=0\n"),
     "the same": (
         "telegram: {require_mention: yes, allow_from: ['2', 1]}\n",
-        filing.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=1\nTELEGRAM_ALLOWED_USERS=1,2\n",
+        config_homes.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=1\nTELEGRAM_ALLOWED_USERS=1,2\n",
     ),
     "blank": (
         "telegram: {require_mention: true}\n",
-        filing.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=\n",
+        config_homes.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=\n",
     ),
 }
 
@@ -69,9 +71,9 @@ SILENT = {
 @pytest.mark.parametrize("case", SILENT)
 def test_silent(home: Path, case: str) -> None:
     """Where it makes no difference."""
-    assert filing.look(filing.write(home, *SILENT[case]), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, *SILENT[case]), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, support
-from tests.looking import ask
+from tests.helpers import fix_cycle, support
+from tests.helpers.one_check import ask
 
 USER = 4242
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
@@ -71,7 +71,7 @@ def test_given_back(theirs: Path) -> None:
     path = support.put(theirs / "auth.json", '{"providers": {}}\n')
     os.chown(path, 0, 0)
 
-    curing.cure(theirs, "PERM-OWNER", "give-back-owner", "auth.json")
+    fix_cycle.cure(theirs, "PERM-OWNER", "give-back-owner", "auth.json")
 
     assert path.stat().st_uid == USER
 

@@ -13,24 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import slowness
-from hermes_doctor.files import Snapshot
 from hermes_doctor.model import Severity
 from hermes_doctor.sqlite import (
     condition,
-    descent,
-    disagreement,
-    foreignlog,
+    foreign_log,
     header,
     inspector,
+    log_ancestry,
+    log_contradictions,
     pages,
     reader,
     snapshot,
     wal,
 )
 from hermes_doctor.sqlite.reader import Answer, Reader
-from tests import damage
-from tests.looking import ask, codes
+from hermes_doctor.system import time_limits
+from hermes_doctor.system.files import Snapshot
+from tests.helpers import damage
+from tests.helpers.one_check import ask, codes
 
 FRAME = damage.PAGE + 24
 
@@ -51,14 +51,14 @@ def level(path: Path) -> str:
     with snapshot.opened(path) as book:
         assert book.log is not None
         head = header.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
-        return descent.of_log(head, book.log, book.read_log(live=False)).level
+        return log_ancestry.of_log(head, book.log, book.read_log(live=False)).level
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
     """A complete snapshot is not called cut off because the log is of a longer file."""
     path = damage.foreign_log(damage.history(home / "state.db"))
-    assert level(path) == descent.PROVEN, "the counters must fit, or the case is an easier one"
+    assert level(path) == log_ancestry.PROVEN, "the counters must fit, or the case is an easier one"
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
@@ -82,7 +82,7 @@ def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
 def test_one_of_the_lives_was_vacuumed(home: Path, which: str, deep: bool) -> None:
     """VACUUM moves the roots: the schema in the file names pages that the log uses otherwise."""
     path = damage.vacuumed_life(damage.history(home / "state.db"), which)
-    assert level(path) == descent.PROVEN, "the counters must fit, or the case is an easier one"
+    assert level(path) == log_ancestry.PROVEN, "the counters must fit, or the case is an easier one"
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
@@ -153,16 +153,16 @@ def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch)
     """Neither a loss nor a foreign log is claimed before the file alone was judged."""
     damage.foreign_log(damage.history(home / "state.db"))
     late = Answer([], "SQLITE_INTERRUPT")
-    monkeypatch.setattr(foreignlog.Suspicion, "tables_of", lambda *_: ([], late))
-    ask_alone = foreignlog.Suspicion.alone
+    monkeypatch.setattr(foreign_log.Suspicion, "tables_of", lambda *_: ([], late))
+    ask_alone = foreign_log.Suspicion.alone
 
-    def alone(self: foreignlog.Suspicion) -> Reader:
+    def alone(self: foreign_log.Suspicion) -> Reader:
         found = ask_alone(self)
         if not self.deep:
             monkeypatch.setattr(found, "ask", lambda *_: late)
         return found
 
-    monkeypatch.setattr(foreignlog.Suspicion, "alone", alone)
+    monkeypatch.setattr(foreign_log.Suspicion, "alone", alone)
 
     result, findings = ask("database-pages", home)
 
@@ -182,21 +182,23 @@ def two_lives(home: Path) -> Path:
     for suffix in ("-wal", "-shm"):
         shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
     shutil.rmtree(folder)
-    assert level(path) == descent.PROVEN
+    assert level(path) == log_ancestry.PROVEN
     return path
 
 
 def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage is not claimed before the pages were compared: the log may be foreign."""
     two_lives(home)
-    walk = disagreement.Comparison.walk
+    walk = log_contradictions.Comparison.walk
 
     def hurried(
-        self: disagreement.Comparison, roots: Iterable[tuple[int, bool]], seconds: float | None
+        self: log_contradictions.Comparison,
+        roots: Iterable[tuple[int, bool]],
+        seconds: float | None,
     ) -> None:
         walk(self, roots, None if seconds is None else 0.0)
 
-    monkeypatch.setattr(disagreement.Comparison, "walk", hurried)
+    monkeypatch.setattr(log_contradictions.Comparison, "walk", hurried)
 
     result, findings = ask("database-pages", home)
 
@@ -208,15 +210,15 @@ def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both time limits count the seconds of an idle machine."""
     path = damage.history(home / "state.db")
-    monkeypatch.setattr(slowness, "factor", lambda: 1e7)
+    monkeypatch.setattr(time_limits, "factor", lambda: 1e7)
     monkeypatch.setattr(condition, "ALONE", 1e-5)
     monkeypatch.setattr(condition, "ATTRIBUTION", 1e-5)
     with path.open("rb") as file:
-        compared = disagreement.Comparison(pages.Pages(file.fileno(), None))
+        compared = log_contradictions.Comparison(pages.Pages(file.fileno(), None))
         compared.walk([], 1e-5)
     assert compared.finished
     with closing(reader.InProcess(path, inspector.REST)) as alone:
-        suspicion = foreignlog.Suspicion.__new__(foreignlog.Suspicion)
+        suspicion = foreign_log.Suspicion.__new__(foreign_log.Suspicion)
         said, answer = suspicion.tables_of(alone)
     assert not answer.unfinished
     assert set(said) == {"ok"}

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation import changes
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import Probes, changes
-from hermes_doctor.probes.installation import Installation
-from tests import sham, support
-from tests.looking import ask
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import fake_gateway, support
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-age"
 
@@ -42,7 +43,7 @@ def installed(
 def test_healthy(home: Path) -> None:
     """Nothing changed since; without a gateway it is not asked."""
     assert ask(CHECK, home)[0].status is Status.SKIPPED
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         assert look(home) == {}
 
 
@@ -60,7 +61,7 @@ def test_healthy(home: Path) -> None:
 def test_env(home: Path, line: str, severity: Severity, monkeypatch: pytest.MonkeyPatch) -> None:
     """Platform tokens and ports need a restart; the rest is read anew. No value is shown."""
     installed(monkeypatch, "0.19.0")
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         later(support.put(home / ".env", f"OPENROUTER_API_KEY=s3cret\n{line}\n"))
         finding = look(home)[".env"]
 
@@ -79,14 +80,14 @@ def test_references(
     installed(monkeypatch, version)
     support.put(home / "config.yaml", "model:\n  api_key: ${MY_KEY}\n")
     later(home / "config.yaml", -300)
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         later(home / ".env")
         assert look(home)[".env"].severity is severity
 
 
 def test_config(home: Path) -> None:
     """config.yaml is read anew for the most part."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         later(home / "config.yaml")
         assert look(home)["config.yaml"].severity is Severity.INFO
 
@@ -106,7 +107,7 @@ def test_code(
     place = tmp_path / "venv"
     record = "lib/python3.11/site-packages/hermes_agent-0.19.0.dist-info/RECORD"
     installed(monkeypatch, "0.19.0", place)
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         later(support.put(place / record, ""))
         if log:
             later(support.put(home / "logs" / "update.log", log))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing, support
+from tests.helpers import config_homes, support
 
 ID = "gateway-json"
 SETS = '{"platforms": {"telegram": {"enabled": true, "token": "zQcanaryKx9pLm2Tw"}}, "stt": {}}'
@@ -15,7 +15,9 @@ SETS = '{"platforms": {"telegram": {"enabled": true, "token": "zQcanaryKx9pLm2Tw
 def test_what_counts(home: Path) -> None:
     """Only what config.yaml does not say, by name."""
     support.put(home / "gateway.json", SETS)
-    _, [finding] = filing.look(filing.write(home, "stt: {}\nplatforms: {discord: {}}\n"), ID)
+    _, [finding] = config_homes.look(
+        config_homes.write(home, "stt: {}\nplatforms: {discord: {}}\n"), ID
+    )
 
     assert (finding.code, finding.severity.value) == ("CFG-GATEWAY-JSON", "info")
     assert finding.title.endswith("still sets platforms.telegram")
@@ -33,7 +35,7 @@ def test_nothing_counts(home: Path, data: str, config: str) -> None:
     """What config.yaml overrides is no matter."""
     support.put(home / "gateway.json", data)
 
-    assert filing.look(filing.write(home, config), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, config), ID)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -49,14 +51,14 @@ def test_no_settings(
     home: Path, monkeypatch: pytest.MonkeyPatch, data: str, version: str, severity: str
 ) -> None:
     """A list keeps older gateways from starting."""
-    filing.Scene(monkeypatch).release(version)
+    config_homes.Scene(monkeypatch).release(version)
     support.put(home / "gateway.json", data)
 
-    _, [finding] = filing.look(home, ID)
+    _, [finding] = config_homes.look(home, ID)
 
     assert (finding.subject, finding.severity.value) == ("gateway.json", severity)
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

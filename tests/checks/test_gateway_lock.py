@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from tests import sham, support
-from tests.looking import ask
+from tests.helpers import fake_gateway, support
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-lock"
 
@@ -22,9 +22,9 @@ CHECK = "gateway-lock"
 def test_healthy(home: Path) -> None:
     """Nothing there, a lock file left by an orderly end, and a gateway that runs: all fine."""
     assert ask(CHECK, home)[1] == []
-    sham.ended(home)
+    fake_gateway.ended(home)
     assert ask(CHECK, home)[1] == []
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         result, findings = ask(CHECK, home)
     assert (result.status, findings) == (Status.OK, [])
 
@@ -32,7 +32,7 @@ def test_healthy(home: Path) -> None:
 @pytest.mark.parametrize("owner", ["dead", "other"])
 def test_left_over(home: Path, owner: str) -> None:
     """A pid file of a process that is gone, or whose number is ours by now: for information."""
-    pid = sham.DEAD if owner == "dead" else os.getpid()
+    pid = fake_gateway.DEAD if owner == "dead" else os.getpid()
     support.put(home / "gateway.pid", json.dumps({"pid": pid, "start_time": 1}))
 
     [finding] = ask(CHECK, home)[1]
@@ -112,7 +112,7 @@ def test_lock_of_root(home: Path) -> None:
 
 def test_lock_lost(home: Path) -> None:
     """The file was deleted under the gateway."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         (home / "gateway.lock").unlink()
         [finding] = ask(CHECK, home)[1]
 
@@ -123,10 +123,10 @@ def test_two_of_them(home: Path, tmp_path: Path) -> None:
     """Two on one home are named both; one on a home beside it is none of them."""
     other = support.healthy(tmp_path / "other" / "home")
     with contextlib.ExitStack() as stack:
-        first = stack.enter_context(sham.gateway(home))
-        stack.enter_context(sham.gateway(other))
+        first = stack.enter_context(fake_gateway.gateway(home))
+        stack.enter_context(fake_gateway.gateway(other))
         (home / "gateway.lock").unlink()
-        second = stack.enter_context(sham.gateway(home))
+        second = stack.enter_context(fake_gateway.gateway(home))
         [finding] = ask(CHECK, home)[1]
         beside = ask(CHECK, other)[1]
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import Probes, pulse
-from hermes_doctor.probes.place import User
-from hermes_doctor.probes.space import Space
-from tests import sham, support
-from tests.looking import ask
+from hermes_doctor.probes import pulse
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system.mounts import User
+from hermes_doctor.system.space import Space
+from tests.helpers import fake_gateway, support
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-loop"
 
@@ -41,7 +42,7 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, float], None]:
         beat["monotonic"] = time.monotonic() - seconds
         support.put(path, json.dumps(beat))
         early = datetime.now(UTC) - timedelta(hours=1)
-        monkeypatch.setattr("hermes_doctor.probes.vitals.started", lambda _: early)
+        monkeypatch.setattr("hermes_doctor.processes.process_stat.started", lambda _: early)
 
     return make
 
@@ -56,7 +57,7 @@ def test_healthy(home: Path) -> None:
     """No gateway: not asked. A heartbeat, an answer, or rest between events: it turns."""
     assert ask(CHECK, home)[0].status is Status.SKIPPED
     for wants in ({"beat": True}, {"api": "answers", "beat": False, "platforms": SERVES}):
-        with sham.gateway(home, **wants):
+        with fake_gateway.gateway(home, **wants):
             assert ask(CHECK, home)[0].status is Status.OK
 
 
@@ -65,7 +66,7 @@ SERVES = {"api_server": "connected"}
 
 def test_old_heartbeat(home: Path, aged: Callable[[Path, float], None]) -> None:
     """Up to two minutes are fine, more are not; since its last beat."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         aged(home, 100)
         assert ask(CHECK, home)[0].status is Status.OK
         aged(home, 200)
@@ -78,14 +79,14 @@ def test_old_heartbeat(home: Path, aged: Callable[[Path, float], None]) -> None:
 
 def test_answer_beats_an_old_heartbeat(home: Path, aged: Callable[[Path, float], None]) -> None:
     """Whoever answers lives, whatever it could not write."""
-    with sham.gateway(home, api="answers", platforms=SERVES):
+    with fake_gateway.gateway(home, api="answers", platforms=SERVES):
         aged(home, 900)
         assert ask(CHECK, home)[0].status is Status.OK
 
 
 def test_silent(home: Path, aged: Callable[[Path, float], None]) -> None:
     """A door where nobody opens: a warning after a fresh heartbeat, certain after an old one."""
-    with sham.gateway(home, api="silent", platforms=SERVES):
+    with fake_gateway.gateway(home, api="silent", platforms=SERVES):
         fresh = one(home)
         aged(home, 200)
         old = one(home)
@@ -96,7 +97,7 @@ def test_silent(home: Path, aged: Callable[[Path, float], None]) -> None:
 
 def test_silent_without_a_heartbeat(home: Path) -> None:
     """An older release: no look is certain, however many wait; the fix has the patience for it."""
-    with sham.gateway(home, api="silent", beat=False, platforms=SERVES):
+    with fake_gateway.gateway(home, api="silent", beat=False, platforms=SERVES):
         first = one(home)
         second = one(home)
 
@@ -107,7 +108,7 @@ def test_silent_without_a_heartbeat(home: Path) -> None:
 
 def test_neither(home: Path) -> None:
     """Stuck in one place without heartbeat and API server is a warning; while starting unknown."""
-    with sham.gateway(home, beat=False) as running:  # it waits for its input, for no event
+    with fake_gateway.gateway(home, beat=False) as running:  # it waits for its input, for no event
         finding = one(home)
         state = json.loads((home / "gateway_state.json").read_text())
         support.put(home / "gateway_state.json", json.dumps(state | {"gateway_state": "starting"}))
@@ -121,7 +122,7 @@ def test_neither(home: Path) -> None:
 
 def test_suspended(home: Path) -> None:
     """SIGSTOP is another thing, and `kill -CONT` the way out of it."""
-    with sham.gateway(home) as running:
+    with fake_gateway.gateway(home) as running:
         os.kill(running.pid, signal.SIGSTOP)
         finding = one(home)
         os.kill(running.pid, signal.SIGCONT)
@@ -132,7 +133,7 @@ def test_suspended(home: Path) -> None:
 
 def test_no_descriptor_left(home: Path, aged: Callable[[Path, float], None]) -> None:
     """Neither heartbeat nor answer can be had then: no verdict about the loop."""
-    with sham.gateway(home, api="silent", platforms=SERVES, open=20, limit=24):
+    with fake_gateway.gateway(home, api="silent", platforms=SERVES, open=20, limit=24):
         aged(home, 300)
         result, findings = ask(CHECK, home)
 
@@ -145,8 +146,8 @@ def test_full_disk(
 ) -> None:
     """The same with a full disk."""
     full = Space(10**9, 0, 1000, 500, read_only=False)
-    monkeypatch.setattr("hermes_doctor.probes.space.of", lambda *_, **__: full)
-    with sham.gateway(home):
+    monkeypatch.setattr("hermes_doctor.system.space.of", lambda *_, **__: full)
+    with fake_gateway.gateway(home):
         aged(home, 300)
         result, findings = ask(CHECK, home)
 
@@ -160,7 +161,9 @@ def test_closed_folder(
 ) -> None:
     """A heartbeat that may not be written says nothing: judged as if there were none."""
     monkeypatch.setattr(Probes, "gateway_user", lambda self: User(12345, frozenset()))
-    with sham.gateway(home, api=api, platforms=SERVES) if api else sham.gateway(home):
+    with (
+        fake_gateway.gateway(home, api=api, platforms=SERVES) if api else fake_gateway.gateway(home)
+    ):
         aged(home, 300)
         hindered = one(home)
         os.chmod(home / "state", 0o777)
@@ -175,18 +178,20 @@ def test_rests_between_events(
     home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A main thread that waits for events turns, whatever keeps it from writing that down."""
-    monkeypatch.setattr("hermes_doctor.probes.vitals.waits_in", lambda pid: "do_epoll_wait")
-    with sham.gateway(home):
+    monkeypatch.setattr(
+        "hermes_doctor.processes.process_stat.waits_in", lambda pid: "do_epoll_wait"
+    )
+    with fake_gateway.gateway(home):
         aged(home, 300)
         assert ask(CHECK, home)[0].status is Status.OK
-    with sham.gateway(home, api="silent", platforms=SERVES):
+    with fake_gateway.gateway(home, api="silent", platforms=SERVES):
         aged(home, 300)
         assert one(home).severity is Severity.WARNING
 
 
 def test_machine_that_slept(home: Path, aged: Callable[[Path, float], None]) -> None:
     """Hours by the wall and seconds by the kernel's clock: the machine slept, and it turns."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         aged(home, 300)
         path = home / "state" / "gateway.heartbeat"
         beat = json.loads(path.read_text()) | {"monotonic": time.monotonic() - 5}
@@ -197,7 +202,7 @@ def test_machine_that_slept(home: Path, aged: Callable[[Path, float], None]) -> 
 
 def test_heartbeat_of_another(home: Path) -> None:
     """A fresh heartbeat of another process proves nothing for this one."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         path = home / "state" / "gateway.heartbeat"
         beat = json.loads(path.read_text()) | {"pid": os.getpid()}
         support.put(path, json.dumps(beat))
@@ -207,7 +212,7 @@ def test_heartbeat_of_another(home: Path) -> None:
 
 def test_clock_set_back(home: Path) -> None:
     """A heartbeat in the future counts by the kernel's clock, and proves nothing without it."""
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         path = home / "state" / "gateway.heartbeat"
         beat = json.loads(path.read_text())
         beat["updated_at"] = (datetime.now(UTC) + timedelta(hours=1)).isoformat()

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Status
-from tests import sham, support
-from tests.looking import ask
+from tests.helpers import fake_gateway, support
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-orphans"
 _LEFT = """
@@ -107,9 +107,9 @@ def test_server_in_use(home: Path) -> None:
 def test_browser(home: Path, session: Path) -> None:
     """One that a gateway of this home's diary started within its life."""
     began = datetime.now(UTC) - timedelta(hours=1)
-    sham.note(home, sham.DEAD, began, "gateway.start")
+    fake_gateway.note(home, fake_gateway.DEAD, began, "gateway.start")
     with left(f"agent-browser {session.name}") as pid:
-        fill(session, sham.DEAD, pid)
+        fill(session, fake_gateway.DEAD, pid)
         [finding] = ask(CHECK, home)[1]
 
     assert (finding.code, finding.data["pids"]) == ("BROWSER-ORPHANS", (pid,))
@@ -119,10 +119,13 @@ def test_browser(home: Path, session: Path) -> None:
 def test_not_ours(home: Path, session: Path, case: str) -> None:
     """Of another home, older than the gateway, something else under that number, still owned."""
     now = datetime.now(UTC)
-    owner = {"another owner": 4_000_000, "alive": os.getpid()}.get(case, sham.DEAD)
+    owner = {"another owner": 4_000_000, "alive": os.getpid()}.get(case, fake_gateway.DEAD)
     began = now + timedelta(hours=1) if case == "before its life" else now - timedelta(hours=1)
-    sham.note(
-        home, os.getpid() if case == "alive" else sham.DEAD, _start(case, began), "gateway.start"
+    fake_gateway.note(
+        home,
+        os.getpid() if case == "alive" else fake_gateway.DEAD,
+        _start(case, began),
+        "gateway.start",
     )
     with left("nothing" if case == "no browser" else f"agent-browser {session.name}") as pid:
         fill(session, owner, pid)
@@ -131,8 +134,8 @@ def test_not_ours(home: Path, session: Path, case: str) -> None:
 
 
 def _start(case: str, began: datetime) -> datetime:
-    from hermes_doctor.probes import vitals
+    from hermes_doctor.processes import process_stat
 
-    seen = vitals.stat(os.getpid())
+    seen = process_stat.stat(os.getpid())
     assert seen is not None
-    return vitals.started(seen.start_time) if case == "alive" else began
+    return process_stat.started(seen.start_time) if case == "alive" else began

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from hermes_doctor.probes import memory, vitals
-from hermes_doctor.probes.memory import Group
-from tests import sham
-from tests.looking import ask
+from hermes_doctor.processes import cgroup_memory, process_stat
+from hermes_doctor.processes.cgroup_memory import Group
+from tests.helpers import fake_gateway
+from tests.helpers.one_check import ask
 
 CHECK = "gateway-resources"
 
@@ -18,7 +18,7 @@ CHECK = "gateway-resources"
 def test_healthy(home: Path) -> None:
     """Some files open are fine; without a gateway there is nothing to ask."""
     assert ask(CHECK, home)[0].status is Status.SKIPPED
-    with sham.gateway(home, open=20):
+    with fake_gateway.gateway(home, open=20):
         result, findings = ask(CHECK, home)
     assert (result.status, findings) == (Status.OK, [])
 
@@ -28,7 +28,7 @@ def test_healthy(home: Path) -> None:
 )
 def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
     """Seventy and ninety per cent; what they lead to is named."""
-    with sham.gateway(home, open=40, limit=limit):
+    with fake_gateway.gateway(home, open=40, limit=limit):
         findings = ask(CHECK, home)[1]
 
     assert [one.severity for one in findings] == ([severity] if severity else [])
@@ -39,7 +39,7 @@ def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
 
 def test_leak(home: Path) -> None:
     """More than sixty on one database, however far the limit is."""
-    with sham.gateway(home, open=70):
+    with fake_gateway.gateway(home, open=70):
         [finding] = ask(CHECK, home)[1]
 
     assert (finding.code, finding.severity) == ("GW-FD-EXHAUST", Severity.WARNING)
@@ -55,8 +55,8 @@ def test_memory(
     """Against what the control group may use."""
     gigabyte = 1024**3
     group = Group(gigabyte, gigabyte * used // 100, 0)
-    monkeypatch.setattr(memory, "group_of", lambda _: group)
-    with sham.gateway(home):
+    monkeypatch.setattr(cgroup_memory, "group_of", lambda _: group)
+    with fake_gateway.gateway(home):
         findings = ask(CHECK, home)[1]
 
     assert [(one.code, one.severity) for one in findings] == (
@@ -66,7 +66,7 @@ def test_memory(
 
 def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both versions, as the kernel writes them; the tightest limit around counts."""
-    monkeypatch.setattr(memory, "_ROOT", tmp_path)
+    monkeypatch.setattr(cgroup_memory, "_ROOT", tmp_path)
     inner = tmp_path / "user.slice" / "gateway.service"
     inner.mkdir(parents=True)
     (inner / "memory.max").write_text("max\n")
@@ -76,7 +76,7 @@ def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "user.slice" / "memory.current").write_text("900\n")
     (tmp_path / "user.slice" / "memory.stat").write_text("anon 5\ninactive_file 100\n")
 
-    assert memory.group_of("0::/user.slice/gateway.service\n") == Group(1000, 800, 2, True)
+    assert cgroup_memory.group_of("0::/user.slice/gateway.service\n") == Group(1000, 800, 2, True)
 
     old = tmp_path / "memory" / "docker" / "abc"
     old.mkdir(parents=True)
@@ -85,15 +85,15 @@ def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (old / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
 
-    assert memory.group_of("4:memory:/docker/abc\n0::/\n") == Group(2000, 700, 1, False)
-    assert memory.group_of("nonsense") == Group()
+    assert cgroup_memory.group_of("4:memory:/docker/abc\n0::/\n") == Group(2000, 700, 1, False)
+    assert cgroup_memory.group_of("nonsense") == Group()
 
 
 def test_vitals_of_ourselves() -> None:
     """What the kernel says of this very process."""
     import os
 
-    found = vitals.take(os.getpid())
+    found = process_stat.take(os.getpid())
 
     assert (found.uid, found.doing) == (os.geteuid(), "R")
     assert found.parents[0][0] == os.getppid()

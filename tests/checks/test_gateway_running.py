@@ -16,14 +16,16 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes import Probes, health, kills, vitals
-from hermes_doctor.probes.kills import Kill
-from hermes_doctor.probes.supervision import SYSTEMD_USER, Supervision, Unit
-from tests import sham, support
-from tests.looking import ask
+from hermes_doctor.probes.network import health
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import oom_kills, process_stat
+from hermes_doctor.processes.oom_kills import Kill
+from hermes_doctor.supervisors.find import SYSTEMD_USER, Supervision, Unit
+from tests.helpers import fake_gateway, support
+from tests.helpers.fake_managers import until
+from tests.helpers.one_check import ask
+from tests.probes.test_probes import pretender
 from tests.real.gateways import end
-from tests.services.faking import until
-from tests.test_probes import pretender
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
 CLEAN: Tags = (
@@ -44,14 +46,14 @@ def look(home: Path) -> dict[str, Finding]:
 def test_healthy(home: Path) -> None:
     """A home without any gateway is not asked, one with a running gateway is fine."""
     assert ask("gateway-running", home)[0].status is Status.SKIPPED
-    with sham.gateway(home):
+    with fake_gateway.gateway(home):
         result, findings = ask("gateway-running", home)
     assert (result.status, findings) == (Status.OK, [])
 
 
 def test_killed(home: Path) -> None:
     """Its diary has no last word: dead since it was last heard of, and to be started."""
-    end = sham.ended(home)
+    end = fake_gateway.ended(home)
 
     found = look(home)
 
@@ -64,7 +66,7 @@ def test_killed(home: Path) -> None:
 
 def test_stopped_on_purpose(home: Path) -> None:
     """An orderly stop that the state file agrees with is information."""
-    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    end = fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
 
     found = look(home)
 
@@ -76,7 +78,7 @@ def test_stopped_on_purpose(home: Path) -> None:
 @pytest.mark.parametrize(("words", "calm"), [(["stopped"], False), (["stopped", "started"], True)])
 def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None:
     """A stop that this tool announced and did not follow up is nobody's purpose."""
-    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    end = fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
     for n, word in enumerate(words):
         told = {"gateway": word, "ended_at": (end + timedelta(minutes=n)).isoformat()}
         place = home / "backups" / "doctor" / "runs" / f"20260101-00000{n}-abc"
@@ -91,7 +93,7 @@ def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None
 
 def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
     """Somebody has started it since, and stopped it on purpose."""
-    end = sham.ended(home, *CLEAN, gateway_state="stopped")
+    end = fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
     told = {"gateway": "stopped", "ended_at": (end - timedelta(days=9)).isoformat()}
     place = home / "backups" / "doctor" / "runs" / "20260101-000000-abc"
     support.put(place / "run.json", json.dumps({**told, "state": "rolled-back"}))
@@ -100,7 +102,7 @@ def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
 
 def test_told_to_end(home: Path) -> None:
     """A SIGTERM of somebody else's: in order, but nobody wanted the gateway to be gone."""
-    sham.ended(home, *FAILED)
+    fake_gateway.ended(home, *FAILED)
     support.put(home / ".clean_shutdown", "")
 
     found = look(home)
@@ -113,7 +115,7 @@ def test_told_to_end(home: Path) -> None:
 
 def test_told_to_end_while_starting(home: Path) -> None:
     """The same before it was quite up: it ends with 0, and its state still says running."""
-    sham.ended(home, *CLEAN)
+    fake_gateway.ended(home, *CLEAN)
     support.put(home / ".clean_shutdown", "")
 
     assert look(home)["GW-DOWN"].severity is Severity.ERROR
@@ -121,7 +123,9 @@ def test_told_to_end_while_starting(home: Path) -> None:
 
 def test_failed(home: Path) -> None:
     """An error of its own, whose kind is named and whose text is not."""
-    sham.ended(home, ("asyncio.run.exception", {"exc_type": "OSError", "exc_repr": "s3cret"}))
+    fake_gateway.ended(
+        home, ("asyncio.run.exception", {"exc_type": "OSError", "exc_repr": "s3cret"})
+    )
 
     found = look(home)
 
@@ -140,7 +144,7 @@ def test_failed(home: Path) -> None:
 def test_restart_that_never_came(home: Path, how: list[Any]) -> None:
     """It asked for a new start, and nobody gave it."""
     tags = [one for one in how if one != "requested"]
-    sham.ended(home, *tags, gateway_state="stopped", restart_requested="requested" in how)
+    fake_gateway.ended(home, *tags, gateway_state="stopped", restart_requested="requested" in how)
 
     found = look(home)
 
@@ -151,7 +155,7 @@ def test_restart_that_never_came(home: Path, how: list[Any]) -> None:
 @pytest.mark.parametrize("unit", ["enabled", "failed"])
 def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit that should run it makes of the same end an error."""
-    sham.ended(home, *CLEAN, gateway_state="stopped")
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
     settings = {"UnitFileState": "enabled"} if unit == "enabled" else {}
     state = "failed" if unit == "failed" else "inactive"
     one = Unit(SYSTEMD_USER, "hermes-gateway.service", None, home, None, state, settings, {}, None)
@@ -170,7 +174,7 @@ def test_stopped_through_its_service(
     home: Path, restart: str, calm: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit with Restart=always rests after an orderly stop only when it was told to stop."""
-    sham.ended(home, *CLEAN, gateway_state="stopped")
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
     settings = {"UnitFileState": "enabled", "Restart": restart}
     name = "hermes-gateway.service"
     one = Unit(SYSTEMD_USER, name, None, home, None, "inactive", settings, {}, None)
@@ -188,7 +192,7 @@ def test_stopped_through_its_service_with_an_error(
     home: Path, rested: int, calm: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway ends with status 1 when systemd stops it; only a stopped unit rests at once."""
-    sham.ended(home, *FAILED)
+    fake_gateway.ended(home, *FAILED)
     support.put(home / ".clean_shutdown", "")
     settings = {
         "UnitFileState": "enabled",
@@ -224,17 +228,17 @@ def test_never_started(home: Path) -> None:
 
 def test_wanted_by_its_state(home: Path) -> None:
     """In a container desired_state says that it should run."""
-    sham.ended(home, *CLEAN, gateway_state="stopped", desired_state="running")
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped", desired_state="running")
 
     assert look(home)["GW-DOWN"].severity is Severity.ERROR
 
 
 def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's word about this very process, and not about an earlier one of its number."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     now = datetime.now(UTC)
-    kill = Kill(sham.DEAD, "hermes", now - timedelta(minutes=4), "the kernel's log")
-    monkeypatch.setattr(kills, "_from_kernel", lambda: [kill])
+    kill = Kill(fake_gateway.DEAD, "hermes", now - timedelta(minutes=4), "the kernel's log")
+    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [kill])
 
     found = look(home)
 
@@ -243,7 +247,7 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     older = kill._replace(at=now - timedelta(hours=3))
     other = kill._replace(pid=1)
-    monkeypatch.setattr(kills, "_from_kernel", lambda: [older, other])
+    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [older, other])
     assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 
@@ -257,21 +261,21 @@ MACHINE = "Out of memory: Killed process 4242 (python3) total-vm:9kB, anon-rss:1
 def test_words_of_the_kernel() -> None:
     """As it writes them into its own log, and as the journal keeps them."""
     for text, name in ((CGROUP, "hermes"), (MACHINE, "python3")):
-        kill = kills._in_kernel(f"3,1234,5000000,-;{text}\n SUBSYSTEM=memory\n", 1000.0)
+        kill = oom_kills._in_kernel(f"3,1234,5000000,-;{text}\n SUBSYSTEM=memory\n", 1000.0)
         assert kill == Kill(4242, name, datetime.fromtimestamp(1005, UTC), "the kernel's log")
-        [kept] = kills._in_journal(
+        [kept] = oom_kills._in_journal(
             f"-- Boot 1 --\n1794700000.123456 host kernel: {text}\n"
             "1794700001.1 host kernel: oom_reaper: reaped process 4242 (hermes)\n"
         )
         assert (kept.pid, kept.name, kept.at.timestamp()) == (4242, name, 1794700000)
-    assert kills._in_kernel("6,1,2,-;usb 1-1: new device", 0.0) is None
+    assert oom_kills._in_kernel("6,1,2,-;usb 1-1: new device", 0.0) is None
 
 
 def test_cut_off_while_it_shut_down(home: Path) -> None:
     """Its own watchdog names it: it hung on its way out."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     at = datetime.now(UTC).isoformat()
-    fired = {"event": "shutdown_watchdog_fired", "pid": sham.DEAD, "fired_at": at}
+    fired = {"event": "shutdown_watchdog_fired", "pid": fake_gateway.DEAD, "fired_at": at}
     dump = json.dumps(fired) + "\n--- faulthandler dump (all threads) ---\nThread 0x1\n"
     support.put(home / "logs" / "gateway-shutdown-watchdog.log", dump)
 
@@ -280,9 +284,9 @@ def test_cut_off_while_it_shut_down(home: Path) -> None:
 
 def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No hard death then, but a start that did not come."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     monkeypatch.setattr(
-        "hermes_doctor.probes.vitals.boot_time", lambda: datetime.now(UTC).timestamp()
+        "hermes_doctor.processes.process_stat.boot_time", lambda: datetime.now(UTC).timestamp()
     )
 
     found = look(home)
@@ -293,17 +297,17 @@ def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_start_that_met_a_running_one(home: Path) -> None:
     """A second start that only found the first running says nothing of how that one ended."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     early = datetime.now(UTC) - timedelta(minutes=50)
-    sham.note(home, 4242, early, "gateway.start")
-    sham.note(home, 4242, early, "gateway.exit_nonzero")
+    fake_gateway.note(home, 4242, early, "gateway.start")
+    fake_gateway.note(home, 4242, early, "gateway.exit_nonzero")
 
     assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 
 def test_nothing_but_a_state(home: Path) -> None:
     """Without a diary the state file is all there is."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     (home / "logs" / "gateway-exit-diag.log").unlink()
 
     found = look(home)
@@ -317,10 +321,10 @@ def test_a_look_alike_of_the_owner(
 ) -> None:
     """One that the files name, and that has not got the lock, hides no gateway that is down."""
     # Nothing but the diary says when the gateway lived: longer ago than a new machine runs.
-    monkeypatch.setattr("hermes_doctor.probes.vitals.boot_time", lambda: 0.0)
-    sham.ended(home)
+    monkeypatch.setattr("hermes_doctor.processes.process_stat.boot_time", lambda: 0.0)
+    fake_gateway.ended(home)
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
-        seen = vitals.stat(pid)
+        seen = process_stat.stat(pid)
         assert seen is not None
         record = json.dumps({"pid": pid, "start_time": seen.start_time})
         support.put(home / "gateway.pid", record)
@@ -332,7 +336,7 @@ def test_a_look_alike_of_the_owner(
 
 def test_draining(home: Path) -> None:
     """Five minutes on its way out is too long; told to drain is another thing."""
-    with sham.gateway(home, state="draining"):
+    with fake_gateway.gateway(home, state="draining"):
         assert look(home) == {}
         state = json.loads((home / "gateway_state.json").read_text())
         old = datetime.now(UTC) - timedelta(minutes=9)
@@ -349,7 +353,7 @@ def test_draining(home: Path) -> None:
 
 def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway in another container: asked on loopback, else only with leave to."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     good = b"HTTP/1.1 200 OK\r\n\r\n" + HEALTH
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
@@ -380,7 +384,7 @@ while True:
 
 def test_elsewhere_is_another_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway that answers there works on another home: this one's is down all the same."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     other = support.healthy(home.parent / "other")
     program = support.put(home.parent / "bin" / "hermes", LISTENS, 0o755)
     command = [sys.executable, str(program), "gateway", "run"]
@@ -436,7 +440,7 @@ def test_who_answers(
     home: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, status: Status
 ) -> None:
     """Only Hermes' own words count: a proxy in front of a dead gateway answers too."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
         threading.Thread(target=_answer, args=(server, said), daemon=True).start()
@@ -446,7 +450,7 @@ def test_who_answers(
 @pytest.mark.parametrize("host", ["127.evil.example", "127.0.0.1.evil.example", "localhost.evil"])
 def test_names_like_loopback(home: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """A name is not looked up without leave to, whatever it begins with."""
-    sham.ended(home)
+    fake_gateway.ended(home)
     monkeypatch.setenv("GATEWAY_HEALTH_URL", f"http://{host}:80")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
     result = ask("gateway-running", home)[0]

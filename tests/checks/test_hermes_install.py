@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes import gitfolder, records
-from hermes_doctor.probes.supervision import Unit
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.installation import git_checkout, missing_files
+from hermes_doctor.supervisors.find import Unit
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 GIT = shutil.which("git") or "git"
 START = ("-m", "hermes_cli.main", "gateway", "run")
@@ -197,7 +197,7 @@ def test_modules_that_are_gone(home: Path, tmp_path: Path) -> None:
 
     (packages / "skills/far/away.py").unlink()
     assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
-    assert records.missing(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
+    assert missing_files.missing(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
     (packages / "hermes_state.py").unlink()
     _, [finding] = ask("hermes-install", home, service(home, tmp_path / "venv"))
 
@@ -257,7 +257,7 @@ def test_merge(home: Path, tmp_path: Path, repository: Path) -> None:
 
     assert [one.code for one in found] == ["UPD-CONFLICT-MARKERS", "UPD-STASH"]
     assert found[1].evidence[0].what == "is in the middle of a merge"
-    left = gitfolder.left(repository, deep=True)
+    left = git_checkout.left(repository, deep=True)
     assert (left.stashes, left.unmerged) == (0, 1)
 
 
@@ -266,5 +266,5 @@ def test_worktree_and_nonsense(tmp_path: Path) -> None:
     support.put(tmp_path / "tree/.git", f"gitdir: {tmp_path}/real\n")
     support.put(tmp_path / "real/MERGE_HEAD", "x\n")
     support.put(tmp_path / "real/index", b"DIRC\0\0\0\2\xff\xff\xff\xff" + b"x" * 100)
-    assert gitfolder.left(tmp_path / "tree", deep=True).middle == "a merge"
-    assert gitfolder.left(tmp_path, deep=True) == gitfolder.Left(0, None, 0)
+    assert git_checkout.left(tmp_path / "tree", deep=True).middle == "a merge"
+    assert git_checkout.left(tmp_path, deep=True) == git_checkout.Left(0, None, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import damage, looking, recorded, support, tomorrow
+from tests.helpers import damage, future_homes, one_check, recorded_homes, support
 
 ID = "hermes-newer"
 BY_FILE = "not judged: {} is from a newer Hermes than this tool knows"
@@ -14,9 +14,9 @@ BY_FILE = "not judged: {} is from a newer Hermes than this tool knows"
 
 def test_a_newer_installation(home: Path) -> None:
     """The installed release is named."""
-    recorded.installed(home, "0.20.5")
+    recorded_homes.installed(home, "0.20.5")
 
-    _, [found] = looking.ask(ID, home)
+    _, [found] = one_check.ask(ID, home)
 
     assert (found.code, found.severity.value, found.fix) == ("HERMES-NEWER", "info", None)
     assert found.title == "not judged: Hermes 0.20.5 is newer than this tool knows"
@@ -24,9 +24,9 @@ def test_a_newer_installation(home: Path) -> None:
 
 def test_a_newer_configuration(home: Path) -> None:
     """The Hermes of a container is not seen here; what it wrote is."""
-    support.put(home / "config.yaml", tomorrow.CONFIG)
+    support.put(home / "config.yaml", future_homes.CONFIG)
 
-    _, [found] = looking.ask(ID, home)
+    _, [found] = one_check.ask(ID, home)
 
     assert found.title == BY_FILE.format("config.yaml")
 
@@ -35,7 +35,7 @@ def test_a_newer_database(home: Path) -> None:
     """The same by the schema of state.db."""
     damage.execute(home / "state.db", "UPDATE schema_version SET version = 26")
 
-    _, [found] = looking.ask(ID, home)
+    _, [found] = one_check.ask(ID, home)
 
     assert found.title == BY_FILE.format("state.db")
 
@@ -43,9 +43,9 @@ def test_a_newer_database(home: Path) -> None:
 @pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.19.0.dev3"])
 def test_a_known_one(home: Path, version: str) -> None:
     """A release that is known, or older, is judged."""
-    recorded.installed(home, version)
+    recorded_homes.installed(home, version)
 
-    assert looking.ask(ID, home)[1] == []
+    assert one_check.ask(ID, home)[1] == []
 
 
 @pytest.mark.parametrize("number", ["'38'", "-1", "99999999", "true", "[38]", "1e9"])
@@ -54,9 +54,9 @@ def test_an_odd_number(home: Path, number: str) -> None:
     support.put(home / "config.yaml", f"_config_version: {number}\n{support.CONFIG}")
     damage.execute(home / "state.db", "UPDATE schema_version SET version = 123456789")
 
-    assert looking.ask(ID, home)[1] == []
+    assert one_check.ask(ID, home)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """A home without any Hermes is judged by the newest release that is known."""
-    assert looking.ask(ID, home)[1] == []
+    assert one_check.ask(ID, home)[1] == []

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_runs_as_another(reachable: Path) -> None:
     class AsRoot(Scene):
         def gateway_user(self):  # type: ignore[no-untyped-def]
             """Root."""
-            from hermes_doctor.probes.place import User
+            from hermes_doctor.system.mounts import User
 
             return User(0, frozenset({0}))
 

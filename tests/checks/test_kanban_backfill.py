@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.plan import plan
+from hermes_doctor.plugins import load
+from hermes_doctor.repair.plan import plan
 from tests.checks.test_database_schema import COLUMNS, NEWEST, World, board, look
 
 ALL_HEALED = [(table, name) for table, name, facts in COLUMNS if facts.if_missing == "healed"]
@@ -50,7 +50,7 @@ def test_only_the_other_is_added(home: Path, running: bool) -> None:
     world = World(Home(home))
     world.version, world.running = NEWEST, False
 
-    [planned] = plan(world, plugins.load(), [finding])
+    [planned] = plan(world, load.load(), [finding])
 
     assert [(m.table, m.name) for m in finding.data["missing"]] == [UNHEALED]
     assert planned.ready

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.claimed import claim
-from tests.looking import ask
-from tests.ticking import running
+from tests.helpers.claimed_tasks import claim
+from tests.helpers.cron_homes import running
+from tests.helpers.one_check import ask
 
 
 def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import refusing, support
-from tests.connecting import Scene, ask
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import Scene, ask
 
 VALUE = "sk-canary-9pLm2TwKx"
 FILLER = "x" * 99 + "\n"
@@ -49,7 +49,9 @@ def test_of_config(home: Path) -> None:
 
 def test_clean(home: Path) -> None:
     """Masked keys, other words, and values too short to be told from them."""
-    support.put(home / "logs/agent.log", f"{VALUE[:6]}...{VALUE[-4:]} words\n{refusing.line('x')}")
+    support.put(
+        home / "logs/agent.log", f"{VALUE[:6]}...{VALUE[-4:]} words\n{locked_out_users.line('x')}"
+    )
 
     assert look(home) == []
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.sockets import Connection
-from tests import support
-from tests.connecting import Scene, ask, claim
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.connection import Connection
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask, claim
 
 SERVER = {"API_SERVER_KEY": "not-a-key-but-long", "API_SERVER_PORT": "8777"}
 LISTENS = Connection(("127.0.0.1", 8777), None, "LISTEN", inode=5)

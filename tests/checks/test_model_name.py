@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import judging
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import settings_verdicts
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ from tests.provider_mistakes import MISTAKES
 def test_lengths(tmp_path: Path, written: str, meant: int | None) -> None:
     """What somebody meant by a length, and what cannot be told."""
     config = MISTAKES["128K"].config.replace("128K", written)
-    home = judging.write(tmp_path / "home", replace(MISTAKES["128K"], config=config))
+    home = settings_verdicts.write(tmp_path / "home", replace(MISTAKES["128K"], config=config))
 
-    [finding] = judging.look(home, "0.19.0", "CFG-CONTEXT-LENGTH")
+    [finding] = settings_verdicts.look(home, "0.19.0", "CFG-CONTEXT-LENGTH")
 
     assert [edit.value for edit in finding.data["edits"]] == ([meant] if meant else [])

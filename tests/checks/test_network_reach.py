@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.platforms import Endpoint
-from hermes_doctor.probes.proxies import Proxy
-from hermes_doctor.probes.reach import Reached, Target
-from tests.connecting import QQ, TELEGRAM, Scene, ask
+from hermes_doctor.probes.network.reach import Reached, Target
+from hermes_doctor.settings.platforms import Endpoint
+from hermes_doctor.settings.proxies import Proxy
+from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask
 
 PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")
 

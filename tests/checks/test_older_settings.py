@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import filing
+from tests.helpers import config_homes
 
 ID = "older-settings"
 CASES = {
@@ -22,10 +22,10 @@ def test_found(home: Path, case: str) -> None:
     """It is worth knowing, with the place."""
     config, env, name = CASES[case]
 
-    _, findings = filing.look(filing.write(home, config, env), ID)
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     where = ".env:1" if name.isupper() else "config.yaml:1"
-    assert filing.told(findings) == [("CFG-DEPRECATED", "info", name, where, None)]
+    assert config_homes.told(findings) == [("CFG-DEPRECATED", "info", name, where, None)]
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ def test_found(home: Path, case: str) -> None:
 )
 def test_silent(home: Path, config: str, env: str) -> None:
     """Where both say the same, or it is not set."""
-    assert filing.look(filing.write(home, config, env), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, config, env), ID)[1] == []
 
 
 def test_an_older_release(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a release does not call deprecated is not."""
-    filing.Scene(monkeypatch).release("0.13.0")
+    config_homes.Scene(monkeypatch).release("0.13.0")
     text = "display: {tool_progress_overrides: {}}\n"
 
-    assert filing.look(filing.write(home, text, ""), ID)[1] == []
+    assert config_homes.look(config_homes.write(home, text, ""), ID)[1] == []
 
 
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
-    filing.silent(home, ID)
+    config_homes.silent(home, ID)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.connecting import Scene, ask
+from tests.helpers.gateway_home import Scene, ask
 
 
 @contextmanager

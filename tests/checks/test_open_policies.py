@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.configured import look
+from tests.helpers.check_home import look
 
 ID = "open-policies"
 SET_UP = {

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from hermes_doctor.model import Finding
-from tests import refusing, support
-from tests.connecting import Scene, ask
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import Scene, ask
 
 
-def look(home: Path, version: str = "0.19.0", env: str = refusing.TOKEN) -> list[Finding]:
+def look(home: Path, version: str = "0.19.0", env: str = locked_out_users.TOKEN) -> list[Finding]:
     """What is found."""
     support.put(home / ".env", env)
     _, findings = ask("pairing-requests", Scene(home, {}, running=False, version=version))
-    assert refusing.SECRET not in repr(findings)
+    assert locked_out_users.SECRET not in repr(findings)
     return findings
 
 
@@ -29,7 +29,7 @@ def test_never_used(home: Path) -> None:
 
 def test_in_order(home: Path) -> None:
     """People are paired, and nobody waits."""
-    refusing.approved(home, "42", "43")
+    locked_out_users.approved(home, "42", "43")
 
     assert look(home) == []
 
@@ -39,7 +39,7 @@ def test_in_order(home: Path) -> None:
 )
 def test_waits(home: Path, version: str, old: bool) -> None:
     """The first one is a warning; the code is never shown."""
-    refusing.waiting(home, old=old)
+    locked_out_users.waiting(home, old=old)
 
     [finding] = look(home, version)
 
@@ -53,16 +53,16 @@ def test_waits(home: Path, version: str, old: bool) -> None:
 
 def test_a_stranger_waits(home: Path) -> None:
     """Where somebody is let in already, it is information."""
-    refusing.approved(home, "7001")
-    refusing.waiting(home)
+    locked_out_users.approved(home, "7001")
+    locked_out_users.waiting(home)
 
     assert [one.severity for one in look(home)] == ["info"]
 
 
 def test_each_is_a_finding_of_its_own(home: Path) -> None:
     """So that one can be chosen."""
-    refusing.waiting(home, "42", entry="a1")
-    refusing.waiting(home, "43", entry="a2")
+    locked_out_users.waiting(home, "42", entry="a1")
+    locked_out_users.waiting(home, "43", entry="a2")
 
     assert [one.subject for one in look(home)] == ["telegram 42", "telegram 43"]
 
@@ -76,9 +76,9 @@ OVER: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", OVER)
 def test_over(home: Path, case: str) -> None:
     """A code that is no longer good, and somebody who needs none."""
-    refusing.waiting(home, **OVER[case])
+    locked_out_users.waiting(home, **OVER[case])
 
-    assert look(home, env=refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n") == []
+    assert look(home, env=locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n") == []
 
 
 NAMES = [
@@ -96,7 +96,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_names(home: Path, name: Any) -> None:
     """What people call themselves steers no terminal, fills no screen and leaks no key."""
-    refusing.waiting(home, name=name)
+    locked_out_users.waiting(home, name=name)
 
     [finding] = look(home)
 
@@ -110,7 +110,7 @@ def test_names(home: Path, name: Any) -> None:
 @pytest.mark.parametrize("user", ["*", "42,43", "kelly", "4" * 60, "42\n43"])
 def test_no_id(home: Path, user: str) -> None:
     """What cannot be an id of that platform is left to the operator."""
-    refusing.waiting(home, user)
+    locked_out_users.waiting(home, user)
 
     [finding] = look(home)
 
@@ -132,13 +132,13 @@ def test_damaged(home: Path, text: str) -> None:
 
 def test_locked(home: Path) -> None:
     """Five wrong codes, told until the hour is over."""
-    refusing.locked(home)
+    locked_out_users.locked(home)
 
     [finding] = look(home)
 
     assert (finding.code, finding.severity) == ("PAIRING-LOCKOUT", "warning")
     assert (finding.subject, finding.fix) == ("telegram", "clear-lockout")
-    refusing.locked(home, minutes=-1)
+    locked_out_users.locked(home, minutes=-1)
     assert look(home) == []
 
 
@@ -148,8 +148,8 @@ BOTH = {"0.13.0": True, "0.17.0": True, "0.18.0": True, "0.18.1": False, "0.19.0
 @pytest.mark.parametrize("version", BOTH)
 def test_two_folders(home: Path, version: str) -> None:
     """Up to 0.18.0 the old folder hides who is approved in the new one."""
-    refusing.approved(home, "42", folder="platforms/pairing")
-    refusing.approved(home, "7001", folder="pairing")
+    locked_out_users.approved(home, "42", folder="platforms/pairing")
+    locked_out_users.approved(home, "7001", folder="pairing")
 
     found = [(one.code, one.fix) for one in look(home, version)]
 
@@ -158,7 +158,7 @@ def test_two_folders(home: Path, version: str) -> None:
 
 def test_an_empty_old_folder(home: Path) -> None:
     """Up to 0.17 it counts although it is empty."""
-    refusing.approved(home, "42")
+    locked_out_users.approved(home, "42")
     (home / "pairing").mkdir()
 
     assert [one.code for one in look(home, "0.17.0")] == ["PAIRING-ASTRAY"]
@@ -167,9 +167,9 @@ def test_an_empty_old_folder(home: Path) -> None:
 
 def test_ids_that_are_none(home: Path) -> None:
     """They are counted, and nothing of them is shown or offered."""
-    refusing.approved(home, "\x1b[31mevil", folder="platforms/pairing")
-    refusing.approved(home, "7001", folder="pairing")
-    support.put(home / ".env", refusing.TOKEN)
+    locked_out_users.approved(home, "\x1b[31mevil", folder="platforms/pairing")
+    locked_out_users.approved(home, "7001", folder="pairing")
+    support.put(home / ".env", locked_out_users.TOKEN)
 
     result, findings = ask("pairing-requests", Scene(home, {}, running=False, version="0.17.0"))
 
@@ -199,7 +199,7 @@ def test_times_that_cannot_be(home: Path, when: str) -> None:
 
 def test_the_old_folder_alone(home: Path) -> None:
     """An older home goes on with it."""
-    refusing.waiting(home, folder="pairing")
+    locked_out_users.waiting(home, folder="pairing")
 
     [finding] = look(home)
 

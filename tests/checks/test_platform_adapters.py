@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding
-from hermes_doctor.probes.installation import Installation
-from tests import support
-from tests.configured import TELEGRAM
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.check_home import TELEGRAM
+from tests.helpers.gateway_home import Scene, ask
 
 QQ = "QQ_APP_ID=102081123\nQQ_CLIENT_SECRET=abcdef\n"
 DISCORD = "DISCORD_BOT_TOKEN=abc.def.ghi\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.sockets import Connection
-from tests import support
-from tests.connecting import QQ, TELEGRAM, Scene, ask, claim, to
+from hermes_doctor.processes.connection import Connection
+from tests.helpers import support
+from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}
 WEIXIN = {"WEIXIN_TOKEN": "x", "WEIXIN_ACCOUNT_ID": "y"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.configured import CANARY, TELEGRAM, look
+from tests.helpers import support
+from tests.helpers.check_home import CANARY, TELEGRAM, look
 
 ID = "platform-logins"
 HALF = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.connecting import QQ, TELEGRAM, Scene, ask, claim, old
+from tests.helpers import support
+from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, old
 
 OTHERS = {
     "slack": {"SLACK_BOT_TOKEN": "x", "SLACK_APP_TOKEN": "y"},

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.configured import look
+from tests.helpers import support
+from tests.helpers.check_home import look
 
 ID = "port-clashes"
 WECOM = "WECOM_CALLBACK_CORP_ID=ww1\nWECOM_CALLBACK_CORP_SECRET=abcd\n"

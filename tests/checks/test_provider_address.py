@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import examine
-from tests import judging, support
-from tests.provider_mistakes import MISTAKES
+from hermes_doctor.examination.runner import examine
+from tests.helpers import settings_verdicts, support
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 def test_names_the_address(tmp_path: Path) -> None:
     """What to write is said, and a password in an address is not."""
     mistake = MISTAKES["doubled"]
     config = mistake.config.replace("https://", "https://user:canary@")
-    home = judging.write(tmp_path / "home", replace(mistake, config=config))
+    home = settings_verdicts.write(tmp_path / "home", replace(mistake, config=config))
 
-    [finding] = judging.look(home, "0.19.0", "CFG-BASE-URL")
+    [finding] = settings_verdicts.look(home, "0.19.0", "CFG-BASE-URL")
 
     assert "api.relay.example/v1" in finding.detail
     assert "canary" not in finding.title + finding.detail + str(finding.evidence)
@@ -52,9 +52,9 @@ def test_an_address_that_cannot_be_one(
     support.put(home / ".env", env)
     support.put(home / "config.yaml", config)
 
-    checks = [check for check in judging.LOADED.checks if check.group == "configuration"]
+    checks = [check for check in settings_verdicts.LOADED.checks if check.group == "configuration"]
 
-    results, findings = examine(judging.Seen(home, version), checks)
+    results, findings = examine(settings_verdicts.Seen(home, version), checks)
 
     assert not [one for one in results if one.status == "crashed"]
     [finding] = [

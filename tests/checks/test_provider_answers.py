@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.configured import CANARY
-from tests.connecting import Scene, ask
-from tests.providers import PAGE, error, serving
-from tests.support import put
+from tests.helpers.check_home import CANARY
+from tests.helpers.fake_provider import PAGE, error, serving
+from tests.helpers.gateway_home import Scene, ask
+from tests.helpers.support import put
 
 KEY = "sk-relay-0123456789abcdef"
 

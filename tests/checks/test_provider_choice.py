@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import judging
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import settings_verdicts
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 def test_says_both_edits(tmp_path: Path) -> None:
     """The operators' classic: provider and prefix, each with its line."""
-    finding = judging.found(tmp_path, "the old provider is left", "0.19.0")
+    finding = settings_verdicts.found(tmp_path, "the old provider is left", "0.19.0")
 
     assert [one.where for one in finding.evidence] == [
         "config.yaml:2",
@@ -28,9 +28,9 @@ def test_a_variable_that_decides(tmp_path: Path) -> None:
     """Where the variable names the provider, an edit of config.yaml alone would not help."""
     mistake = MISTAKES["the old provider is left"]
     variable = mistake.env + "HERMES_INFERENCE_PROVIDER=openrouter\n"
-    home = judging.write(tmp_path / "home", replace(mistake, env=variable))
+    home = settings_verdicts.write(tmp_path / "home", replace(mistake, env=variable))
 
-    [finding] = judging.look(home, "0.13.0", "CFG-PROVIDER-LEFT")
+    [finding] = settings_verdicts.look(home, "0.13.0", "CFG-PROVIDER-LEFT")
 
     assert finding.fix is None
     assert "HERMES_INFERENCE_PROVIDER" in finding.detail
@@ -43,7 +43,7 @@ LITELLM = (
 )
 
 
-@pytest.mark.parametrize("version", judging.VERSIONS)
+@pytest.mark.parametrize("version", settings_verdicts.VERSIONS)
 @pytest.mark.parametrize(
     ("provider", "more"), [("litellm", ""), ("custom", "  base_url: http://127.0.0.1:4000/v1\n")]
 )
@@ -53,9 +53,9 @@ def test_a_relay_with_names_like_that(
     """Relays call their models after whom they come from: at most it is worth knowing."""
     mistake = MISTAKES["the old provider is left"]
     config = LITELLM.format(provider=provider, more=more)
-    home = judging.write(tmp_path / "home", replace(mistake, config=config))
+    home = settings_verdicts.write(tmp_path / "home", replace(mistake, config=config))
 
-    found = judging.look(home, version, "CFG-PROVIDER-LEFT")
+    found = settings_verdicts.look(home, version, "CFG-PROVIDER-LEFT")
 
     assert {one.severity for one in found} <= {"info"}
     assert {one.fix for one in found} <= {None}

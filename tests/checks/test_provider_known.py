@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import judging, support
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import settings_verdicts, support
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 @pytest.mark.parametrize(
@@ -22,21 +22,21 @@ from tests.provider_mistakes import MISTAKES
 )
 def test_says_what_to_do(tmp_path: Path, name: str, words: str) -> None:
     """Each kind of unknown name has its own advice."""
-    assert words in judging.found(tmp_path, name, "0.19.0").detail
+    assert words in settings_verdicts.found(tmp_path, name, "0.19.0").detail
 
 
 def test_a_consequence(tmp_path: Path) -> None:
     """A provider that is lost by its form is not a second fault."""
-    home = judging.write(tmp_path / "home", MISTAKES["the mapping as a list"])
+    home = settings_verdicts.write(tmp_path / "home", MISTAKES["the mapping as a list"])
 
-    [finding] = judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN")
+    [finding] = settings_verdicts.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN")
 
     assert finding.caused_by == "CFG-PROVIDERS-SHAPE"
 
 
 def test_a_plugin_may_define_it(tmp_path: Path) -> None:
     """What code of the home adds to Hermes cannot be told from its settings."""
-    home = judging.write(tmp_path / "home", MISTAKES["not defined"])
+    home = settings_verdicts.write(tmp_path / "home", MISTAKES["not defined"])
     support.put(home / "plugins" / "model-providers" / "nowhere" / "plugin.yaml", "")
 
-    assert judging.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN") == []
+    assert settings_verdicts.look(home, "0.19.0", "CFG-PROVIDER-UNKNOWN") == []

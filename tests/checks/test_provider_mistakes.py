@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests import judging
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import settings_verdicts
+from tests.helpers.provider_mistakes import MISTAKES
 
 CODES = sorted({mistake.code for mistake in MISTAKES.values()})
 
 
-@pytest.mark.parametrize(("name", "version"), judging.fitting(*CODES))
+@pytest.mark.parametrize(("name", "version"), settings_verdicts.fitting(*CODES))
 def test_found(tmp_path: Path, name: str, version: str) -> None:
     """Under every release that makes a mistake of it."""
-    judging.found(tmp_path, name, version)
+    settings_verdicts.found(tmp_path, name, version)
 
 
 def test_healthy(tmp_path: Path) -> None:
     """Under any release."""
-    judging.is_silent(tmp_path, *CODES)
+    settings_verdicts.is_silent(tmp_path, *CODES)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_healthy(tmp_path: Path) -> None:
 )
 def test_what_the_service_gives(tmp_path: Path, name: str, check: str, variable: str) -> None:
     """What the service sets is set; where the service does not either, it is surely missing."""
-    home = judging.write(tmp_path / "home", MISTAKES[name])
+    home = settings_verdicts.write(tmp_path / "home", MISTAKES[name])
 
-    assert judging.severities(home, check, {"PATH": "/bin"}) == ["error"]
-    assert judging.severities(home, check, {variable: "sk-1234"}) == []
+    assert settings_verdicts.severities(home, check, {"PATH": "/bin"}) == ["error"]
+    assert settings_verdicts.severities(home, check, {variable: "sk-1234"}) == []

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Finding
-from tests import refusing, support
-from tests.connecting import STARTED, Scene, ask
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import STARTED, Scene, ask
 
-LIST = refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n"
+LIST = locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n"
 
 
 def look(home: Path, env: str = LIST, config: str = "", **scene: object) -> list[Finding]:
@@ -21,13 +21,13 @@ def look(home: Path, env: str = LIST, config: str = "", **scene: object) -> list
     support.put(home / "config.yaml", support.CONFIG + config)
     options = {"running": False} | scene
     _, findings = ask("refused-users", Scene(home, {}, **options))  # type: ignore[arg-type]
-    assert refusing.SECRET not in repr(findings)
+    assert locked_out_users.SECRET not in repr(findings)
     return findings
 
 
 def test_nobody_was_turned_away(home: Path) -> None:
     """A log without such lines, and none at all."""
-    support.put(home / "logs/errors.log", refusing.line("Something else"))
+    support.put(home / "logs/errors.log", locked_out_users.line("Something else"))
     result, findings = ask("refused-users", Scene(home, {}, running=False))
 
     assert (result.status, findings) == ("skipped", [])
@@ -35,7 +35,7 @@ def test_nobody_was_turned_away(home: Path) -> None:
 
 def test_stranger(home: Path) -> None:
     """For information, with the list and its line."""
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
 
     [finding] = look(home)
 
@@ -56,14 +56,14 @@ def test_stranger(home: Path) -> None:
 )
 def test_lines(home: Path, text: str) -> None:
     """Every way in which Hermes says it; a name cannot change the platform."""
-    support.put(home / "logs/gateway.log", refusing.line(text))
+    support.put(home / "logs/gateway.log", locked_out_users.line(text))
 
     assert [one.subject for one in look(home)] == ["telegram 42"]
 
 
 def test_insists(home: Path) -> None:
     """Who keeps trying is most often the owner."""
-    refusing.turned_away(home, times=6)
+    locked_out_users.turned_away(home, times=6)
 
     [finding] = look(home)
 
@@ -88,10 +88,10 @@ MEANT = {
 @pytest.mark.parametrize("case", MEANT)
 def test_meant(home: Path, case: str) -> None:
     """Signs that they were to be let in make it a warning."""
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
     env, config, said = MEANT[case]
 
-    [finding] = look(home, refusing.TOKEN + env, config)
+    [finding] = look(home, locked_out_users.TOKEN + env, config)
 
     assert finding.severity == "warning"
     assert any(said in one.what for one in finding.evidence)
@@ -99,8 +99,8 @@ def test_meant(home: Path, case: str) -> None:
 
 def test_paired_with_another_home(home: Path) -> None:
     """Approved for a profile, while this gateway is that of the root home."""
-    refusing.turned_away(home)
-    refusing.approved(home / "profiles/shop", "42")
+    locked_out_users.turned_away(home)
+    locked_out_users.approved(home / "profiles/shop", "42")
 
     [finding] = look(home)
 
@@ -119,24 +119,24 @@ ADMITTED = {
 @pytest.mark.parametrize("case", ADMITTED)
 def test_admitted_by_now(home: Path, case: str) -> None:
     """What the log tells of is over."""
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
     env, config = ADMITTED[case]
 
-    assert look(home, refusing.TOKEN + env, config) == []
+    assert look(home, locked_out_users.TOKEN + env, config) == []
 
 
 def test_paired_by_now(home: Path) -> None:
     """So it is when they were paired."""
-    refusing.turned_away(home)
-    refusing.approved(home, "42")
+    locked_out_users.turned_away(home)
+    locked_out_users.approved(home, "42")
 
     assert look(home) == []
 
 
 def test_gateway_is_older_than_the_list(home: Path) -> None:
     """Refused although on the list: it was added after the start."""
-    refusing.turned_away(home)
-    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=42\n")
+    locked_out_users.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=42\n")
     after = time.time() - 3600
     assert after > STARTED.timestamp()
     os.utime(home / ".env", (after, after))
@@ -157,7 +157,7 @@ HOSTILE = ["*", "42,43", "$(id)", "kelly", "@42", "4" * 150, "42'", "４２", "x
 @pytest.mark.parametrize("user", HOSTILE)
 def test_no_id_of_that_platform(home: Path, user: str) -> None:
     """What cannot be an id is not offered, nor shown."""
-    refusing.turned_away(home, user)
+    locked_out_users.turned_away(home, user)
 
     findings = look(home)
 
@@ -167,8 +167,8 @@ def test_no_id_of_that_platform(home: Path, user: str) -> None:
 
 def test_names_that_forge(home: Path) -> None:
     """A name with a line break in it: what comes after is its own words, and never shown."""
-    forged = refusing.line("Unauthorized user: 66 (The owner) on telegram").rstrip("\n")
-    refusing.turned_away(home, name=f"x\n{forged}")
+    forged = locked_out_users.line("Unauthorized user: 66 (The owner) on telegram").rstrip("\n")
+    locked_out_users.turned_away(home, name=f"x\n{forged}")
 
     findings = look(home)
 
@@ -179,7 +179,7 @@ def test_names_that_forge(home: Path) -> None:
 def test_many_strangers(home: Path) -> None:
     """A flood of them is named in part, and what is left out is said."""
     for number in range(40):
-        refusing.turned_away(home, str(1000 + number))
+        locked_out_users.turned_away(home, str(1000 + number))
 
     result, findings = ask("refused-users", Scene(home, {"X": "1"}, running=False))
 
@@ -189,7 +189,7 @@ def test_many_strangers(home: Path) -> None:
 
 def test_platform_that_is_not_known(home: Path) -> None:
     """A plugin of somebody else: told, and left to the operator."""
-    refusing.turned_away(home, "u1", "homegrown")
+    locked_out_users.turned_away(home, "u1", "homegrown")
 
     [finding] = look(home)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from tests import support
-from tests.looking import ask
-from tests.ticking import running
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
+from tests.helpers.cron_homes import running
+from tests.helpers.one_check import ask
 
 QQ = "QQ_APP_ID=102000001\nQQ_CLIENT_SECRET=x\n"
 DISCORD = "DISCORD_BOT_TOKEN=abcdefghijkl\n"

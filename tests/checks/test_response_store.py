@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Status
-from tests import damage, support
-from tests.looking import ask
+from tests.helpers import damage, support
+from tests.helpers.one_check import ask
 
 _SCHEMA = (
     "CREATE TABLE responses (response_id TEXT PRIMARY KEY, data TEXT NOT NULL, "

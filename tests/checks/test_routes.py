@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import damage, stored, support
-from tests.looking import ask
+from tests.helpers import damage, store_files, support
+from tests.helpers.one_check import ask
 
 ENDED = (
     "INSERT INTO sessions (id, source, started_at, ended_at, end_reason) "
@@ -18,14 +18,16 @@ ENDED = (
 
 def chats(home: Path, *ids: str) -> None:
     """A chat for each conversation."""
-    found = {f"agent:main:telegram:dm:{n}": stored.session(f"k{n}", id) for n, id in enumerate(ids)}
+    found = {
+        f"agent:main:telegram:dm:{n}": store_files.session(f"k{n}", id) for n, id in enumerate(ids)
+    }
     support.put(home / "sessions/sessions.json", json.dumps(found))
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.17.0", "0.19.0"])
 def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """No chats, chats of conversations that go on, and of ones that state.db does not know."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     assert ask("routes", home)[1] == []
     damage.execute(home / "state.db", ENDED)
     chats(home, "s1", "unknown", "it's odd")
@@ -35,7 +37,7 @@ def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> N
 
 def test_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to 0.17 the file is all that Hermes goes by."""
-    stored.installed(monkeypatch, "0.17.0")
+    store_files.installed(monkeypatch, "0.17.0")
     damage.execute(home / "state.db", ENDED)
     chats(home, "s1", "s9")
 
@@ -51,7 +53,7 @@ def test_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_compressed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that ended only because it became too long goes on in another, and the chat with it."""
-    stored.installed(monkeypatch, "0.16.0")
+    store_files.installed(monkeypatch, "0.16.0")
     add = (
         "INSERT INTO sessions (id, source, parent_session_id, started_at, ended_at, end_reason) "
         "VALUES ('{}', 'telegram', {}, {}, {}, {})"
@@ -72,7 +74,7 @@ def test_compressed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_table(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From 0.18 on Hermes mends it; rows that are no JSON are passed over."""
-    stored.installed(monkeypatch, "0.19.0")
+    store_files.installed(monkeypatch, "0.19.0")
     insert = "INSERT INTO gateway_routing (scope, session_key, entry_json, updated_at) VALUES "
     damage.execute(
         home / "state.db",

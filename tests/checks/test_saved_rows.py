@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.vault import Vault
-from tests import curing, damage, lostlogs, support
-from tests.looking import ask
-from tests.lostlogs import lose, message, session
-from tests.test_cli import imported
+from tests.cli.test_commands import imported, not_loaded
+from tests.helpers import damage, fix_cycle, saved_log_home, support
+from tests.helpers.one_check import ask
+from tests.helpers.saved_log_home import lose, message, session
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 ROWS = [message(n, "s1") for n in range(12)]
@@ -22,7 +22,7 @@ ROWS = [message(n, "s1") for n in range(12)]
 @pytest.fixture
 def path(home: Path) -> Path:
     """A sound history."""
-    return curing.history(home / "state.db")
+    return fix_cycle.history(home / "state.db")
 
 
 def found(home: Path) -> list[Finding]:
@@ -55,17 +55,17 @@ def test_a_healthy_home(home: Path, path: Path) -> None:
 def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     """Receipts that name no saved log load nothing to compare with."""
     support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
-    assert curing.apply(home, "ENV-BOM").code == 0
-    quiet = "import hermes_doctor.probes.processes as p; p.every = lambda: []"
+    assert fix_cycle.apply(home, "ENV-BOM").code == 0
+    quiet = "import hermes_doctor.processes.gateway_processes as p; p.every = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
-    assert "hermes_doctor.probes.savedlogs" in loaded
-    assert not loaded & {"hermes_doctor.unrestored", "hermes_doctor.vault"}
+    assert "hermes_doctor.records.saved_logs" in loaded
+    not_loaded(loaded, "hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault")
 
 
 def test_the_process_still_runs(home: Path, path: Path) -> None:
     """As long as a process holds the deleted log, only that is reported."""
-    with lostlogs.holding(path, *ROWS):
-        lostlogs.save(home)
+    with saved_log_home.holding(path, *ROWS):
+        saved_log_home.save(home)
         assert found(home) == []
 
 
@@ -86,9 +86,9 @@ def test_numbers_that_others_use(home: Path, path: Path) -> None:
 
 def test_two_backups_of_one_log(home: Path, path: Path) -> None:
     """Rows that two backups have are reported once, with the newer backup."""
-    with lostlogs.holding(path, *ROWS):
-        lostlogs.save(home)
-        newer = lostlogs.save(home)
+    with saved_log_home.holding(path, *ROWS):
+        saved_log_home.save(home)
+        newer = saved_log_home.save(home)
     assert [one.subject for one in found(home)] == [f"{newer}/state.db"]
 
 

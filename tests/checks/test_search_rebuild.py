@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import damage, looking
-from tests.sqlite import schema30
+from tests.helpers import damage, one_check, schema30
 
 ID = "search-rebuild"
 
@@ -39,21 +38,21 @@ def test_found(home: Path, progress: int) -> None:
     """It is a note without a fix, and the index is not called damaged."""
     started(home / "state.db", 100, progress)
 
-    _, [found] = looking.ask(ID, home)
+    _, [found] = one_check.ask(ID, home)
 
     assert (found.code, found.severity.value, found.fix) == ("DB-FTS-UNFINISHED", "info", None)
     assert found.evidence[0].what == f"{progress} of 100 messages are indexed again"
-    assert looking.ask("database-pages", home)[1] == []
+    assert one_check.ask("database-pages", home)[1] == []
 
 
 def test_without_progress(home: Path) -> None:
     """One of the two keys is missing: Hermes starts over, so nothing is compared."""
     started(home / "state.db", 100, None)
 
-    _, [found] = looking.ask(ID, home)
+    _, [found] = one_check.ask(ID, home)
 
     assert found.evidence[0].what == "none of 100 messages is known to be indexed again"
-    result, findings = looking.ask("database-pages", home)
+    result, findings = one_check.ask("database-pages", home)
     assert findings == []
     assert "Hermes has not finished rebuilding it" in (result.reason or "")
 
@@ -63,8 +62,8 @@ def test_rows_missing_from_the_finished_part(home: Path) -> None:
     path = started(home / "state.db", 100, 40)
     damage.execute(path, "DELETE FROM messages_fts_docsize WHERE id IN (3, 5)")
 
-    assert looking.ask(ID, home)[1] == []
-    _, [found] = looking.ask("database-pages", home)
+    assert one_check.ask(ID, home)[1] == []
+    _, [found] = one_check.ask("database-pages", home)
     assert (found.code, found.severity.value) == ("DB-FTS-CORRUPT", "warning")
 
 
@@ -73,7 +72,7 @@ def test_rows_that_would_be_indexed_twice(home: Path) -> None:
     path = started(home / "state.db", 100, 40)
     damage.execute(path, "INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')")
 
-    _, [found] = looking.ask("database-pages", home)
+    _, [found] = one_check.ask("database-pages", home)
 
     assert (found.code, found.severity.value) == ("DB-FTS-CORRUPT", "error")
     what = "messages_fts: it already holds 60 rows that Hermes would index a second time"
@@ -82,6 +81,6 @@ def test_rows_that_would_be_indexed_twice(home: Path) -> None:
 
 def test_healthy(home: Path) -> None:
     """Neither a home of a known release nor one without a rebuild shows it."""
-    assert looking.ask(ID, home)[1] == []
+    assert one_check.ask(ID, home)[1] == []
     schema30.make(home / "state.db")
-    assert looking.ask(ID, home)[1] == []
+    assert one_check.ask(ID, home)[1] == []

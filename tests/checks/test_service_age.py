@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.knowledge.data import load_knowledge
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 RELEASES = load_knowledge("services")
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, S6, Unit
-from hermes_doctor.probes.supervisors import s6
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.supervisors import s6
+from hermes_doctor.supervisors.find import DOCKER, S6, Unit
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 
 def slot(home: Path, status: str) -> Unit:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.supervision import SYSTEMD_SYSTEM
-from tests.looking import ask as look
-from tests.supervised import NAME, ask, codes, unit
+from hermes_doctor.supervisors.find import SYSTEMD_SYSTEM
+from tests.helpers.fake_supervision import NAME, ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 GOOD = (sys.executable, "-m", "hermes_cli.main", "gateway", "run")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import LAUNCHD, Unit
-from tests.looking import ask as look
-from tests.supervised import codes, unit
+from hermes_doctor.supervisors.find import LAUNCHD, Unit
+from tests.helpers.fake_supervision import codes, unit
+from tests.helpers.one_check import ask as look
 
 
 def job(home: Path, kept: str = "yes", loaded: str = "yes") -> Unit:

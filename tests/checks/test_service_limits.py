@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.supervision import LAUNCHD
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.supervisors.find import LAUNCHD
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 
 def test_healthy(home: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import SYSTEMD_SYSTEM
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.supervisors.find import SYSTEMD_SYSTEM
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 
 def test_healthy(home: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 SECRET = "http://me:zQcanaryKx9pLm2Tw@proxy.example:3128"
 

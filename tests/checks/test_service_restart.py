@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import support
-from tests.looking import ask as look
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 from tests.real.gateways import end, until
-from tests.supervised import ask, codes, unit
 
 
 def test_healthy(home: Path) -> None:

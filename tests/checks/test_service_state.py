@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, LAUNCHD, S6
-from tests import support
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.supervisors.find import DOCKER, LAUNCHD, S6
+from tests.helpers import support
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 FAILED: dict[str, Any] = {"state": "failed"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.probes.supervision import TASK, Unit
-from hermes_doctor.probes.supervisors import windows
-from tests.looking import ask as look
-from tests.supervised import ask, codes, unit
+from hermes_doctor.supervisors import windows
+from hermes_doctor.supervisors.find import TASK, Unit
+from tests.helpers.fake_supervision import ask, codes, unit
+from tests.helpers.one_check import ask as look
 
 GOOD = """<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.4" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">

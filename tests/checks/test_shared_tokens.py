@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import refusing, support
-from tests.connecting import Scene, ask
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import Scene, ask
 
 
-def two(home: Path, name: str = "work", env: str = refusing.TOKEN) -> Path:
+def two(home: Path, name: str = "work", env: str = locked_out_users.TOKEN) -> Path:
     """A profile beside the root home."""
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", locked_out_users.TOKEN)
     other = home / "profiles" / name
     support.put(other / ".env", env)
     return other
@@ -26,7 +26,7 @@ def test_copied(home: Path) -> None:
 
     assert (finding.code, finding.severity) == ("TOKEN-DUP", "info")
     assert finding.subject == "telegram work"
-    assert refusing.SECRET not in repr(finding)
+    assert locked_out_users.SECRET not in repr(finding)
     support.put(other / "gateway_state.json", "{}")
     _, [finding] = ask("shared-tokens", Scene(home, {}, running=False))
     assert finding.severity == "warning"
@@ -42,7 +42,9 @@ def test_seen_from_the_profile(home: Path) -> None:
     assert [one.code for one in findings] == ["TOKEN-DUP"]
 
 
-@pytest.mark.parametrize("env", ["", "TELEGRAM_BOT_TOKEN=654321:another\n", "# " + refusing.TOKEN])
+@pytest.mark.parametrize(
+    "env", ["", "TELEGRAM_BOT_TOKEN=654321:another\n", "# " + locked_out_users.TOKEN]
+)
 def test_bots_of_their_own(home: Path, env: str) -> None:
     """Another token, or none."""
     two(home, env=env)

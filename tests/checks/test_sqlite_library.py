@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Gateway, Severity, Status
-from hermes_doctor.probes import Probes, library
-from hermes_doctor.probes.library import Library
-from hermes_doctor.probes.openfiles import Held
-from tests import damage
-from tests.looking import ask
+from hermes_doctor.probes.database_users import Held
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import sqlite_library
+from hermes_doctor.processes.sqlite_library import Library
+from tests.helpers import damage
+from tests.helpers.one_check import ask
 
 RISKY = ["3.7.0", "3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"]
 SOUND = ["3.6.23", "3.44.6", "3.50.7", "3.51.3", "3.52.0", "4.0.0"]
@@ -39,7 +40,7 @@ def test_sound(version: str) -> None:
 
 def test_the_version_of_our_own_library() -> None:
     """The version that is read out of a process is the one that it has loaded."""
-    found = library.of(os.getpid(), deep=True)
+    found = sqlite_library.of(os.getpid(), deep=True)
 
     assert found is not None
     assert ".".join(map(str, found.version)) == sqlite3.sqlite_version

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from tests import damage, stored, support
-from tests.curing import SECRET
-from tests.looking import ask
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import damage, store_files, support
+from tests.helpers.fix_cycle import SECRET
+from tests.helpers.one_check import ask
 
 BOM = b"\xef\xbb\xbf"
 CHATS = "sessions/sessions.json"
-NOTED = json.dumps({"_README": "x", "k": stored.session("k")}).encode()
+NOTED = json.dumps({"_README": "x", "k": store_files.session("k")}).encode()
 PAIRED = "platforms/pairing/telegram-approved.json"
 
 
@@ -28,7 +28,7 @@ def test_healthy(home: Path) -> None:
     support.put(home / "sessions/sessions.json", "{}")
     support.put(home / PAIRED, "{}")
     assert ask("store-files", home)[1] == []
-    result, found = ask("store-files", stored.everything(home))
+    result, found = ask("store-files", store_files.everything(home))
     assert (result.status, found) == ("ok", [])
 
 
@@ -53,8 +53,8 @@ def test_healthy(home: Path) -> None:
 )
 def test_damaged(home: Path, name: str, code: str, severity: str, spare: bool) -> None:
     """Each store that is cut off, with how bad that is; no word of it comes out."""
-    stored.everything(home)
-    stored.write(home, name, stored.text(name)[:-9])
+    store_files.everything(home)
+    store_files.write(home, name, store_files.text(name)[:-9])
 
     [found] = ask("store-files", home)[1]
 
@@ -67,10 +67,10 @@ def test_damaged(home: Path, name: str, code: str, severity: str, spare: bool) -
 @pytest.mark.parametrize(
     ("version", "name", "data", "found"),
     [
-        ("0.18.2", "cron/jobs.json", BOM + stored.text("cron/jobs.json"), True),
-        ("0.19.0", "cron/jobs.json", BOM + stored.text("cron/jobs.json"), False),
-        ("0.15.2", "cron/jobs.json", json.dumps([stored.job("a")]).encode(), True),
-        ("0.16.0", "cron/jobs.json", json.dumps([stored.job("a")]).encode(), False),
+        ("0.18.2", "cron/jobs.json", BOM + store_files.text("cron/jobs.json"), True),
+        ("0.19.0", "cron/jobs.json", BOM + store_files.text("cron/jobs.json"), False),
+        ("0.15.2", "cron/jobs.json", json.dumps([store_files.job("a")]).encode(), True),
+        ("0.16.0", "cron/jobs.json", json.dumps([store_files.job("a")]).encode(), False),
         ("0.13.0", "cron/jobs.json", b'{"jobs": [{"id": "a", "name": "x\x07"}]}', False),
         ("0.17.0", "sessions/sessions.json", NOTED, True),
         ("0.18.0", "sessions/sessions.json", NOTED, False),
@@ -81,8 +81,8 @@ def test_by_release(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str, data: bytes, found: bool
 ) -> None:
     """What one release reads another one fails on."""
-    stored.installed(monkeypatch, version)
-    stored.write(home, name, data)
+    store_files.installed(monkeypatch, version)
+    store_files.write(home, name, data)
 
     assert [one.subject for one in ask("store-files", home)[1]] == ([name] if found else [])
 
@@ -93,7 +93,7 @@ def test_by_release(
 )
 def test_pairing(home: Path, data: bytes, severity: str) -> None:
     """What locks users out, or makes every message an error."""
-    stored.write(home, PAIRED, data)
+    store_files.write(home, PAIRED, data)
 
     [found] = ask("store-files", home)[1]
 
@@ -103,17 +103,17 @@ def test_pairing(home: Path, data: bytes, severity: str) -> None:
 
 def test_empty(home: Path) -> None:
     """An empty file has nothing to lose, unless a copy has what was in it."""
-    stored.write(home, "auth.json", b"")
+    store_files.write(home, "auth.json", b"")
     [found] = ask("store-files", home)[1]
     assert (found.severity, found.fix) == ("info", None)
-    support.put(home / "state-snapshots/1/auth.json", stored.text("auth.json"))
+    support.put(home / "state-snapshots/1/auth.json", store_files.text("auth.json"))
     [found] = ask("store-files", home)[1]
     assert (found.severity, found.fix) == ("critical", "restore-store")
 
 
 def test_jobs_without_jobs(home: Path) -> None:
     """A file that Hermes takes for empty is overwritten by the next job."""
-    stored.write(home, "cron/jobs.json", b'{"tasks": []}')
+    store_files.write(home, "cron/jobs.json", b'{"tasks": []}')
 
     [found] = ask("store-files", home)[1]
 
@@ -123,7 +123,7 @@ def test_jobs_without_jobs(home: Path) -> None:
 
 def test_weixin_token_is_set(home: Path) -> None:
     """A login that nobody needs is no trouble."""
-    stored.write(home, "weixin/accounts/acc.json", b"{")
+    store_files.write(home, "weixin/accounts/acc.json", b"{")
     support.put(home / ".env", "WEIXIN_TOKEN=x\n")
 
     [found] = ask("store-files", home)[1]
@@ -133,15 +133,15 @@ def test_weixin_token_is_set(home: Path) -> None:
 
 def test_mirror(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From 0.18.1 on state.db has the chats; before, the file is all there is."""
-    stored.write(home, "sessions/sessions.json", b"{")
-    key = stored.CHATS[0]
+    store_files.write(home, "sessions/sessions.json", b"{")
+    key = store_files.CHATS[0]
     damage.execute(
         home / "state.db",
         "INSERT INTO gateway_routing (scope, session_key, entry_json, updated_at) "
         f"VALUES ('x', '{key}', '{{}}', 1)",
     )
     for version, severity in (("0.18.0", "critical"), ("0.18.1", "info")):
-        stored.installed(monkeypatch, version)
+        store_files.installed(monkeypatch, version)
         [found] = ask("store-files", home)[1]
         assert found.severity == severity
 
@@ -151,7 +151,9 @@ def test_running_gateway(
     home: Path, monkeypatch: pytest.MonkeyPatch, minutes: int, memory: bool
 ) -> None:
     """A gateway that has read the chats before the damage still knows them."""
-    stored.write(home, "sessions/sessions.json", stored.text("sessions/sessions.json")[:-9])
+    store_files.write(
+        home, "sessions/sessions.json", store_files.text("sessions/sessions.json")[:-9]
+    )
     began = datetime.now(UTC) + timedelta(minutes=minutes)
     monkeypatch.setattr(Probes, "gateways", lambda _: [Gateway(os.getpid(), began)])
 
@@ -164,8 +166,8 @@ def test_running_gateway(
 
 def test_put_aside(home: Path) -> None:
     """Hermes began anew; what it put aside has logins that the store has not."""
-    stored.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')
-    support.put(home / "auth.json.corrupt", stored.text("auth.json")[:-3])
+    store_files.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')
+    support.put(home / "auth.json.corrupt", store_files.text("auth.json")[:-3])
 
     [found] = ask("store-files", home)[1]
 
@@ -179,7 +181,7 @@ def test_transcripts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to 0.14 lines that are no JSON are told of; later nobody reads them."""
     support.put(home / "sessions/20261115_1.jsonl", f'{{"role": "user"}}\n{{"{SECRET}\n')
     for version, count in (("0.14.0", 1), ("0.15.0", 0)):
-        stored.installed(monkeypatch, version)
+        store_files.installed(monkeypatch, version)
         assert len(ask("store-files", home)[1]) == count
 
 
@@ -195,15 +197,15 @@ def test_not_a_file(home: Path) -> None:
 
 def chats(home: Path, *odd: object, **more: object) -> None:
     """Two chats, with others between them (a text: an entry that is none)."""
-    one, two = stored.CHATS
+    one, two = store_files.CHATS
     between = {f"odd{n}": entry for n, entry in enumerate(odd)}
-    data = {one: stored.session(one), **between, two: stored.session(two), **more}
-    stored.write(home, CHATS, json.dumps(data).encode())
+    data = {one: store_files.session(one), **between, two: store_files.session(two), **more}
+    store_files.write(home, CHATS, json.dumps(data).encode())
 
 
 def lacking(*fields: str, **odd: object) -> dict[str, object]:
     """A chat without these fields, or with odd ones."""
-    whole = stored.session("odd0", "20261115_001248_af794ef7") | odd
+    whole = store_files.session("odd0", "20261115_001248_af794ef7") | odd
     return {field: value for field, value in whole.items() if field not in fields}
 
 
@@ -229,7 +231,7 @@ def test_chats_that_are_left_out(
     fix: str | None,
 ) -> None:
     """Entries without an id or a date: only these are dropped, with a save that says nothing."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     chats(home, odd)
 
     [found] = ask("store-files", home)[1]
@@ -242,7 +244,7 @@ def test_chats_that_are_left_out(
 @pytest.mark.parametrize("odd", ["text", 7, None, [], lacking(created_at=7), lacking(origin="x")])
 def test_up_to_an_odd_chat(home: Path, monkeypatch: pytest.MonkeyPatch, odd: object) -> None:
     """Up to 0.17 an odd entry costs those behind it; the last one costs only itself."""
-    stored.installed(monkeypatch, "0.17.0")
+    store_files.installed(monkeypatch, "0.17.0")
     chats(home, odd)
     [found] = ask("store-files", home)[1]
     assert found.severity == "critical"
@@ -266,8 +268,8 @@ def test_flaw_around_the_chats(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, before: bytes, after: bytes
 ) -> None:
     """What is wrong with the file itself costs every chat, whatever they are."""
-    stored.installed(monkeypatch, version)
-    stored.write(home, CHATS, before + stored.text(CHATS) + after)
+    store_files.installed(monkeypatch, version)
+    store_files.write(home, CHATS, before + store_files.text(CHATS) + after)
 
     [found] = ask("store-files", home)[1]
 
@@ -277,7 +279,7 @@ def test_flaw_around_the_chats(
 
 def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A note of newer releases that stands last costs 0.17 nothing."""
-    stored.installed(monkeypatch, "0.17.0")
+    store_files.installed(monkeypatch, "0.17.0")
     chats(home, _README="a note")
     assert ask("store-files", home)[1] == []
     chats(home, _note={"of": "some release"})
@@ -286,7 +288,7 @@ def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_flaw_behind_a_harmless_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The note that 0.18 writes itself hides no entry that it drops."""
-    stored.installed(monkeypatch, "0.18.0")
+    store_files.installed(monkeypatch, "0.18.0")
     chats(home, lacking("created_at"), _README="a note")
 
     assert [one.severity for one in ask("store-files", home)[1]] == ["warning"]
@@ -307,7 +309,7 @@ def test_unknown_platform(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, platform: str, severity: str | None
 ) -> None:
     """Chats of a platform that this release does not know; somebody's own plugin is none."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     chats(home, lacking(origin={"platform": platform, "chat_id": "1"}))
 
     found = ask("store-files", home)[1]
@@ -320,7 +322,7 @@ def test_unknown_platform(
 
 def test_one_id_twice(home: Path) -> None:
     """Of two jobs with one id the second runs every minute; one that is switched off does not."""
-    first, second = stored.job("a"), stored.job("b", id="ida")
+    first, second = store_files.job("a"), store_files.job("b", id="ida")
     for more, found in (({}, ["error"]), ({"enabled": False}, [])):
         support.put(home / "cron/jobs.json", json.dumps({"jobs": [first, second | more]}))
         assert [one.severity for one in ask("store-files", home)[1]] == found
@@ -331,7 +333,7 @@ def test_one_id_twice(home: Path) -> None:
     [
         ("0.18.2", "2020-01-01T00:00:00+00:00", True),
         ("0.18.2", None, True),
-        ("0.18.2", stored.LATER, False),
+        ("0.18.2", store_files.LATER, False),
         ("0.19.0", None, False),
     ],
 )
@@ -339,10 +341,10 @@ def test_schedule_that_stops_every_look(
     home: Path, monkeypatch: pytest.MonkeyPatch, version: str, planned: str | None, found: bool
 ) -> None:
     """Up to 0.18.2 a schedule that tells no time stops all jobs as soon as it is due."""
-    stored.installed(monkeypatch, version)
+    store_files.installed(monkeypatch, version)
     garbage = {"kind": "cron", "expr": "every noon"}
-    odd = stored.job("a", schedule=garbage, next_run_at=planned)
-    support.put(home / "cron/jobs.json", json.dumps({"jobs": [odd, stored.job("b")]}))
+    odd = store_files.job("a", schedule=garbage, next_run_at=planned)
+    support.put(home / "cron/jobs.json", json.dumps({"jobs": [odd, store_files.job("b")]}))
 
     said = ask("store-files", home)[1]
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plugins
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating.records import Records, Update, process
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Records, Update, process
 
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:
     """What this one check says about a home."""
-    checks = [check for check in plugins.load().checks if check.id == "unfinished-updates"]
+    checks = [check for check in load.load().checks if check.id == "unfinished-updates"]
     [result], findings = examine(Probes(Home(home)), checks)
     return result, findings
 

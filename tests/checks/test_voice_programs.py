@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.configured import TELEGRAM, look
+from tests.helpers import support
+from tests.helpers.check_home import TELEGRAM, look
 
 ID = "voice-programs"
 ALWAYS = "voice:\n  auto_tts: true\n"

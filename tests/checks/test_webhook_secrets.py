@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.configured import CANARY, TELEGRAM, look, said
+from tests.helpers import support
+from tests.helpers.check_home import CANARY, TELEGRAM, look, said
 
 ID = "webhook-secrets"
 ON = "platforms:\n  webhook:\n    enabled: true\n    extra:\n"

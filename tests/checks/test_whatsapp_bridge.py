@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Finding
-from hermes_doctor.probes.installation import Installation
-from tests import support
-from tests.connecting import Scene, ask
+from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 PAIRED = json.dumps({"me": {"id": "15551234567:1@s.whatsapp.net"}})
 SESSION = "platforms/whatsapp/session"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import refusing, support
-from tests.connecting import Scene, ask
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import Scene, ask
 
 DOCKER = "terminal:\n  backend: docker\n"
 WEIXIN = "WEIXIN_TOKEN=canary12345678\nWEIXIN_ACCOUNT_ID=wx1\n"
@@ -18,7 +18,7 @@ def look(home: Path, env: str, config: str = "", version: str = "0.19.0") -> lis
     support.put(home / ".env", env)
     support.put(home / "config.yaml", support.CONFIG + config)
     _, findings = ask("who-may-talk", Scene(home, {}, running=False, version=version))
-    assert refusing.SECRET not in repr(findings)
+    assert locked_out_users.SECRET not in repr(findings)
     return [(one.code, one.severity) for one in findings]
 
 
@@ -41,20 +41,20 @@ def test_some(home: Path, case: str, version: str) -> None:
     """Some people are let in: nothing is said."""
     env, config = SOME[case]
 
-    assert look(home, refusing.TOKEN + env, config, version) == []
+    assert look(home, locked_out_users.TOKEN + env, config, version) == []
 
 
 def test_paired(home: Path) -> None:
     """Those who were paired are somebody."""
-    refusing.approved(home, "42")
+    locked_out_users.approved(home, "42")
 
-    assert look(home, refusing.TOKEN) == []
+    assert look(home, locked_out_users.TOKEN) == []
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.19.0"])
 def test_nobody_yet(home: Path, version: str) -> None:
     """Strangers are given a code: that is how it begins, and no fault."""
-    assert look(home, refusing.TOKEN, "", version) == [("AUTHZ-NO-LISTS", "info")]
+    assert look(home, locked_out_users.TOKEN, "", version) == [("AUTHZ-NO-LISTS", "info")]
 
 
 NOBODY = {
@@ -67,12 +67,12 @@ NOBODY = {
 @pytest.mark.parametrize("case", NOBODY)
 def test_nobody_at_all(home: Path, case: str) -> None:
     """No list, no pairing, and no code for strangers."""
-    assert look(home, refusing.TOKEN, NOBODY[case]) == [("AUTHZ-NO-LISTS", "warning")]
+    assert look(home, locked_out_users.TOKEN, NOBODY[case]) == [("AUTHZ-NO-LISTS", "warning")]
 
 
 def test_everybody(home: Path) -> None:
     """A switch that opens the bot is dangerous where commands run on this machine."""
-    env = refusing.TOKEN + "TELEGRAM_ALLOW_ALL_USERS=true\n"
+    env = locked_out_users.TOKEN + "TELEGRAM_ALLOW_ALL_USERS=true\n"
 
     assert look(home, env) == [("AUTHZ-OPEN", "warning")]
     assert look(home, env, DOCKER) == [("AUTHZ-OPEN", "info")]
@@ -81,13 +81,13 @@ def test_everybody(home: Path) -> None:
 @pytest.mark.parametrize("env", ["TELEGRAM_ALLOWED_USERS=42,*\n", "GATEWAY_ALLOWED_USERS=*\n"])
 def test_star(home: Path, env: str) -> None:
     """A star among the ids opens it, too."""
-    assert look(home, refusing.TOKEN + env) == [("AUTHZ-OPEN", "warning")]
+    assert look(home, locked_out_users.TOKEN + env) == [("AUTHZ-OPEN", "warning")]
 
 
 def test_one_switch_for_all(home: Path) -> None:
     """What opens several platforms is told once, with its line."""
     discord = "DISCORD_BOT_TOKEN=canary.canary.12345678\n"
-    support.put(home / ".env", refusing.TOKEN + discord + "GATEWAY_ALLOW_ALL_USERS=true\n")
+    support.put(home / ".env", locked_out_users.TOKEN + discord + "GATEWAY_ALLOW_ALL_USERS=true\n")
 
     _, [finding] = ask("who-may-talk", Scene(home, {}, running=False))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.configured import look
+from tests.helpers.check_home import look
 
 ID = "working-folder"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import refusing, support
-from tests.connecting import Scene, ask
-from tests.fixes.letting import fix, left_alone, let_in
-from tests.looking import PLUGINS
+from tests.helpers import locked_out_users, support
+from tests.helpers.gateway_home import Scene, ask
+from tests.helpers.let_user_in import fix, left_alone, let_in
+from tests.helpers.one_check import PLUGINS
 
 CODE = "AUTHZ-UNAUTHORIZED"
 ENV = {
@@ -28,9 +28,9 @@ NO_CODES = "telegram:\n  unauthorized_dm_behavior: ignore\n"
 @pytest.mark.parametrize("case", FIRST)
 def test_the_first_list(home: Path, case: str) -> None:
     """Only where nobody is paired or gets a code; the plan says that it shuts out the others."""
-    support.put(home / ".env", refusing.TOKEN + FIRST[case])
+    support.put(home / ".env", locked_out_users.TOKEN + FIRST[case])
     support.put(home / "config.yaml", support.CONFIG + NO_CODES)
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
 
     done = support.doctor("fix", CODE, "--subject", "telegram 42", "--home", home)
 
@@ -43,10 +43,10 @@ def test_the_first_list(home: Path, case: str) -> None:
 @pytest.mark.parametrize("paired", [True, False])
 def test_no_first_list_where_people_are_paired(home: Path, paired: bool) -> None:
     """It would shut out who is paired, and strangers would be given no code any more."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.turned_away(home)
     if paired:
-        refusing.approved(home, "7001")
+        locked_out_users.approved(home, "7001")
 
     said = plan(home, NO_CODES if paired else "")
 
@@ -55,8 +55,8 @@ def test_no_first_list_where_people_are_paired(home: Path, paired: bool) -> None
 
 def test_a_list_for_all_that_the_service_sets(home: Path) -> None:
     """It is changed there."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.turned_away(home)
 
     said = plan(home, variables={"GATEWAY_ALLOWED_USERS": "7001"}, running=True)
 
@@ -67,12 +67,12 @@ def test_a_list_for_all_that_the_service_sets(home: Path) -> None:
 def test_in_env(home: Path, case: str) -> None:
     """Cured, twice equals once, undone; comments and all other lines stay."""
     before, after = ENV[case]
-    support.put(home / ".env", f"# mine\r\n{refusing.TOKEN}{before}")
-    refusing.turned_away(home)
+    support.put(home / ".env", f"# mine\r\n{locked_out_users.TOKEN}{before}")
+    locked_out_users.turned_away(home)
 
     with let_in(home, CODE, "telegram 42"):
         text = (home / ".env").read_bytes().decode()
-        assert text.startswith(f"# mine\r\n{refusing.TOKEN}")
+        assert text.startswith(f"# mine\r\n{locked_out_users.TOKEN}")
         assert after.replace("\n", "") in text.replace("\r", "").replace("\n", "")
 
 
@@ -90,9 +90,9 @@ CONFIG = {
 def test_in_config(home: Path, case: str) -> None:
     """Where the list is, of the kind that is there."""
     before, after = CONFIG[case]
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", locked_out_users.TOKEN)
     support.put(home / "config.yaml", f"{support.CONFIG}telegram:\n{before}")
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
 
     with let_in(home, CODE, "telegram 42"):
         made = (home / "config.yaml").read_text()
@@ -102,9 +102,9 @@ def test_in_config(home: Path, case: str) -> None:
 
 def test_only_who_is_named(home: Path) -> None:
     """Neither all repairs at once nor the code alone let anybody in, --yes or not."""
-    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
-    refusing.turned_away(home)
-    refusing.turned_away(home, "43")
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
+    locked_out_users.turned_away(home)
+    locked_out_users.turned_away(home, "43")
 
     for words in ([], ["--yes"], [CODE, "--yes"], [CODE]):
         left_alone(home, *words)
@@ -116,8 +116,8 @@ def test_only_who_is_named(home: Path) -> None:
 @pytest.mark.parametrize("user", ["*", "42,43", "kelly", "@42"])
 def test_never_what_is_no_id(home: Path, user: str) -> None:
     """Nothing that could let in anybody else."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.turned_away(home, user)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.turned_away(home, user)
     sick = support.contents(home)
 
     done = fix(home, CODE, "--yes")
@@ -147,8 +147,8 @@ def plan(home: Path, config: str = "", user: str = "42", **scene: object) -> str
 
 def test_set_by_the_service(home: Path) -> None:
     """A list that the service sets is changed there."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.turned_away(home)
 
     said = plan(home, variables={"TELEGRAM_ALLOWED_USERS": "7001"}, running=True)
 
@@ -158,7 +158,7 @@ def test_set_by_the_service(home: Path) -> None:
 def test_own_list_of_the_adapter(home: Path) -> None:
     """A list in .env would replace the one that the adapter goes by."""
     support.put(home / ".env", "WEIXIN_TOKEN=canary12345678\nWEIXIN_ACCOUNT_ID=wx1\n")
-    refusing.turned_away(home, "wx9", "weixin")
+    locked_out_users.turned_away(home, "wx9", "weixin")
     config = "platforms:\n  weixin:\n    extra: {dm_policy: allowlist, allow_from: [wx2]}\n"
 
     assert "allow_from" in plan(home, config, user="wx9")
@@ -166,17 +166,17 @@ def test_own_list_of_the_adapter(home: Path) -> None:
 
 def test_managed_home(home: Path) -> None:
     """A home that a package manager writes is changed there."""
-    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     support.put(home / ".managed", "")
-    refusing.turned_away(home)
+    locked_out_users.turned_away(home)
 
     assert "managed" in plan(home)
 
 
 def test_no_longer_in_evidence(home: Path) -> None:
     """A finding without the line behind it adds nobody."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.turned_away(home)
     scene = Scene(home, {}, running=False)
     _, [finding] = ask("refused-users", scene)
     (home / "logs/errors.log").unlink()
@@ -189,11 +189,11 @@ def test_no_longer_in_evidence(home: Path) -> None:
 
 def test_no_watch_does_it(home: Path) -> None:
     """Nor does a watch that was told to agree to everything."""
-    from hermes_doctor.plan import plan as planned
-    from hermes_doctor.watching import consent
+    from hermes_doctor.repair.plan import plan as planned
+    from hermes_doctor.watch import consent
 
-    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
-    refusing.turned_away(home, times=6)
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
+    locked_out_users.turned_away(home, times=6)
     scene = Scene(home, {}, running=False)
     _, findings = ask("refused-users", scene)
     [one] = planned(scene, PLUGINS, findings)
@@ -204,8 +204,8 @@ def test_no_watch_does_it(home: Path) -> None:
 
 def test_the_question_and_the_hint_name_the_person(home: Path) -> None:
     """Who is not asked, since there is no terminal, is told how to say yes to this very person."""
-    support.put(home / ".env", refusing.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
-    refusing.turned_away(home)
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
+    locked_out_users.turned_away(home)
 
     offer = support.finding(support.check(home), CODE)["fix"]
     assert f"fix {CODE} --subject 'telegram 42' --apply" in offer["command"]

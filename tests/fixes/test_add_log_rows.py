@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests import curing, damage, support
+from tests.helpers import damage, fix_cycle, support
 
 ROWS = "SELECT * FROM messages ORDER BY id"
 
 
 def set_aside(home: Path, **life: Any) -> Path:
     """A history whose foreign log was set aside."""
-    path = damage.foreign_log(curing.history(home / "state.db", 600), **life)
-    done = curing.apply(home, "DB-WAL-STALE")
+    path = damage.foreign_log(fix_cycle.history(home / "state.db", 600), **life)
+    done = fix_cycle.apply(home, "DB-WAL-STALE")
     assert done.code == 0, done.out
     return path
 
@@ -26,7 +26,7 @@ def the_log(home: Path) -> Path:
 def refused(home: Path) -> str:
     """Why nothing is done; not one byte of the home has changed."""
     before = support.contents(home)
-    done = curing.apply(home, "DB-WAL-ROWS")
+    done = fix_cycle.apply(home, "DB-WAL-ROWS")
     assert support.contents(home) == before
     [planned] = done.json["repair"]["plan"]
     return str(planned["refusal"])
@@ -35,19 +35,21 @@ def refused(home: Path) -> str:
 def test_they_are_added(home: Path) -> None:
     """Every whole row comes in with its own key, search included, and no other one changes."""
     path = set_aside(home)
-    before = set(curing.rows(path, ROWS))
+    before = set(fix_cycle.rows(path, ROWS))
 
-    cured = curing.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
+    cured = fix_cycle.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
 
-    after = set(curing.rows(path, ROWS))
+    after = set(fix_cycle.rows(path, ROWS))
     assert before < after
     assert len(after - before) == 40
-    texts = {row[:19] for (row,) in curing.rows(path, "SELECT content FROM messages")}
+    texts = {row[:19] for (row,) in fix_cycle.rows(path, "SELECT content FROM messages")}
     assert {f"message number {n}" for n in range(6000, 6040)} <= texts
-    assert curing.rows(path, "SELECT count(*) FROM messages WHERE session_id = 'other'") == [(10,)]
-    assert curing.rows(path, "PRAGMA foreign_key_check") == []
+    assert fix_cycle.rows(path, "SELECT count(*) FROM messages WHERE session_id = 'other'") == [
+        (10,)
+    ]
+    assert fix_cycle.rows(path, "PRAGMA foreign_key_check") == []
     assert damage.sound(path)
-    assert curing.found_by_search(path, "6007") == 1
+    assert fix_cycle.found_by_search(path, "6007") == 1
     assert "40 messages and 1 session of the log were added" in " ".join(cured.notes)
     assert not list(home.glob("state.db-wal*"))
     cured.undo()
@@ -55,8 +57,8 @@ def test_they_are_added(home: Path) -> None:
 
 def test_both_in_one_go(home: Path) -> None:
     """Named together, the log is set aside first and its rows are added then."""
-    path = curing.history(home / "state.db", 600)
-    before = len(curing.messages(path))
+    path = fix_cycle.history(home / "state.db", 600)
+    before = len(fix_cycle.messages(path))
     damage.foreign_log(path)
 
     done = support.doctor(
@@ -68,7 +70,7 @@ def test_both_in_one_go(home: Path) -> None:
         "set-aside-log",
         "add-log-rows",
     ]
-    assert len(curing.messages(path)) == before + 40
+    assert len(fix_cycle.messages(path)) == before + 40
 
 
 def test_numbers_that_are_in_use(home: Path) -> None:
@@ -79,11 +81,11 @@ def test_numbers_that_are_in_use(home: Path) -> None:
         for n in range(410):  # 400 of the other life are not in the log
             damage.add(db, 20_000 + n)
         assert db.execute("SELECT max(id) FROM messages").fetchone() == (last + 410,)
-    mine = set(curing.rows(path, ROWS))
+    mine = set(fix_cycle.rows(path, ROWS))
 
-    cured = curing.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
+    cured = fix_cycle.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
 
-    after = set(curing.rows(path, ROWS))
+    after = set(fix_cycle.rows(path, ROWS))
     assert mine < after
     assert len(after - mine) == 30
     assert "10 messages of the log cannot be added: state.db uses the same numbers." in cured.notes
@@ -110,16 +112,18 @@ def test_titles_stay_unique(home: Path) -> None:
     path = set_aside(home, until=title)
     damage.execute(path, "UPDATE sessions SET title = 'the same' WHERE id = 's1'")
 
-    cured = curing.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
+    cured = fix_cycle.cure(home, "DB-WAL-ROWS", "add-log-rows", the_log(home).name)
 
-    assert curing.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
-    assert curing.rows(path, "SELECT count(*) FROM messages WHERE session_id = 'other'") == [(0,)]
+    assert fix_cycle.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
+    assert fix_cycle.rows(path, "SELECT count(*) FROM messages WHERE session_id = 'other'") == [
+        (0,)
+    ]
     assert "a value that must be unique is in use" in " ".join(cured.notes)
 
 
 def test_not_a_log(home: Path) -> None:
     """A file of that name that is no log has no rows to add."""
-    curing.history(home / "state.db")
+    fix_cycle.history(home / "state.db")
     (home / "state.db-wal.aside-20260101T000000").write_bytes(b"not a log" * 999)
 
     assert "lacks no row" in refused(home)
@@ -130,7 +134,7 @@ def test_the_history_is_in_use(home: Path) -> None:
     path = set_aside(home)
     with damage.opened(path) as db:
         db.execute("BEGIN IMMEDIATE")
-        done = curing.apply(home, "DB-WAL-ROWS")
+        done = fix_cycle.apply(home, "DB-WAL-ROWS")
 
     assert done.code != 0
     assert the_log(home).exists()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import crashing, curing, damage, support
-from tests.lostlogs import lose, message, session
-from tests.test_crash import killed, rehearse
-from tests.test_deletedlogs import holding, run
+from tests.helpers import crash_server, damage, fix_cycle, support
+from tests.helpers.saved_log_home import lose, message, session
+from tests.planning.test_deleted_logs import holding, run
+from tests.scenarios.test_crash import killed, rehearse
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 ALL = "SELECT * FROM messages ORDER BY id"
@@ -21,13 +21,13 @@ ROWS = [message(n, "s1") for n in range(12)]
 @pytest.fixture
 def path(home: Path) -> Path:
     """A sound history."""
-    return curing.history(home / "state.db")
+    return fix_cycle.history(home / "state.db")
 
 
-def cure(home: Path, backup: str) -> curing.Cured:
+def cure(home: Path, backup: str) -> fix_cycle.Cured:
     """Cured, twice is once, and nothing is left lying about."""
-    cured = curing.cure(home, "DB-SAVED-ROWS", "add-saved-rows", f"{backup}/state.db")
-    assert crashing.leftovers(home) == []
+    cured = fix_cycle.cure(home, "DB-SAVED-ROWS", "add-saved-rows", f"{backup}/state.db")
+    assert crash_server.leftovers(home) == []
     return cured
 
 
@@ -40,24 +40,24 @@ def test_they_are_added(home: Path, path: Path) -> None:
     """Every message comes with its number and its session, and no other row changes."""
     long = message(77, "new").replace("'saved 77'", f"'saved 77 {'long ' * 5000}'")
     backup = lose(path, *ROWS, session("new"), message(70, "new"), long)
-    before = curing.rows(path, ALL)
+    before = fix_cycle.rows(path, ALL)
     count = "SELECT message_count FROM sessions WHERE id = 's1'"
-    [(old,)] = curing.rows(path, count)
+    [(old,)] = fix_cycle.rows(path, count)
 
     cured = cure(home, backup)
 
-    after = curing.rows(path, ALL)
+    after = fix_cycle.rows(path, ALL)
     assert after[: len(before)] == before
     assert [row[0] for row in after[len(before) :]] == list(
         range(after[len(before)][0], after[len(before)][0] + 14)
     )
-    assert curing.rows(path, SAVED)[:13] == saved(*range(12), 70)
-    assert curing.rows(path, "SELECT max(length(content)) FROM messages")[0][0] >= 25_000
-    assert curing.rows(path, "SELECT message_count FROM sessions WHERE id = 'new'") == [(3,)]
-    assert curing.rows(path, count) == [(old + 12,)]
-    assert curing.rows(path, "PRAGMA foreign_key_check") == []
+    assert fix_cycle.rows(path, SAVED)[:13] == saved(*range(12), 70)
+    assert fix_cycle.rows(path, "SELECT max(length(content)) FROM messages")[0][0] >= 25_000
+    assert fix_cycle.rows(path, "SELECT message_count FROM sessions WHERE id = 'new'") == [(3,)]
+    assert fix_cycle.rows(path, count) == [(old + 12,)]
+    assert fix_cycle.rows(path, "PRAGMA foreign_key_check") == []
     assert damage.sound(path)
-    assert curing.found_by_search(path, "saved") == 14
+    assert fix_cycle.found_by_search(path, "saved") == 14
     assert "14 messages and 1 session of the backup were added" in " ".join(cured.notes)
     cured.undo()
     assert "DB-SAVED-ROWS" in support.check(home).codes, "what is undone is missing again"
@@ -67,12 +67,12 @@ def test_numbers_that_are_in_use(home: Path, path: Path) -> None:
     """Messages whose numbers others took get new ones, in the same order."""
     backup = lose(path, *ROWS)
     damage.execute(path, *[message(100 + n, "s2") for n in range(5)])
-    mine = curing.rows(path, ALL)
+    mine = fix_cycle.rows(path, ALL)
 
     cured = cure(home, backup)
 
-    assert curing.rows(path, ALL)[: len(mine)] == mine
-    assert curing.rows(path, SAVED) == saved(*range(100, 105), *range(12))
+    assert fix_cycle.rows(path, ALL)[: len(mine)] == mine
+    assert fix_cycle.rows(path, SAVED) == saved(*range(100, 105), *range(12))
     assert "12 messages got new numbers" in " ".join(cured.notes)
     cured.undo()
 
@@ -82,12 +82,12 @@ def test_a_conversation_that_went_on(home: Path, path: Path) -> None:
     backup = lose(path, *ROWS, message(50, "s2"))
     damage.execute(path, message(900, "s1"))
 
-    done = curing.apply(home, "DB-SAVED-ROWS")
+    done = fix_cycle.apply(home, "DB-SAVED-ROWS")
 
     [run] = done.json["repair"]["runs"]
     assert [item["outcome"] for item in run["items"]] == ["verified"]
     assert "12 messages cannot be added" in " ".join(run["items"][0]["notes"])
-    assert curing.rows(path, SAVED) == saved(900, 50)
+    assert fix_cycle.rows(path, SAVED) == saved(900, 50)
     [left] = [one for one in done.json["findings"] if one["code"] == "DB-SAVED-ROWS"]
     assert left["subject"] == f"{backup}/state.db (cannot be added)"
 
@@ -110,8 +110,8 @@ def test_titles_stay_unique(home: Path, path: Path) -> None:
     cured = cure(home, backup)
 
     new = "SELECT title, parent_session_id FROM sessions WHERE id = 'new'"
-    assert curing.rows(path, new) == [(None, None)]
-    assert curing.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
+    assert fix_cycle.rows(path, new) == [(None, None)]
+    assert fix_cycle.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
     assert "came without a title" in " ".join(cured.notes)
 
 
@@ -138,13 +138,13 @@ def test_a_damaged_backup(home: Path, path: Path) -> None:
     log = home / "backups" / "doctor" / backup / "files" / "state.db-wal"
     with log.open("r+b") as file:
         file.write(log.read_bytes() + b"\0")
-    assert f"backup {backup} is damaged" in curing.refused(home, "DB-SAVED-ROWS")
+    assert f"backup {backup} is damaged" in fix_cycle.refused(home, "DB-SAVED-ROWS")
 
 
 def test_a_column_that_the_database_lacks(home: Path, path: Path) -> None:
     """A value that would be lost is a reason to refuse."""
     lose(path, "ALTER TABLE messages ADD COLUMN later TEXT", *ROWS)
-    assert "a column that is new: later" in curing.refused(home, "DB-SAVED-ROWS")
+    assert "a column that is new: later" in fix_cycle.refused(home, "DB-SAVED-ROWS")
 
 
 def test_another_process_has_it_open(home: Path, path: Path) -> None:
@@ -152,8 +152,8 @@ def test_another_process_has_it_open(home: Path, path: Path) -> None:
     lose(path, *ROWS)
     with damage.opened(path) as db:
         db.execute("BEGIN IMMEDIATE")
-        assert curing.apply(home, "DB-SAVED-ROWS").code != 0
-    assert curing.rows(path, SAVED) == []
+        assert fix_cycle.apply(home, "DB-SAVED-ROWS").code != 0
+    assert fix_cycle.rows(path, SAVED) == []
 
 
 def test_after_a_restart_of_the_gateway(home: Path, path: Path) -> None:
@@ -168,28 +168,28 @@ def test_after_a_restart_of_the_gateway(home: Path, path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_works_for_the_owner(home: Path, path: Path) -> None:
     """The home belongs to another user, and so does what root leaves in it."""
-    crashing.chown(home)
+    crash_server.chown(home)
     backup = lose(path, *ROWS)
 
     cure(home, backup)
 
-    assert curing.rows(path, SAVED) == saved(*range(12))
-    assert path.stat().st_uid == crashing.STRANGER
+    assert fix_cycle.rows(path, SAVED) == saved(*range(12))
+    assert path.stat().st_uid == crash_server.STRANGER
 
 
 def test_a_newer_hermes(home: Path, path: Path) -> None:
     """On a database of an unknown release the rows are reported and nothing is changed."""
     damage.execute(path, "UPDATE schema_version SET version = 9999")
     lose(path, *ROWS)
-    assert "newer" in curing.refused(home, "DB-SAVED-ROWS")
+    assert "newer" in fix_cycle.refused(home, "DB-SAVED-ROWS")
 
 
 def test_killed_at_some_moments(tmp_path: Path) -> None:
     """The history has all of the saved messages or none, and the next command finishes the run."""
     sick, home = tmp_path / "sick", tmp_path / "home"
     sick.mkdir()
-    lose(curing.history(sick / "state.db"), *ROWS)
-    with crashing.serving(alone=True) as server:
+    lose(fix_cycle.history(sick / "state.db"), *ROWS)
+    with crash_server.serving(alone=True) as server:
         scene = rehearse(server, sick, home, "fix", "DB-SAVED-ROWS", "--apply", "--yes")
         for cut in [one for one in scene.cuts if one.how == "kill"][::5]:
             killed(scene, cut)
@@ -197,4 +197,4 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
                 assert len(db.execute(SAVED).fetchall()) in (0, 12)
         ended = scene.again()
         assert ended.code == 0, ended.said
-        assert crashing.leftovers(home) == []
+        assert crash_server.leftovers(home) == []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import refusing, support
-from tests.fixes.letting import fix, left_alone, let_in
+from tests.helpers import locked_out_users, support
+from tests.helpers.let_user_in import fix, left_alone, let_in
 
 CODE = "PAIRING-WAITING"
 
@@ -17,10 +17,10 @@ CODE = "PAIRING-WAITING"
 @pytest.mark.parametrize("folder", ["platforms/pairing", "pairing"])
 def test_cures_twice_and_undoes(home: Path, folder: str) -> None:
     """Among the approved, waiting no more; twice equals once; undo gives the bytes back."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home, "42", folder=folder, entry="a1")
-    refusing.waiting(home, "43", folder=folder, entry="a2")
-    refusing.approved(home, "7001", folder=folder)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home, "42", folder=folder, entry="a1")
+    locked_out_users.waiting(home, "43", folder=folder, entry="a2")
+    locked_out_users.approved(home, "7001", folder=folder)
 
     with let_in(home, CODE, "telegram 42"):
         approved = home / folder / "telegram-approved.json"
@@ -33,8 +33,8 @@ def test_cures_twice_and_undoes(home: Path, folder: str) -> None:
 
 def test_the_first_one(home: Path) -> None:
     """There is no file of the approved yet."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
 
     with let_in(home, CODE, "telegram 42"):
         path = home / "platforms/pairing/telegram-approved.json"
@@ -44,8 +44,8 @@ def test_the_first_one(home: Path) -> None:
 
 def test_only_who_is_named(home: Path) -> None:
     """Neither all repairs at once nor the code alone let anybody in, --yes or not."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
 
     for words in ([], ["--yes"], [CODE, "--yes"], [CODE]):
         left_alone(home, *words)
@@ -54,9 +54,9 @@ def test_only_who_is_named(home: Path) -> None:
 
 def test_also_in_the_list(home: Path) -> None:
     """From 0.18 on the list of .env holds whoever is paired, where there is one."""
-    support.put(home / ".env", f"# mine\n{refusing.TOKEN}TELEGRAM_ALLOWED_USERS=7001\n")
+    support.put(home / ".env", f"# mine\n{locked_out_users.TOKEN}TELEGRAM_ALLOWED_USERS=7001\n")
     support.put(home / "config.yaml", "telegram:\n  unauthorized_dm_behavior: pair\n")
-    refusing.waiting(home)
+    locked_out_users.waiting(home)
 
     with let_in(home, CODE, "telegram 42"):
         assert "TELEGRAM_ALLOWED_USERS=7001,42\n" in (home / ".env").read_text()
@@ -64,8 +64,8 @@ def test_also_in_the_list(home: Path) -> None:
 
 def test_hostile_name(home: Path) -> None:
     """It is kept as text, cut, and steers nothing."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home, name='x"},"66":{"user_name":"\x1b[31m\n' + "y" * 9000)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home, name='x"},"66":{"user_name":"\x1b[31m\n' + "y" * 9000)
 
     with let_in(home, CODE, "telegram 42"):
         approved = json.loads((home / "platforms/pairing/telegram-approved.json").read_text())
@@ -75,8 +75,8 @@ def test_hostile_name(home: Path) -> None:
 
 def test_damaged_list(home: Path) -> None:
     """What cannot be read is not written over."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
     support.put(home / "platforms/pairing/telegram-approved.json", '{"7001": ')
     sick = support.contents(home)
 
@@ -89,8 +89,8 @@ def test_damaged_list(home: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can work for others")
 def test_owner(home: Path) -> None:
     """Root leaves to the owner of the home what was his, and what is new, too."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
     for path in (home, *home.rglob("*")):
         os.chown(path, 4242, 4242)
     home.parent.chmod(0o755)
@@ -102,8 +102,8 @@ def test_owner(home: Path) -> None:
 
 def test_managed_home(home: Path) -> None:
     """A home that a package manager writes is changed there."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.waiting(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
     support.put(home / ".managed", "")
     sick = support.contents(home)
 

@@ -6,13 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests import curing, damage
-from tests.looking import ask
+from tests.helpers import damage, fix_cycle
+from tests.helpers.one_check import ask
 
 
 def huge(home: Path) -> Path:
     """A history with thirty more messages in a log that outgrew it; mostly a hole."""
-    path = damage.with_log(curing.history(home / "state.db"), index=False)
+    path = damage.with_log(fix_cycle.history(home / "state.db"), index=False)
     os.truncate(f"{path}-wal", 80 * 1024**2)
     return path
 
@@ -21,10 +21,10 @@ def test_takes_the_log_in(home: Path) -> None:
     """Every row of the log is there afterwards, and undo gives the log back."""
     path = huge(home)
 
-    cured = curing.cure(home, "DB-WAL-HUGE", "checkpoint-wal")
+    cured = fix_cycle.cure(home, "DB-WAL-HUGE", "checkpoint-wal")
 
     assert not Path(f"{path}-wal").exists()
-    [(count,)] = curing.rows(path, "SELECT count(*) FROM messages WHERE timestamp >= 10000")
+    [(count,)] = fix_cycle.rows(path, "SELECT count(*) FROM messages WHERE timestamp >= 10000")
     assert count == 30
     cured.undo()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests import curing, refusing, support
+from tests.helpers import fix_cycle, locked_out_users, support
 
 NAME = "platforms/pairing/_rate_limits.json"
 
 
 def test_cures_and_undoes(home: Path) -> None:
     """The lock goes, all else stays; twice equals once; undo gives the bytes back."""
-    path = refusing.locked(home)
+    path = locked_out_users.locked(home)
 
     cured = apply(home)
 
@@ -24,16 +24,16 @@ def test_cures_and_undoes(home: Path) -> None:
 def apply(home: Path) -> dict[str, tuple[object, ...]]:
     """Cure it; what the home was before."""
     sick = support.contents(home)
-    done = curing.apply(home, "PAIRING-LOCKOUT")
+    done = fix_cycle.apply(home, "PAIRING-LOCKOUT")
     assert done.code == 0, done.out + done.err
     assert done.codes == []
-    assert curing.apply(home, "PAIRING-LOCKOUT").json["repair"]["runs"] == []
+    assert fix_cycle.apply(home, "PAIRING-LOCKOUT").json["repair"]["runs"] == []
     return sick
 
 
 def test_asks(home: Path) -> None:
     """Wrong codes may be somebody else's: without a yes nothing is done."""
-    refusing.locked(home)
+    locked_out_users.locked(home)
     sick = support.contents(home)
 
     support.doctor("fix", "PAIRING-LOCKOUT", "--apply", "--home", home)
@@ -43,8 +43,8 @@ def test_asks(home: Path) -> None:
 
 def test_managed_home(home: Path) -> None:
     """A home that a package manager writes is changed there."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.locked(home)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.locked(home)
     support.put(home / ".managed", "")
     sick = support.contents(home)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
-from tests import curing, support
+from tests.helpers import fix_cycle, support
 
 OWNER = '{"pid": 4194000, "kind": "hermes-gateway", "argv": [], "start_time": 1}'
 
@@ -19,7 +19,7 @@ def stale(home: Path) -> Path:
 
 def test_cured(home: Path) -> None:
     """Both go into the vault, once, and come back with undo."""
-    cured = curing.cure(stale(home), "GW-STALE-PID", "clear-stale-lock", "gateway.pid")
+    cured = fix_cycle.cure(stale(home), "GW-STALE-PID", "clear-stale-lock", "gateway.pid")
     assert not (home / "gateway.pid").exists() and not (home / "gateway.lock").exists()
     cured.undo()
 
@@ -28,6 +28,6 @@ def test_held(home: Path) -> None:
     """What the kernel says is held stays, whatever the files say."""
     with (stale(home) / "gateway.lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = curing.apply(home, "GW-STALE-PID")
+        done = fix_cycle.apply(home, "GW-STALE-PID")
     assert done.json["repair"]["runs"] == []
     assert (home / "gateway.pid").read_text() == OWNER

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 CASES = {
     "older lines": (
@@ -18,10 +18,10 @@ CASES = {
     ),
     "a variable that beats config.yaml": (
         "telegram: {require_mention: true}\n",
-        filing.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=false\n",
+        config_homes.TELEGRAM + "TELEGRAM_REQUIRE_MENTION=false\n",
         "ENV-SHADOWS-CONFIG",
         "telegram.require_mention",
-        filing.TELEGRAM + "# TELEGRAM_REQUIRE_MENTION=false\n",
+        config_homes.TELEGRAM + "# TELEGRAM_REQUIRE_MENTION=false\n",
     ),
 }
 
@@ -30,9 +30,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """No line is lost."""
     config, env, code, subject, after = CASES[case]
-    filing.write(home, config, env)
+    config_homes.write(home, config, env)
 
-    cured = curing.cure(home, code, "comment-out", subject)
+    cured = fix_cycle.cure(home, code, "comment-out", subject)
 
     assert (home / ".env").read_bytes().decode() == after
     cured.undo()
@@ -40,6 +40,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_over_several_lines(home: Path) -> None:
     """A value that goes on below is a person's to take out."""
-    filing.write(home, "{}\n", "A='x\ny'\nA=2\n")
+    config_homes.write(home, "{}\n", "A='x\ny'\nA=2\n")
 
-    assert "several lines" in curing.refused(home, "ENV-DUP")
+    assert "several lines" in fix_cycle.refused(home, "ENV-DUP")

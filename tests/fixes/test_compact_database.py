@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import curing, damage
+from tests.helpers import damage, fix_cycle
 
 LARGE = 68 * 1024**2
 
 
 def test_gives_the_space_back(home: Path) -> None:
     """A history that a large deletion left mostly empty."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(
         path,
         "CREATE TABLE ballast (data BLOB)",
         f"INSERT INTO ballast VALUES (zeroblob({LARGE}))",
         "DROP TABLE ballast",
     )
-    kept = curing.messages(path)
+    kept = fix_cycle.messages(path)
     assert path.stat().st_size > LARGE
 
-    cured = curing.cure(home, "DB-BLOAT", "compact-database")
+    cured = fix_cycle.cure(home, "DB-BLOAT", "compact-database")
 
     assert path.stat().st_size < 4 * 1024**2
-    assert curing.messages(path) == kept
-    assert curing.found_by_search(path, "message") == len(kept)
+    assert fix_cycle.messages(path) == kept
+    assert fix_cycle.found_by_search(path, "message") == len(kept)
     assert cured.notes == ["68 MB of unused pages were given back."]
     cured.undo()

@@ -11,11 +11,18 @@ import pytest
 
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import completion, creation, declaration, deviation, difference, schema
+from hermes_doctor.sqlite import (
+    changed_parts,
+    column_rules,
+    completion,
+    creation,
+    missing_parts,
+    schema,
+)
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.deviation import Changed
-from hermes_doctor.sqlite.difference import Missing
-from tests import support
+from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.missing_parts import Missing
+from tests.helpers import support
 from tools import schema_lesson
 
 KANBAN = atlas.newest_blueprint("kanban.db")
@@ -28,7 +35,7 @@ def addable(plan: Blueprint) -> list[tuple[str, str]]:
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if len(table.columns) > 1 and declaration.stand_in(table, column) is not None
+        if len(table.columns) > 1 and column_rules.stand_in(table, column) is not None
     ]
 
 
@@ -89,7 +96,7 @@ def made(path: Path, plan: Blueprint) -> Path:
 
 def lacking(path: Path, plan: Blueprint) -> list[Missing]:
     """What the database lacks now."""
-    return difference.missing(schema.read(path), plan)
+    return missing_parts.missing(schema.read(path), plan)
 
 
 def lose(path: Path, *columns: tuple[str, str]) -> None:
@@ -420,7 +427,7 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
 
 def differing(path: Path, plan: Blueprint) -> list[Changed]:
     """What the database declares otherwise now."""
-    return deviation.changed(schema.read(path), plan)
+    return changed_parts.changed(schema.read(path), plan)
 
 
 def declare(path: Path, table: str, column: str, way: str) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord
-from hermes_doctor.probes import Probes
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.vault import Vault
-from tests import planned, stored, support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.repair.run import Item, Run
+from tests.helpers import planned_steps, store_files, support
 
 
 def test_drops_and_undoes(home: Path) -> None:
     """The plan names each chat; twice is once, and undo gives the file back."""
-    path = stored.write(home, "sessions/sessions.json")
-    first, second = stored.CHATS
-    found = planned.finding("SESSION-ROUTE-STALE", "drop-routes", "state.db", keys=[second])
+    path = store_files.write(home, "sessions/sessions.json")
+    first, second = store_files.CHATS
+    found = planned_steps.finding("SESSION-ROUTE-STALE", "drop-routes", "state.db", keys=[second])
 
-    [step] = planned.plan(Probes(Home(home)), found)
+    [step] = planned_steps.plan(Probes(Home(home)), found)
 
     assert step.lines() == ("sessions.json, chats one by one:", f"  {first}", f"- {second}")
     sick = support.contents(home)
@@ -27,20 +27,22 @@ def test_drops_and_undoes(home: Path) -> None:
     run = Run(Home(home), Vault(Home(home)), "fix", "test")
     log = run.apply([Item(record, [step])], lambda _: [None])
     assert log.items[0].outcome == "verified"
-    whole = stored.WHOLE["sessions/sessions.json"]
+    whole = store_files.WHOLE["sessions/sessions.json"]
     assert json.loads(path.read_text()) == {first: whole[first]}
-    assert planned.plan(Probes(Home(home)), found) == []
+    assert planned_steps.plan(Probes(Home(home)), found) == []
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick
 
 
 def test_goes_on(home: Path) -> None:
     """A chat of a compressed conversation leads to where that goes on."""
-    stored.write(home, "sessions/sessions.json")
-    first, second = stored.CHATS
-    found = planned.finding("SESSION-ROUTE-STALE", "drop-routes", "state.db", moved={second: "s2"})
+    store_files.write(home, "sessions/sessions.json")
+    first, second = store_files.CHATS
+    found = planned_steps.finding(
+        "SESSION-ROUTE-STALE", "drop-routes", "state.db", moved={second: "s2"}
+    )
 
-    [step] = planned.plan(Probes(Home(home)), found)
+    [step] = planned_steps.plan(Probes(Home(home)), found)
 
     assert step.lines()[-2:] == (f"  {first}", f"~ {second}  goes on where its conversation does")
     assert json.loads(step.data)[second]["session_id"] == "s2"  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A user whose services end with the login; the act itself is in tests/test_acts.py."""
+"""A user whose services end with the login; the act itself is in tests/steps/test_machine.py."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CannotFix
-from tests.planned import finding, sentences
-from tests.supervised import Told, unit
+from tests.helpers.fake_supervision import Told, unit
+from tests.helpers.planned_steps import finding, sentences
 
 
 def test_plan(home: Path) -> None:

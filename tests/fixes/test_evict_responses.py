@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import curing, support
-from tests.curing import SECRET
+from tests.helpers import fix_cycle, support
+from tests.helpers.fix_cycle import SECRET
 
 
 def store(home: Path, *statements: str) -> Path:
@@ -28,11 +28,11 @@ def test_bad_rows_go(home: Path) -> None:
         f"INSERT INTO conversations VALUES ('c2', 'r3'), ('{SECRET}', 'never there')",
     )
 
-    cured = curing.cure(home, "RESPSTORE", "evict-responses", "response_store.db")
+    cured = fix_cycle.cure(home, "RESPSTORE", "evict-responses", "response_store.db")
 
-    ids = curing.rows(path, "SELECT response_id FROM responses ORDER BY 1")
+    ids = fix_cycle.rows(path, "SELECT response_id FROM responses ORDER BY 1")
     assert ids == [("r1",), ("r2",)]
-    assert curing.rows(path, "SELECT name FROM conversations") == [("c1",)]
+    assert fix_cycle.rows(path, "SELECT name FROM conversations") == [("c1",)]
     assert cured.notes == [
         "2 responses that cannot be read were evicted, and 2 conversations that led to none."
     ]

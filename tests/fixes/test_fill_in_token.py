@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import support
-from tests.curing import SECRET, cure
+from tests.helpers import support
+from tests.helpers.fix_cycle import SECRET, cure
 
 
 def test_fills_in(home: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
+from tests.helpers import damage, fix_cycle, support
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 USER = 4242
@@ -31,7 +31,7 @@ def test_gives_back(theirs: Path, name: str) -> None:
     os.chown(path, 0, 0)
     path.chmod(0o644)
 
-    cured = curing.cure(theirs, "DB-OWNER", "give-back-owner", name)
+    cured = fix_cycle.cure(theirs, "DB-OWNER", "give-back-owner", name)
 
     st = path.stat()
     assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (USER, USER, 0o644)
@@ -45,7 +45,7 @@ def test_lets_the_owner_write(theirs: Path) -> None:
     path = theirs / "state.db"
     path.chmod(0o440)
 
-    cured = curing.cure(theirs, "DB-OWNER", "give-back-owner")
+    cured = fix_cycle.cure(theirs, "DB-OWNER", "give-back-owner")
 
     assert path.stat().st_mode & 0o777 == 0o640
     assert path.stat().st_uid == USER
@@ -58,7 +58,7 @@ def test_both_at_once(theirs: Path) -> None:
     os.chown(path, 0, 0)
     path.chmod(0o400)
 
-    curing.cure(theirs, "DB-OWNER", "give-back-owner", "state.db-wal").undo()
+    fix_cycle.cure(theirs, "DB-OWNER", "give-back-owner", "state.db-wal").undo()
 
 
 def test_a_folder_is_nobodys_to_give(theirs: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.services import installing
-from hermes_doctor.services.detached import Detached
-from tests.planned import Steady, finding, owned, sentences
-from tests.supervised import Told, unit
+from hermes_doctor.planning import install_service
+from tests.helpers.fake_supervision import Told, unit
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 FOUND = finding("GW-UNSUPERVISED", "install-service")
 
@@ -19,7 +19,7 @@ FOUND = finding("GW-UNSUPERVISED", "install-service")
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes' own installer makes the unit, and the gateway moves under it."""
     owned(monkeypatch, Detached(Home(home), None))
-    monkeypatch.setattr(installing, "refuse_passing", lambda home: None)
+    monkeypatch.setattr(install_service, "refuse_passing", lambda home: None)
     install, move = sentences(Told(home, [], True, booted=True), FOUND)
     assert "hermes gateway install" in install
     assert move.startswith("restart the gateway through its systemd user unit hermes-gateway.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests import support
-from tests.configured import TELEGRAM
-from tests.curing import cure
+from tests.helpers import support
+from tests.helpers.check_home import TELEGRAM
+from tests.helpers.fix_cycle import cure
 
 
 def test_makes(home: Path) -> None:

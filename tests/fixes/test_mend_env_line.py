@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 NAME = "TELEGRAM_BOT_TOKEN"
-T = f"12345678:{curing.SECRET}_abcdefghijklmnop"
+T = f"12345678:{fix_cycle.SECRET}_abcdefghijklmnop"
 CASES = {
     "colon": (f"A=1\r\n{NAME}: {T}\r\nB=2\r\n", f"A=1\r\n{NAME}={T}\r\nB=2\r\n"),
     "open quote": (f'{NAME}="{T}\nB="2"\n', f'{NAME}="{T}"\nB="2"\n'),
@@ -26,9 +26,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """Nothing but that line changes, and no value is shown."""
     before, after = CASES[case]
-    filing.write(home, "{}\n", before)
+    config_homes.write(home, "{}\n", before)
 
-    cured = curing.cure(home, "ENV-LINE", "mend-env-line", NAME)
+    cured = fix_cycle.cure(home, "ENV-LINE", "mend-env-line", NAME)
 
     assert (home / ".env").read_bytes().decode() == after
     cured.undo()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import settling
-from tests.provider_mistakes import MINE, MISTAKES, OPEN
+from tests.helpers import setting_fix_cycle
+from tests.helpers.provider_mistakes import MINE, MISTAKES, OPEN
 
 
 @pytest.mark.parametrize(
@@ -16,20 +16,20 @@ from tests.provider_mistakes import MINE, MISTAKES, OPEN
 )
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """Found, cured, twice equals once, undone; no secret comes out."""
-    settling.write(home, MISTAKES[name])
-    sick = settling.contents(home)
+    setting_fix_cycle.write(home, MISTAKES[name])
+    sick = setting_fix_cycle.contents(home)
 
-    settling.cure(home, MISTAKES[name])
+    setting_fix_cycle.cure(home, MISTAKES[name])
 
-    settling.undo(home, sick)
+    setting_fix_cycle.undo(home, sick)
 
 
 def test_the_comment_is_kept(home: Path) -> None:
     """It moves to a line of its own above the key."""
     mistake = MISTAKES["a comment after the key"]
-    settling.write(home, mistake)
+    setting_fix_cycle.write(home, mistake)
 
-    settling.cure(home, mistake)
+    setting_fix_cycle.cure(home, mistake)
 
     assert (home / ".env").read_text() == f"A=1\n# mine\nDEEPSEEK_API_KEY={OPEN}\nB=2\n"
 
@@ -39,18 +39,18 @@ def test_what_cannot_be_told(home: Path) -> None:
     mistake = replace(
         MISTAKES["Bearer before the key"], env="MY_KEY=Bearer one-canary two-canary\n"
     )
-    settling.write(home, mistake)
+    setting_fix_cycle.write(home, mistake)
 
-    assert "cannot be told" in settling.refused(home, mistake)
+    assert "cannot be told" in setting_fix_cycle.refused(home, mistake)
 
 
 def test_an_unclosed_quote_keeps_what_is_around_it(home: Path) -> None:
     """The margin, `export` and the comment stay; the comment moves above."""
     mistake = MISTAKES["a quote that is not closed"]
     env = mistake.env.replace("MY_KEY=", "  export MY_KEY=").replace(MINE, f"{MINE}  # mine")
-    settling.write(home, replace(mistake, env=env))
+    setting_fix_cycle.write(home, replace(mistake, env=env))
 
-    settling.cure(home, mistake)
+    setting_fix_cycle.cure(home, mistake)
 
     assert (home / ".env").read_text() == f"A=1\n  # mine\n  export MY_KEY={MINE}\n"
 
@@ -58,6 +58,6 @@ def test_an_unclosed_quote_keeps_what_is_around_it(home: Path) -> None:
 def test_a_key_inside_of_another_value(home: Path) -> None:
     """A line that is a part of a longer text is not mended: that text would change."""
     mistake = MISTAKES["a quote that is not closed"]
-    settling.write(home, replace(mistake, env=f'NOTE="see\nMY_KEY=\'{MINE}\nend"\n'))
+    setting_fix_cycle.write(home, replace(mistake, env=f'NOTE="see\nMY_KEY=\'{MINE}\nend"\n'))
 
-    assert "NOTE" in settling.refused(home, mistake)
+    assert "NOTE" in setting_fix_cycle.refused(home, mistake)

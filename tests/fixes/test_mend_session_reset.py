@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.curing import cure
+from tests.helpers import support
+from tests.helpers.fix_cycle import cure
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.stores.described import store
-from hermes_doctor.stores.mending import mend
-from tests import planned, stored, support
-from tests.curing import cure
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.stores.catalogue import store
+from hermes_doctor.stores.json_repairs import mend
+from tests.helpers import planned_steps, store_files, support
+from tests.helpers.fix_cycle import cure
 
 PAIRED = "platforms/pairing/telegram-approved.json"
 CODES = {
@@ -29,33 +29,33 @@ CODES = {
 @pytest.mark.parametrize("name", CODES)
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """NUL bytes behind each store: gone, every entry there, twice is once, undo gives them back."""
-    stored.everything(home)
-    stored.write(home, name, stored.text(name) + b"\0" * 512)
+    store_files.everything(home)
+    store_files.write(home, name, store_files.text(name) + b"\0" * 512)
 
     cured = cure(home, CODES[name], "mend-store", name)
 
-    assert (home / name).read_bytes() == stored.text(name)
+    assert (home / name).read_bytes() == store_files.text(name)
     assert "every entry stays" in cured.steps[0]
     cured.undo()
 
 
 def test_put_aside_joins(home: Path) -> None:
     """What only the file has that Hermes put aside comes back; what is there now stays."""
-    stored.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')
-    support.put(home / "auth.json.corrupt", stored.text("auth.json") + b"}")
+    store_files.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')
+    support.put(home / "auth.json.corrupt", store_files.text("auth.json") + b"}")
 
     cured = cure(home, "AUTHJSON", "mend-store", "auth.json")
 
     found = json.loads((home / "auth.json").read_text())
     assert found["providers"] == {"nous": {"x": 1}}
-    assert found["credential_pool"] == stored.WHOLE["auth.json"]["credential_pool"]
+    assert found["credential_pool"] == store_files.WHOLE["auth.json"]["credential_pool"]
     cured.undo()
 
 
 @pytest.mark.parametrize("aside", ['{"providers": [1]}', '{"providers": {}, "credential_pool": 7}'])
 def test_odd_file_aside(home: Path, aside: str) -> None:
     """What was put aside may be anything."""
-    stored.write(home, "auth.json")
+    store_files.write(home, "auth.json")
     support.put(home / "auth.json.corrupt", aside)
 
     done = support.doctor("check", "--json", "--home", home)
@@ -67,7 +67,7 @@ def test_odd_file_aside(home: Path, aside: str) -> None:
 def test_cache(home: Path) -> None:
     """A list of limits on which Hermes fails goes to the vault: it makes a new one."""
     name = "platforms/pairing/_rate_limits.json"
-    stored.write(home, name, b"null")
+    store_files.write(home, name, b"null")
 
     cured = cure(home, "PAIRING-CORRUPT", "mend-store", name)
 
@@ -82,21 +82,23 @@ def test_gateway(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, restarts: bool
 ) -> None:
     """A gateway is down for what it reads at its start and writes by itself, and for no other."""
-    stored.write(home, name, stored.text(name) + b"\0")
+    store_files.write(home, name, store_files.text(name) + b"\0")
     running = [Gateway(os.getpid(), Probes(Home(home)).modified(home) or None)]  # type: ignore[arg-type]
     monkeypatch.setattr(Probes, "gateways", lambda _: running)
-    planned.owned(monkeypatch, planned.Steady(home, os.getpid(), tmp_path))
+    planned_steps.owned(monkeypatch, planned_steps.Steady(home, os.getpid(), tmp_path))
 
-    steps = planned.sentences(Probes(Home(home)), planned.finding(CODES[name], "mend-store", name))
+    steps = planned_steps.sentences(
+        Probes(Home(home)), planned_steps.finding(CODES[name], "mend-store", name)
+    )
 
     assert any("restart the gateway" in one for one in steps) is restarts
 
 
 def test_id_of_its_own(home: Path) -> None:
     """Jobs with the id of another get one each; nothing else of them changes."""
-    same = stored.job("a")
-    made = [same, stored.job("b", id="ida"), same, stored.job("c")]
-    stored.write(home, "cron/jobs.json", json.dumps({"jobs": made}).encode())
+    same = store_files.job("a")
+    made = [same, store_files.job("b", id="ida"), same, store_files.job("c")]
+    store_files.write(home, "cron/jobs.json", json.dumps({"jobs": made}).encode())
 
     cured = cure(home, "CRON-JOBS-CORRUPT", "mend-store", "cron/jobs.json")
 
@@ -109,27 +111,30 @@ def test_id_of_its_own(home: Path) -> None:
 
 def test_senseless_schedule() -> None:
     """A job whose schedule tells no time is paused as it is; the others run."""
-    odd = stored.job("a", schedule={"kind": "cron", "expr": "every noon"}, next_run_at=None)
+    odd = store_files.job("a", schedule={"kind": "cron", "expr": "every noon"}, next_run_at=None)
 
-    made = mend(json.dumps({"jobs": [odd, stored.job("b")]}).encode(), store("jobs"))
+    made = mend(json.dumps({"jobs": [odd, store_files.job("b")]}).encode(), store("jobs"))
 
     assert made is not None
     assert made.lossless
-    assert made.values["jobs"] == [odd | {"enabled": False, "state": "paused"}, stored.job("b")]
+    assert made.values["jobs"] == [
+        odd | {"enabled": False, "state": "paused"},
+        store_files.job("b"),
+    ]
 
 
 def test_chats_that_are_left_out(home: Path) -> None:
     """What an entry lacks and can be told otherwise is filled in, behind a note as well."""
     id, name = "20261115_001248_af794ef7", "sessions/sessions.json"
-    whole = {key: stored.session(key, id) for key in stored.CHATS}
+    whole = {key: store_files.session(key, id) for key in store_files.CHATS}
     keys = ("session_key", "created_at", "updated_at")
-    odd = {key: value for key, value in whole[stored.CHATS[0]].items() if key not in keys}
-    data = {"_README": "a note", **whole, stored.CHATS[0]: odd | {"origin": "x"}}
-    stored.write(home, name, json.dumps(data).encode())
+    odd = {key: value for key, value in whole[store_files.CHATS[0]].items() if key not in keys}
+    data = {"_README": "a note", **whole, store_files.CHATS[0]: odd | {"origin": "x"}}
+    store_files.write(home, name, json.dumps(data).encode())
 
     cured = cure(home, "SESSION-ROUTE-STALE", "mend-store", name)
 
     found = json.loads((home / name).read_text())
-    assert found[stored.CHATS[0]].pop("origin") is None
+    assert found[store_files.CHATS[0]].pop("origin") is None
     assert found == whole
     cured.undo()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 CASES = {
     "tabs": (b"model:\n\tdefault: x\n# a\tb\n", b"model:\n  default: x\n# a\tb\n"),
@@ -26,7 +26,7 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
     sick, sound = CASES[case]
     (home / "config.yaml").write_bytes(sick)
 
-    cured = curing.cure(home, "CFG-YAML", "mend-yaml", "config.yaml")
+    cured = fix_cycle.cure(home, "CFG-YAML", "mend-yaml", "config.yaml")
 
     assert (home / "config.yaml").read_bytes() == sound
     cured.undo()
@@ -34,6 +34,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_secrets_are_hidden(home: Path) -> None:
     """The difference is shown without values."""
-    filing.write(home, f"model:\n\tapi_key: {curing.SECRET}\n")
+    config_homes.write(home, f"model:\n\tapi_key: {fix_cycle.SECRET}\n")
 
-    curing.cure(home, "CFG-YAML", "mend-yaml", "config.yaml").undo()
+    fix_cycle.cure(home, "CFG-YAML", "mend-yaml", "config.yaml").undo()

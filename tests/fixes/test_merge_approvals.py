@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.plan import plan as planned
-from hermes_doctor.watching import consent
-from tests import looking, refusing, support
-from tests.connecting import Scene, ask
+from hermes_doctor.repair.plan import plan as planned
+from hermes_doctor.watch import consent
+from tests.helpers import locked_out_users, one_check, support
+from tests.helpers.gateway_home import Scene, ask
 
-FIX = looking.PLUGINS.fix("merge-approvals")
+FIX = one_check.PLUGINS.fix("merge-approvals")
 
 
 def scene(home: Path) -> Scene:
@@ -24,9 +24,9 @@ def scene(home: Path) -> Scene:
 @pytest.fixture
 def split(home: Path) -> Path:
     """42 and 43 are in the new folder only; 7001 is in both."""
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.approved(home, "42", "43", "7001", folder="platforms/pairing")
-    path = refusing.approved(home, "7001", folder="pairing")
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.approved(home, "42", "43", "7001", folder="platforms/pairing")
+    path = locked_out_users.approved(home, "7001", folder="pairing")
     kept = json.loads(path.read_text())["7001"] | {"user_name": "Robin"}
     support.put(path, json.dumps({"7001": kept}, indent=2))
     return home
@@ -74,7 +74,7 @@ def test_only_who_is_named(split: Path) -> None:
     """No watch does it, whatever it was told to agree to, and each is a plan of its own."""
     _, findings = ask("pairing-requests", scene(split))
 
-    plans = planned(scene(split), looking.PLUGINS, findings)
+    plans = planned(scene(split), one_check.PLUGINS, findings)
 
     assert [one.personal for one in plans] == [True, True]
     agreed = frozenset({"PAIRING-ASTRAY", "merge-approvals"})

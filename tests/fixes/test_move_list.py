@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
 
@@ -20,9 +20,9 @@ SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
 )
 def test_cures_and_undoes(home: Path, before: str, after: str) -> None:
     """Those who are let in already stay."""
-    filing.write(home, "slack:\n  allow_from: [U1, U2]\n  reactions: true\n", SLACK + before)
+    config_homes.write(home, "slack:\n  allow_from: [U1, U2]\n  reactions: true\n", SLACK + before)
 
-    cured = curing.cure(home, "CFG-ALLOWLIST-KEY", "move-list", "slack.allow_from")
+    cured = fix_cycle.cure(home, "CFG-ALLOWLIST-KEY", "move-list", "slack.allow_from")
 
     assert (home / ".env").read_text() == SLACK + after
     assert (home / "config.yaml").read_text() == "slack:\n  reactions: true\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from tests import support
-from tests.curing import cure
+from tests.helpers import support
+from tests.helpers.fix_cycle import cure
 
 CLASH = (
     "WECOM_CALLBACK_CORP_ID=ww1\nWECOM_CALLBACK_CORP_SECRET=abcd\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
-T = f"12345678:{curing.SECRET}_abcdefghijklmnop"
+T = f"12345678:{fix_cycle.SECRET}_abcdefghijklmnop"
 CASES = {
     "at the top": (
         f"telegram:\n  token: {T}\n  reactions: true\n",
@@ -24,9 +24,9 @@ CASES = {
     ),
     "not needed": (
         f"telegram:\n  token: {T}\n  reactions: true\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         "telegram.token",
-        ("telegram:\n  reactions: true\n", filing.TELEGRAM),
+        ("telegram:\n  reactions: true\n", config_homes.TELEGRAM),
     ),
 }
 
@@ -35,9 +35,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """It is in .env, out of config.yaml, and in no output."""
     config, env, subject, after = CASES[case]
-    filing.write(home, config, env)
+    config_homes.write(home, config, env)
 
-    cured = curing.cure(home, "CFG-IGNORED", "move-token", subject)
+    cured = fix_cycle.cure(home, "CFG-IGNORED", "move-token", subject)
 
     assert ((home / "config.yaml").read_text(), (home / ".env").read_text()) == after
     cured.undo()
@@ -45,6 +45,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_a_reference_to_nothing(home: Path) -> None:
     """There is no token to move."""
-    filing.write(home, "telegram:\n  token: ${NOWHERE}\n", "")
+    config_homes.write(home, "telegram:\n  token: ${NOWHERE}\n", "")
 
-    assert "is not set" in curing.refused(home, "CFG-IGNORED")
+    assert "is not set" in fix_cycle.refused(home, "CFG-IGNORED")

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests import settling
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import setting_fix_cycle
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 @pytest.mark.parametrize("name", ["no key is named"])
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """Found, cured, twice equals once, undone; no secret comes out."""
-    settling.write(home, MISTAKES[name])
-    sick = settling.contents(home)
+    setting_fix_cycle.write(home, MISTAKES[name])
+    sick = setting_fix_cycle.contents(home)
 
-    settling.cure(home, MISTAKES[name])
+    setting_fix_cycle.cure(home, MISTAKES[name])
 
-    settling.undo(home, sick)
+    setting_fix_cycle.undo(home, sick)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.services.detached import Detached
-from hermes_doctor.steps import ReplaceFile
-from tests import support
-from tests.planned import Steady, finding, owned, plan, sentences
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps.files import ReplaceFile
+from tests.helpers import support
+from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
 
 FOUND = finding("GW-FD-LIMIT-LOW", "raise-limit")
 DROP_IN = ".config/systemd/user/hermes-gateway.service.d/hermes-doctor.conf"

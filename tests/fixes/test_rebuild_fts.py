@@ -6,69 +6,69 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
-from tests.damage import SEARCH, Fault
+from tests.helpers import damage, fix_cycle, support
+from tests.helpers.damage import SEARCH, Fault
 
 
 @pytest.mark.parametrize("fault", SEARCH, ids=damage.called)
 def test_cures(home: Path, fault: Fault) -> None:
     """Damaged pages, a lost record, a lost table behind it, or rows that it does not know."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     fault(path)
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     for table in ("messages_fts", "messages_fts_trigram"):
         assert f"{table} was rebuilt from {len(kept)} rows." in cured.notes
-    assert curing.found_by_search(path, "message") == len(kept)
+    assert fix_cycle.found_by_search(path, "message") == len(kept)
     damage.execute(
         path,
         "INSERT INTO messages (session_id, role, content, timestamp) "
         "VALUES ('s1', 'user', 'quite another word', 1)",
     )
-    assert curing.found_by_search(path, "another") == 1
+    assert fix_cycle.found_by_search(path, "another") == 1
 
 
 def test_undoes(home: Path) -> None:
     """The damaged search is back, byte for byte."""
-    damage.search_structure(curing.history(home / "state.db"))
+    damage.search_structure(fix_cycle.history(home / "state.db"))
 
-    curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts").undo()
+    fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts").undo()
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.16.0"])
 def test_older_releases(home: Path, version: str) -> None:
     """A file of an older release keeps its own declarations and its version."""
-    path = curing.history(home / "state.db", version=version)
+    path = fix_cycle.history(home / "state.db", version=version)
     declared = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'trigger') ORDER BY 1"
-    before = curing.rows(path, declared)
+    before = fix_cycle.rows(path, declared)
     damage.search_zeroed(path)
 
-    curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    assert curing.rows(path, declared) == before
+    assert fix_cycle.rows(path, declared) == before
 
 
 @pytest.mark.parametrize("fault", SEARCH, ids=damage.called)
 def test_a_newer_release(home: Path, fault: Fault) -> None:
     """A newer Hermes' search is made anew as the file declares it; nothing else changes."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(
         path,
         "UPDATE schema_version SET version = 99",
         "ALTER TABLE messages ADD COLUMN of_tomorrow TEXT DEFAULT 'x'",
     )
     declared = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    before, kept = curing.rows(path, declared), curing.rows(path, "SELECT * FROM messages")
+    before, kept = fix_cycle.rows(path, declared), fix_cycle.rows(path, "SELECT * FROM messages")
     fault(path)
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    assert curing.rows(path, declared) == before
-    assert curing.rows(path, "SELECT * FROM messages") == kept
-    assert curing.found_by_search(path, "message") == len(kept)
+    assert fix_cycle.rows(path, declared) == before
+    assert fix_cycle.rows(path, "SELECT * FROM messages") == kept
+    assert fix_cycle.found_by_search(path, "message") == len(kept)
     cured.undo()
 
 
@@ -86,7 +86,7 @@ CONTENT = "SELECT rowid, * FROM notes ORDER BY rowid"
 
 
 def _with_theirs(home: Path) -> Path:
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(path, *THEIRS)
     damage.settle(path)
     return path
@@ -96,32 +96,32 @@ def test_a_sound_one_of_somebody_elses_stays(home: Path) -> None:
     """What Hermes' own needs is done, and not a byte of theirs is changed."""
     path = _with_theirs(home)
     shadows = [f"SELECT * FROM notes_{part}" for part in ("data", "idx", "docsize", "config")]
-    before = [curing.rows(path, sql) for sql in (CONTENT, *shadows)]
+    before = [fix_cycle.rows(path, sql) for sql in (CONTENT, *shadows)]
     damage.search_zeroed(path)
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    assert [curing.rows(path, sql) for sql in (CONTENT, *shadows)] == before
+    assert [fix_cycle.rows(path, sql) for sql in (CONTENT, *shadows)] == before
     assert not any("notes" in note for note in cured.notes)
-    assert curing.found_by_search(path, "message") == len(curing.messages(path))
+    assert fix_cycle.found_by_search(path, "message") == len(fix_cycle.messages(path))
 
 
 def test_a_damaged_one_of_somebody_elses(home: Path) -> None:
     """It is made anew from the text that it keeps, with its settings; Hermes' own are left."""
     path = _with_theirs(home)
-    before, kept = curing.rows(path, CONTENT), curing.messages(path)
+    before, kept = fix_cycle.rows(path, CONTENT), fix_cycle.messages(path)
     damage.zero(path, *damage.leaves(path, "notes_data"))
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
     assert cured.notes == [f"notes was rebuilt from the text it keeps, {len(before)} rows."]
-    assert curing.rows(path, CONTENT) == before
-    assert curing.messages(path) == kept
-    settings = curing.rows(path, "SELECT k, v FROM notes_config WHERE k <> 'version'")
+    assert fix_cycle.rows(path, CONTENT) == before
+    assert fix_cycle.messages(path) == kept
+    settings = fix_cycle.rows(path, "SELECT k, v FROM notes_config WHERE k <> 'version'")
     assert settings == [("automerge", 3)]
     found = "SELECT count(*) FROM notes WHERE notes MATCH 'note'"
-    assert curing.rows(path, found) == [(len(before),)]
-    names = {name for (name,) in curing.rows(path, "SELECT name FROM sqlite_master")}
+    assert fix_cycle.rows(path, found) == [(len(before),)]
+    names = {name for (name,) in fix_cycle.rows(path, "SELECT name FROM sqlite_master")}
     assert not any("put by" in name for name in names)
 
 
@@ -130,9 +130,9 @@ def test_one_over_a_table(home: Path) -> None:
     path = _with_theirs(home)
     damage.zero(path, *damage.leaves(path, "over_messages_data"))
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts")
 
-    count = len(curing.messages(path))
+    count = len(fix_cycle.messages(path))
     assert cured.notes == [f"over_messages was rebuilt from its table, {count} rows."]
 
 
@@ -162,7 +162,7 @@ def test_the_text_that_theirs_kept_is_gone(home: Path) -> None:
 
 def test_one_that_keeps_no_text(home: Path) -> None:
     """What cannot be made anew stops the fix; the next one names what is lost."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(
         path,
         "CREATE VIRTUAL TABLE bare USING fts5(body, content='')",
@@ -170,10 +170,10 @@ def test_one_that_keeps_no_text(home: Path) -> None:
     )
     damage.settle(path)
     damage.zero(path, *damage.leaves(path, "bare_data"))
-    kept = curing.messages(path)
+    kept = fix_cycle.messages(path)
 
-    cured = curing.cure(home, "DB-FTS-CORRUPT", "rebuild-fts", then="salvage-rows")
+    cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts", then="salvage-rows")
 
     assert "bare keeps no text" in cured.before[0]
     assert "Lost: the full-text table bare." in cured.notes
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept

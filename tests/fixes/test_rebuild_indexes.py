@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
-from tests.damage import INDEX, Fault
+from tests.helpers import damage, fix_cycle, support
+from tests.helpers.damage import INDEX, Fault
 
 
 @pytest.mark.parametrize("fault", INDEX, ids=damage.called)
 def test_cures_and_undoes(home: Path, fault: Fault) -> None:
     """A damaged index and one that lacks rows."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     fault(path)
 
-    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes")
+    cured = fix_cycle.cure(home, "DB-INDEX", "rebuild-indexes")
 
-    assert curing.messages(path) == kept
-    by_index = curing.rows(path, "SELECT count(*) FROM messages WHERE session_id >= ''")
+    assert fix_cycle.messages(path) == kept
+    by_index = fix_cycle.rows(path, "SELECT count(*) FROM messages WHERE session_id >= ''")
     assert by_index == [(len(kept),)]
-    assert curing.rows(path, "PRAGMA integrity_check") == [("ok",)]
+    assert fix_cycle.rows(path, "PRAGMA integrity_check") == [("ok",)]
     assert any("rebuilt from the rows" in note for note in cured.notes)
     cured.undo()
 
@@ -30,24 +30,24 @@ def test_cures_and_undoes(home: Path, fault: Fault) -> None:
 def test_a_board(home: Path) -> None:
     """Hermes refuses a board for an index; its tasks are all there afterwards."""
     path = home / "kanban.db"
-    tasks = curing.rows(path, "SELECT * FROM tasks")
+    tasks = fix_cycle.rows(path, "SELECT * FROM tasks")
     damage.zero(path, damage.leaves(path, "idx_tasks_status")[0])
 
-    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes", "kanban.db")
+    cured = fix_cycle.cure(home, "DB-INDEX", "rebuild-indexes", "kanban.db")
 
-    assert curing.rows(path, "SELECT * FROM tasks") == tasks
+    assert fix_cycle.rows(path, "SELECT * FROM tasks") == tasks
     cured.undo()
 
 
 def test_the_index_of_a_key(home: Path) -> None:
     """One that SQLite made by itself cannot be declared again: saving the rows comes next."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
 
-    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes", then="salvage-rows")
+    cured = fix_cycle.cure(home, "DB-INDEX", "rebuild-indexes", then="salvage-rows")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     assert cured.before[0].endswith("It goes on with salvage-rows.")
     assert "messages: 279 rows were there: 279 saved." in cured.notes
     cured.undo()
@@ -55,7 +55,7 @@ def test_the_index_of_a_key(home: Path) -> None:
 
 def test_it_never_saves_rows_unasked(home: Path) -> None:
     """It does what it announces: without a yes the file stays, and what comes next is named."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
     sick = support.contents(home)
 
@@ -73,7 +73,7 @@ def test_it_never_saves_rows_unasked(home: Path) -> None:
 @pytest.mark.parametrize("fault", INDEX, ids=damage.called)
 def test_a_newer_release(home: Path, fault: Fault) -> None:
     """A newer Hermes' indexes are made anew as the file declares them; nothing else changes."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(
         path,
         "UPDATE schema_version SET version = 99",
@@ -81,24 +81,24 @@ def test_a_newer_release(home: Path, fault: Fault) -> None:
         "CREATE INDEX idx_of_tomorrow ON messages(of_tomorrow)",
     )
     declared = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    before, kept = curing.rows(path, declared), curing.rows(path, "SELECT * FROM messages")
+    before, kept = fix_cycle.rows(path, declared), fix_cycle.rows(path, "SELECT * FROM messages")
     fault(path)
 
-    cured = curing.cure(home, "DB-INDEX", "rebuild-indexes")
+    cured = fix_cycle.cure(home, "DB-INDEX", "rebuild-indexes")
 
-    assert curing.rows(path, declared) == before
-    assert curing.rows(path, "SELECT * FROM messages") == kept
+    assert fix_cycle.rows(path, declared) == before
+    assert fix_cycle.rows(path, "SELECT * FROM messages") == kept
     cured.undo()
 
 
 def test_more_of_a_newer_release(home: Path) -> None:
     """Where rows would have to be saved, a newer Hermes' file is left alone, in one line."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(path, "UPDATE schema_version SET version = 99")
     damage.zero(path, damage.leaves(path, "sqlite_autoindex_sessions_1")[0])
     sick = support.contents(home)
 
-    done = curing.apply(home, "DB-INDEX")
+    done = fix_cycle.apply(home, "DB-INDEX")
 
     assert done.code == 1
     assert support.contents(home) == sick

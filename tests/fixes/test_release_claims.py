@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.sqlite.repairs import release_claims
-from tests.claimed import claim
-from tests.curing import cure, rows
+from hermes_doctor.sqlite.repairs.claims import release as release_claims
+from tests.helpers.claimed_tasks import claim
+from tests.helpers.fix_cycle import cure, rows
 
 
 def test_cures_and_undoes(home: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.journal import ItemRecord
-from hermes_doctor.probes import Probes
-from hermes_doctor.repair import Item, Run
-from hermes_doctor.vault import Vault
-from tests import planned, support
-from tests.stored import job
-from tests.ticking import at, jobs
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.repair.run import Item, Run
+from tests.helpers import planned_steps, support
+from tests.helpers.cron_homes import at, jobs
+from tests.helpers.store_files import job
 
 
 def test_takes_the_mark_away(home: Path) -> None:
@@ -22,9 +22,11 @@ def test_takes_the_mark_away(home: Path) -> None:
     marked = job("alpha", run_claim={"at": at(600), "by": "host"})
     path = jobs(home, marked, job("beta", run_claim={"at": at(-1), "by": "host"}))
     before = json.loads(path.read_text())
-    found = planned.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["idalpha"])
+    found = planned_steps.finding(
+        "CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["idalpha"]
+    )
 
-    [step] = planned.plan(Probes(Home(home)), found)
+    [step] = planned_steps.plan(Probes(Home(home)), found)
     assert step.lines() == ("jobs.json, jobs one by one:", "~ idalpha")
     record = ItemRecord("release-runs", "CRON-JOB-FAILED", "cron/jobs.json", "cron-jobs", [])
     run = Run(Home(home), Vault(Home(home)), "fix", "test")
@@ -35,7 +37,7 @@ def test_takes_the_mark_away(home: Path) -> None:
     after = json.loads(path.read_text())
     del before["jobs"][0]["run_claim"]
     assert after == before
-    assert planned.plan(Probes(Home(home)), found) == []
+    assert planned_steps.plan(Probes(Home(home)), found) == []
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick
 
@@ -45,7 +47,7 @@ def test_list_that_cannot_be_read(home: Path) -> None:
     from hermes_doctor.model import CannotFix
 
     support.put(home / "cron/jobs.json", "{")
-    found = planned.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["a"])
+    found = planned_steps.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["a"])
 
     with pytest.raises(CannotFix):
-        planned.plan(Probes(Home(home)), found)
+        planned_steps.plan(Probes(Home(home)), found)

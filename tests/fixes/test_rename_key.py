@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 CASES = {
     "a key": (
@@ -32,7 +32,7 @@ CASES = {
     ),
     "a list": (
         "telegram:\n  allowed_users: [1, 2]  # us\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         "CFG-ALLOWLIST-KEY",
         "telegram.allowed_users",
         "telegram:\n  allow_from: [1, 2]  # us\n",
@@ -44,9 +44,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """Only the name changes."""
     config, env, code, subject, after = CASES[case]
-    filing.write(home, config, env)
+    config_homes.write(home, config, env)
 
-    cured = curing.cure(home, code, "rename-key", subject)
+    cured = fix_cycle.cure(home, code, "rename-key", subject)
 
     assert (home / "config.yaml").read_bytes().decode() == after
     cured.undo()

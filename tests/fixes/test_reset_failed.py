@@ -8,9 +8,9 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from tests.planned import Steady, finding, owned, sentences
-from tests.supervised import unit
+from hermes_doctor.probes.probes import Probes
+from tests.helpers.fake_supervision import unit
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from tests import support
-from tests.planned import Steady, finding, owned, sentences
-from tests.supervised import unit
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
+from tests.helpers.fake_supervision import unit
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 CASES = {
     "list": (
@@ -29,15 +29,15 @@ CASES = {
     ),
     "off": (
         "telegram: false\n",
-        filing.TELEGRAM,
+        config_homes.TELEGRAM,
         "telegram",
         "telegram:\n  enabled: false\n",
     ),
     "not enabled": (
-        f"platforms:\n  telegram:\n    token: {filing.TOKEN}\n",
+        f"platforms:\n  telegram:\n    token: {config_homes.TOKEN}\n",
         "",
         "platforms.telegram",
-        f"platforms:\n  telegram:\n    token: {filing.TOKEN}\n    enabled: true\n",
+        f"platforms:\n  telegram:\n    token: {config_homes.TOKEN}\n    enabled: true\n",
     ),
 }
 
@@ -46,9 +46,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The platform is switched as it was meant."""
     config, env, subject, after = CASES[case]
-    filing.write(home, config, env)
+    config_homes.write(home, config, env)
 
-    cured = curing.cure(home, "CFG-IGNORED", "reshape-platforms", subject)
+    cured = fix_cycle.cure(home, "CFG-IGNORED", "reshape-platforms", subject)
 
     assert (home / "config.yaml").read_text() == after
     cured.undo()
@@ -56,6 +56,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_something_else(home: Path) -> None:
     """A list of numbers names no platform."""
-    filing.write(home, "platforms: [1, 2]\n")
+    config_homes.write(home, "platforms: [1, 2]\n")
 
-    assert "names of platforms" in curing.refused(home, "CFG-IGNORED")
+    assert "names of platforms" in fix_cycle.refused(home, "CFG-IGNORED")

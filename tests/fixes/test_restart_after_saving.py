@@ -8,9 +8,9 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.openfiles import Held, Lost, OpenFile
-from tests.planned import Steady, finding, owned, sentences
+from hermes_doctor.probes.database_users import Held, Lost, OpenFile
+from hermes_doctor.probes.probes import Probes
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
 class Blind(Probes):

@@ -8,8 +8,8 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from tests.planned import Steady, finding, owned, sentences
+from hermes_doctor.probes.probes import Probes
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
 @pytest.fixture

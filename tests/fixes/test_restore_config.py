@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests.helpers import support
 
 SICK = b"model:\n  default: edited\n  provider: [\n"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests import curing, damage, support
+from tests.helpers import damage, fix_cycle, support
 
 
 def copy_of(home: Path, day: int, messages: int) -> Path:
     """A snapshot of Hermes' own."""
     path = home / "state-snapshots" / f"2026010{day}-000000" / "state.db"
     path.parent.mkdir(parents=True)
-    curing.history(path, messages)
+    fix_cycle.history(path, messages)
     os.utime(path, (1_800_000_000 + day, 1_800_000_000 + day))
     return path
 
@@ -21,12 +21,12 @@ def test_the_newest_sound_one(home: Path) -> None:
     """A damaged copy is passed over; the copies themselves stay."""
     older = copy_of(home, 1, 100)
     damage.rows_zeroed(copy_of(home, 2, 200))
-    kept = curing.messages(older)
+    kept = fix_cycle.messages(older)
     os.truncate(home / "state.db", 0)
 
-    cured = curing.cure(home, "DB-EMPTY", "restore-database")
+    cured = fix_cycle.cure(home, "DB-EMPTY", "restore-database")
 
-    assert curing.messages(home / "state.db") == kept
+    assert fix_cycle.messages(home / "state.db") == kept
     [note] = cured.notes
     assert "20260101-000000/state.db" in note
     cured.undo()
@@ -50,7 +50,7 @@ def test_no_sound_copy(home: Path) -> None:
     damage.rows_zeroed(copy_of(home, 1, 200))
     os.truncate(home / "state.db", 0)
 
-    assert curing.refused(home, "DB-EMPTY") == "none of the older copies is sound"
+    assert fix_cycle.refused(home, "DB-EMPTY") == "none of the older copies is sound"
 
 
 def test_no_copy(home: Path) -> None:
@@ -61,36 +61,36 @@ def test_no_copy(home: Path) -> None:
     finding = support.finding(support.check(home), "DB-EMPTY")
 
     assert finding["fix"] is None
-    assert curing.refused(home, "DB-EMPTY") == "no fix can do it; see the page"
+    assert fix_cycle.refused(home, "DB-EMPTY") == "no fix can do it; see the page"
 
 
 def test_a_log_beside_the_empty_file(home: Path) -> None:
     """Rows that are in the log only are saved out of it."""
     path = home / "state.db"
-    with damage.opened(curing.history(home / "other.db")) as db:
+    with damage.opened(fix_cycle.history(home / "other.db")) as db:
         db.execute("PRAGMA wal_autocheckpoint=0")
         db.execute("VACUUM")
         log = Path(f"{home}/other.db-wal").read_bytes()
-        kept = curing.messages(home / "other.db")
+        kept = fix_cycle.messages(home / "other.db")
     for left in home.glob("other.db*"):
         left.unlink()
     support.put(Path(f"{path}-wal"), log)
     os.truncate(path, 0)
 
-    cured = curing.cure(home, "DB-EMPTY", "salvage-rows")
+    cured = fix_cycle.cure(home, "DB-EMPTY", "salvage-rows")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     cured.undo()
 
 
 def test_a_file_that_is_gone(home: Path) -> None:
     """The newest copy is in its place; undo takes it away again."""
-    kept = curing.messages(copy_of(home, 1, 100))
+    kept = fix_cycle.messages(copy_of(home, 1, 100))
     (home / "state.db").unlink()
 
-    cured = curing.cure(home, "DB-GONE", "restore-database")
+    cured = fix_cycle.cure(home, "DB-GONE", "restore-database")
 
-    assert curing.messages(home / "state.db") == kept
+    assert fix_cycle.messages(home / "state.db") == kept
     assert (home / "state.db").stat().st_mode & 0o777 == 0o600
     cured.undo()
     assert not (home / "state.db").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests.helpers import support
 
 TEXT = "FIRST_TOKEN=1:a\r\n# comment 中文\nB='two words'\n"
 CASES = {

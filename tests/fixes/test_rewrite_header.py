@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage
+from tests.helpers import damage, fix_cycle
 
 FIELDS = {
     "page size": (16, b"\x12\x34"),
@@ -23,45 +23,45 @@ FIELDS = {
 @pytest.mark.parametrize("field", FIELDS)
 def test_cures(home: Path, field: str) -> None:
     """Every row is there, and the database is one again."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.write(path, FIELDS[field][1], FIELDS[field][0])
 
-    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "rewrite-header")
 
-    assert curing.messages(path) == kept
-    assert curing.found_by_search(path, "message") == len(kept)
+    assert fix_cycle.messages(path) == kept
+    assert fix_cycle.found_by_search(path, "message") == len(kept)
     assert cured.notes == ["The header was written anew."]
 
 
 def test_undoes(home: Path) -> None:
     """The damaged header is back."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.write(path, bytes(100), 0)
 
-    curing.cure(home, "DB-NOTADB", "rewrite-header").undo()
+    fix_cycle.cure(home, "DB-NOTADB", "rewrite-header").undo()
 
 
 def test_the_list_of_free_pages(home: Path) -> None:
     """A list that leads out of the file is given up; the pages are given back."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.freelist_lost(path)
 
-    cured = curing.cure(home, "DB-MALFORMED", "rewrite-header")
+    cured = fix_cycle.cure(home, "DB-MALFORMED", "rewrite-header")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     cured.undo()
 
 
 def test_more_than_the_header(home: Path) -> None:
     """Where a page with rows is damaged too, the header is not enough and rows come next."""
-    path = curing.history(home / "state.db")
-    [(count,)] = curing.rows(path, "SELECT count(*) FROM messages")
+    path = fix_cycle.history(home / "state.db")
+    [(count,)] = fix_cycle.rows(path, "SELECT count(*) FROM messages")
     damage.zero(path, damage.leaves(path, "messages")[1])
     damage.write(path, bytes(100), 0)
 
-    cured = curing.cure(home, "DB-NOTADB", "rewrite-header", then="salvage-rows")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "rewrite-header", then="salvage-rows")
 
     assert cured.before == [
         "writing its header anew: no header makes a database of it. It goes on with salvage-rows."
@@ -74,11 +74,11 @@ def test_more_than_the_header(home: Path) -> None:
 def test_unknown_and_more_than_the_header(home: Path) -> None:
     """A file that is no database of Hermes' is not taken for one."""
     path = home / "state.db"
-    curing.history(path)
+    fix_cycle.history(path)
     damage.execute(path, "UPDATE schema_version SET version = 99")
     damage.write(path, b"\x12\x34", 16)
 
-    cured = curing.cure(home, "DB-NOTADB", "rewrite-header")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "rewrite-header")
 
-    assert curing.rows(path, "SELECT version FROM schema_version") == [(99,)]
+    assert fix_cycle.rows(path, "SELECT version FROM schema_version") == [(99,)]
     cured.undo()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import settling, support
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import setting_fix_cycle, support
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,20 @@ from tests.provider_mistakes import MISTAKES
 )
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """Found, cured, twice equals once, undone; no secret comes out."""
-    settling.write(home, MISTAKES[name])
-    sick = settling.contents(home)
+    setting_fix_cycle.write(home, MISTAKES[name])
+    sick = setting_fix_cycle.contents(home)
 
-    settling.cure(home, MISTAKES[name])
+    setting_fix_cycle.cure(home, MISTAKES[name])
 
-    settling.undo(home, sick)
+    setting_fix_cycle.undo(home, sick)
 
 
 def test_a_comment_stays(home: Path) -> None:
     """Only the number itself is written anew."""
     mistake = MISTAKES["128K"]
-    settling.write(home, mistake)
+    setting_fix_cycle.write(home, mistake)
 
-    settling.cure(home, mistake)
+    setting_fix_cycle.cure(home, mistake)
 
     text = mistake.config.replace("128K", "128000")
     assert (home / "config.yaml").read_text() == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage
+from tests.helpers import damage, fix_cycle
 
 ROWS = "SELECT id, title, system_prompt FROM sessions"
 
@@ -16,32 +16,32 @@ ROWS = "SELECT id, title, system_prompt FROM sessions"
 @pytest.mark.parametrize("old", [False, True], ids=["fresh", "old"])
 def test_cures_and_undoes(home: Path, old: bool, change: str) -> None:
     """Every row is as it was before the transaction began, however old the journal looks."""
-    path = curing.history(home / "state.db", 600)
+    path = fix_cycle.history(home / "state.db", 600)
     damage.execute(path, damage.LONG)
-    kept = curing.messages(path), curing.rows(path, ROWS)
+    kept = fix_cycle.messages(path), fix_cycle.rows(path, ROWS)
     damage.cut_off_transaction(path, change)
     if old:
         os.utime(f"{path}-journal", (1_700_000_000, 1_700_000_000))
 
-    cured = curing.cure(home, "DB-JOURNAL", "roll-back")
+    cured = fix_cycle.cure(home, "DB-JOURNAL", "roll-back")
 
-    assert (curing.messages(path), curing.rows(path, ROWS)) == kept
+    assert (fix_cycle.messages(path), fix_cycle.rows(path, ROWS)) == kept
     assert not Path(f"{path}-journal").exists()
     cured.undo()
 
 
 def test_damaged_before(home: Path) -> None:
     """A page that was damaged before the transaction too: then the rows are saved, which asks."""
-    path = curing.history(home / "state.db", 600)
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db", 600)
+    kept = fix_cycle.messages(path)
     damage.execute(path, damage.LONG)
     damage.rows_zeroed(path)
     damage.cut_off_transaction(path, damage.QUIET)
 
-    cured = curing.cure(home, "DB-JOURNAL", "roll-back", then="salvage-rows")
+    cured = fix_cycle.cure(home, "DB-JOURNAL", "roll-back", then="salvage-rows")
 
-    found = curing.messages(path)
+    found = fix_cycle.messages(path)
     assert {row[0] for row in found} <= {row[0] for row in kept}
     assert len(set(found) & set(kept)) >= 0.6 * len(kept)
-    assert not curing.rows(path, "SELECT 1 FROM sessions WHERE system_prompt LIKE '%f%'")
+    assert not fix_cycle.rows(path, "SELECT 1 FROM sessions WHERE system_prompt LIKE '%f%'")
     cured.undo()

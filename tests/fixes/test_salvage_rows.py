@@ -9,9 +9,9 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite.mending import rescue
-from tests import curing, damage, support
-from tests.damage import CUT, ROWS, Fault
+from hermes_doctor.sqlite.repairs import rescue
+from tests.helpers import damage, fix_cycle, support
+from tests.helpers.damage import CUT, ROWS, Fault
 
 SALVAGED = [fault for fault in (*ROWS, *CUT) if fault is not damage.freelist_lost]
 
@@ -19,16 +19,16 @@ SALVAGED = [fault for fault in (*ROWS, *CUT) if fault is not damage.freelist_los
 @pytest.mark.parametrize("fault", SALVAGED, ids=damage.called)
 def test_cures_and_undoes(home: Path, fault: Fault) -> None:
     """No row is made up, most are saved, and the notes count them by table."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     fault(path)
 
-    cured = curing.cure(home, damage.CODES[fault], "salvage-rows")
+    cured = fix_cycle.cure(home, damage.CODES[fault], "salvage-rows")
 
-    found = curing.messages(path)
+    found = fix_cycle.messages(path)
     assert {row[0] for row in found} <= {row[0] for row in kept}
     assert len(set(found) & set(kept)) >= 0.6 * len(kept)
-    assert curing.found_by_search(path, "message") >= 0.6 * len(kept)
+    assert fix_cycle.found_by_search(path, "message") >= 0.6 * len(kept)
     told = {note.partition(":")[0]: note for note in cured.notes}
     assert "saved" in told["messages"]
     assert told["sessions"].endswith(".")
@@ -37,27 +37,27 @@ def test_cures_and_undoes(home: Path, fault: Fault) -> None:
 
 def test_the_first_page(home: Path) -> None:
     """With the list of tables gone too, the tables are known by what lies in them."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.zero(path, 1)
 
-    cured = curing.cure(home, "DB-NOTADB", "salvage-rows")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "salvage-rows")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     cured.undo()
 
 
 def test_a_broken_log(home: Path) -> None:
     """Transactions behind the broken frame are there again."""
-    path = damage.with_log(curing.history(home / "state.db"), index=False)
+    path = damage.with_log(fix_cycle.history(home / "state.db"), index=False)
     log = Path(f"{path}-wal")
     frames = (log.stat().st_size - 32) // (damage.PAGE + 24)
     damage.write(log, b"garbage" * 9, 32 + frames // 3 * (damage.PAGE + 24) + 1000)
 
-    cured = curing.cure(home, "DB-WAL-BROKEN", "salvage-rows")
+    cured = fix_cycle.cure(home, "DB-WAL-BROKEN", "salvage-rows")
 
     assert not log.exists()
-    late = curing.rows(path, "SELECT count(*) FROM messages WHERE timestamp >= 10000")
+    late = fix_cycle.rows(path, "SELECT count(*) FROM messages WHERE timestamp >= 10000")
     assert late[0][0] > 20
     assert any("write-ahead log is damaged" in note for note in cured.notes)
     cured.undo()
@@ -65,22 +65,22 @@ def test_a_broken_log(home: Path) -> None:
 
 def test_from_a_snapshot(home: Path) -> None:
     """Rows that are lost in the file come from Hermes' own copy of it, which is named."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     support.put(home / "state-snapshots" / "20260101-000000" / "state.db", path.read_bytes())
     damage.cut_off(path)
 
-    cured = curing.cure(home, "DB-TRUNCATED", "salvage-rows")
+    cured = fix_cycle.cure(home, "DB-TRUNCATED", "salvage-rows")
 
-    assert set(curing.messages(path)) == set(kept)
+    assert set(fix_cycle.messages(path)) == set(kept)
     assert any("state-snapshots/20260101-000000/state.db" in note for note in cured.notes)
 
 
 @pytest.mark.parametrize("foreign", [False, True], ids=["its own log", "a foreign log"])
 def test_from_a_snapshot_with_a_log(home: Path, foreign: bool) -> None:
     """A copy with a log beside it is read with it, or without it where it is another's."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     place = home / "state-snapshots" / "20260101-000000" / "state.db"
     support.put(place, path.read_bytes())
     damage.with_log(path, rows=20, index=False)
@@ -91,16 +91,16 @@ def test_from_a_snapshot_with_a_log(home: Path, foreign: bool) -> None:
         log = log[:32] + os.urandom(8) + log[40:]
         kept = []
     else:
-        kept = curing.messages(path)
+        kept = fix_cycle.messages(path)
     support.put(Path(f"{place}-wal"), log)
-    before = curing.parts(place)
+    before = fix_cycle.parts(place)
     damage.cut_off(path)
 
-    done = curing.apply(home, "DB-TRUNCATED")
+    done = fix_cycle.apply(home, "DB-TRUNCATED")
 
     assert done.code == 0, done.out + done.err
-    assert set(kept) <= set(curing.messages(path))
-    assert curing.parts(place) == before, "it was only read"
+    assert set(kept) <= set(fix_cycle.messages(path))
+    assert fix_cycle.parts(place) == before, "it was only read"
     assert not list(home.rglob("*-other-*"))
     [item] = done.json["repair"]["runs"][0]["items"]
     if not foreign:
@@ -127,7 +127,7 @@ def test_text_as_utf_16(home: Path) -> None:
     damage.zero(path, damage.kind_pages(path, 0x0D)[-2])
     sick = support.contents(home)
 
-    done = curing.apply(home, "DB-MALFORMED")
+    done = fix_cycle.apply(home, "DB-MALFORMED")
 
     assert done.code == 1, done.out
     assert support.contents(home) == sick
@@ -136,32 +136,32 @@ def test_text_as_utf_16(home: Path) -> None:
 
 def test_a_header_that_says_utf_16(home: Path) -> None:
     """What the text itself says counts: a damaged field does not stop the salvage."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.rows_zeroed(path)
     damage.write(path, b"\0\0\0\2", 56)
 
     rescue.rows(path, atlas.newest_blueprint("state.db"), Home(home), [])
 
-    assert len(set(curing.messages(path)) & set(kept)) >= 0.9 * len(kept)
+    assert len(set(fix_cycle.messages(path)) & set(kept)) >= 0.9 * len(kept)
 
 
 def test_a_board(home: Path) -> None:
     """The tasks of a board that Hermes refuses."""
     path = home / "kanban.db"
     support.database(path, "UPDATE tasks SET title = 'another'")
-    tasks = curing.rows(path, "SELECT id, title, status FROM tasks")
+    tasks = fix_cycle.rows(path, "SELECT id, title, status FROM tasks")
     damage.zero(path, damage.leaves(path, "task_events")[0])
 
-    cured = curing.cure(home, "KANBAN-CORRUPT", "salvage-rows", "kanban.db")
+    cured = fix_cycle.cure(home, "KANBAN-CORRUPT", "salvage-rows", "kanban.db")
 
-    assert curing.rows(path, "SELECT id, title, status FROM tasks") == tasks
+    assert fix_cycle.rows(path, "SELECT id, title, status FROM tasks") == tasks
     cured.undo()
 
 
 def test_it_asks_first(home: Path) -> None:
     """Rows may be lost, so somebody has to say yes."""
-    damage.rows_zeroed(curing.history(home / "state.db"))
+    damage.rows_zeroed(fix_cycle.history(home / "state.db"))
     sick = support.contents(home)
 
     done = support.doctor("fix", "--apply", "--home", home)
@@ -173,26 +173,26 @@ def test_it_asks_first(home: Path) -> None:
 
 def test_nothing_to_read(home: Path) -> None:
     """A file of which no row is left stays as it is."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.write(path, os.urandom(path.stat().st_size - damage.PAGE), damage.PAGE)
 
-    assert curing.refused(home, "DB-MALFORMED") == "saving its rows: not one row can be read"
+    assert fix_cycle.refused(home, "DB-MALFORMED") == "saving its rows: not one row can be read"
 
 
 def test_a_newer_release(home: Path) -> None:
     """What a newer Hermes made is not pressed into an older shape."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.execute(path, "UPDATE schema_version SET version = 99")
     damage.rows_zeroed(path)
 
-    assert curing.refused(home, "DB-MALFORMED") == (
+    assert fix_cycle.refused(home, "DB-MALFORMED") == (
         "not judged: state.db is from a newer Hermes than this tool knows"
     )
 
 
 def test_in_use(home: Path) -> None:
     """A database that somebody has open is not swapped."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     damage.rows_zeroed(path)
     sick = support.contents(home)
 
@@ -219,7 +219,7 @@ def test_further_sources(home: Path) -> None:
 
 def test_no_source_is_blamed_that_is_none(home: Path) -> None:
     """Without older copies the receipt speaks of the database alone."""
-    damage.rows_zeroed(curing.history(home / "state.db"))
+    damage.rows_zeroed(fix_cycle.history(home / "state.db"))
 
     done = support.doctor("fix", "DB-MALFORMED", "--apply", "--yes", "--home", home)
 
@@ -231,10 +231,10 @@ def test_no_source_is_blamed_that_is_none(home: Path) -> None:
 @pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
 def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     """Rows on the pages of the log are saved although no page of it says what tables there are."""
-    path = curing.history(home / "state.db")
+    path = fix_cycle.history(home / "state.db")
     of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
     damage.execute(path, of_today)
-    old = curing.messages(path)
+    old = fix_cycle.messages(path)
     if snapshot:
         copy = home / "state-snapshots" / "2026" / "state.db"
         copy.parent.mkdir(parents=True)
@@ -244,9 +244,9 @@ def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     if left == "gone":
         path.unlink()
 
-    cured = curing.cure(home, "DB-GONE" if left == "gone" else "DB-EMPTY", "salvage-rows")
+    cured = fix_cycle.cure(home, "DB-GONE" if left == "gone" else "DB-EMPTY", "salvage-rows")
 
-    found = curing.messages(path)
+    found = fix_cycle.messages(path)
     late = [row for row in found if row[4] >= 1800010000]
     assert len(late) == 30
     assert len({row[0] for row in found}) == len(found)

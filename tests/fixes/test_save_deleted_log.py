@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
-from tests import crashing, damage, support
-from tests.test_deletedlogs import holding, late
+from tests.helpers import crash_server, damage, support
+from tests.planning.test_deleted_logs import holding, late
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 
@@ -28,7 +28,7 @@ def test_saved_and_not_stopped(home: Path, tmp_path: Path) -> None:
     """The copy is made each time, the home stays as it is, and the next step is named."""
     path = damage.history(home / "state.db")
     with holding(path, "killed") as service:
-        before = crashing.state(home)
+        before = crash_server.state(home)
         for _ in range(2):
             done = fix(home)
 
@@ -40,7 +40,7 @@ def test_saved_and_not_stopped(home: Path, tmp_path: Path) -> None:
             assert run["saved"][0] in item["reason"] and "Stop that process" in item["reason"]
             [command] = re.findall("`(.*)`", item["reason"])
             assert service.log == [] and service.running()
-            assert crashing.state(home) == before
+            assert crash_server.state(home) == before
     vault = Vault(Home(home))
     backup = vault.load(run["saved"][0])
     assert vault.verify(backup) == []

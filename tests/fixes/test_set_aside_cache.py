@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
-from tests.curing import SECRET
+from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_cycle import SECRET
 
 
 def cache(home: Path, name: str) -> Path:
@@ -55,7 +55,7 @@ def test_cures_and_undoes(home: Path, name: str, spoil: Callable[[Path], None], 
     if code == "DB-MALFORMED" and name == "response_store.db":
         code = "RESPSTORE"
 
-    cured = curing.cure(home, code, "set-aside-cache", name)
+    cured = fix_cycle.cure(home, code, "set-aside-cache", name)
 
     assert not list(path.parent.glob(f"{path.name}*"))
     cured.undo()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, damage, support
+from tests.helpers import damage, fix_cycle, support
 
 NAMES = {
     "state.db": [f"state.db.malformed-backup-2026010{n}_000000" for n in range(4)],
@@ -42,7 +42,7 @@ def test_cures_and_undoes(home: Path, database: str) -> None:
     assert {path.name: (vault / path.name).read_bytes() for path in every[:-2]} == {
         name: before[name] for name in list(before)[:-2]
     }
-    again = curing.apply(home, "DB-BACKUP-CLUTTER")
+    again = fix_cycle.apply(home, "DB-BACKUP-CLUTTER")
     assert (again.code, again.json["repair"]["runs"]) == (0, [])
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == sick

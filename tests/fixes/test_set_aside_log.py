@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import crashing, curing, damage, support
 from tests.checks.test_foreign_log import damaged_log
+from tests.helpers import crash_server, damage, fix_cycle, support
 
 
 def stale(home: Path) -> Path:
     """An older copy under the log of a newer life."""
-    path = curing.history(home / "state.db", 600)
+    path = fix_cycle.history(home / "state.db", 600)
     older = shutil.copy(path, home / "older")
     damage.execute(path, "DELETE FROM messages WHERE id > 100", "VACUUM")
     damage.with_log(path)
@@ -29,7 +29,7 @@ def test_a_stale_log(home: Path) -> None:
     path = stale(home)
     alone = path.read_bytes()
 
-    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+    cured = fix_cycle.cure(home, "DB-WAL-STALE", "set-aside-log")
 
     assert path.read_bytes() == alone
     assert not Path(f"{path}-wal").exists()
@@ -39,12 +39,12 @@ def test_a_stale_log(home: Path) -> None:
 
 def test_the_log_of_a_longer_database(home: Path) -> None:
     """Nothing is lost, the file keeps its bytes, and the log is kept under a name of its own."""
-    path = damage.foreign_log(curing.history(home / "state.db", 600))
+    path = damage.foreign_log(fix_cycle.history(home / "state.db", 600))
     alone, log = path.read_bytes(), Path(f"{path}-wal").read_bytes()
     plan = support.doctor("fix", "DB-WAL-STALE", "--home", home).out
     assert "Only in it: 40 messages and 1 session" in " ".join(plan.split())
 
-    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+    cured = fix_cycle.cure(home, "DB-WAL-STALE", "set-aside-log")
 
     assert path.read_bytes() == alone
     [aside] = home.glob("state.db-wal*")
@@ -61,7 +61,7 @@ def test_the_log_of_a_longer_database(home: Path) -> None:
 @pytest.mark.parametrize("which", damage.VACUUMED)
 def test_one_of_the_lives_was_vacuumed(home: Path, which: str) -> None:
     """The file keeps its bytes, and so all of its rows, also with --yes."""
-    path = damage.vacuumed_life(curing.history(home / "state.db", 600), which)
+    path = damage.vacuumed_life(fix_cycle.history(home / "state.db", 600), which)
     alone, sick = path.read_bytes(), support.contents(home)
 
     done = support.doctor("fix", "--apply", "--yes", "--home", home)
@@ -81,10 +81,10 @@ NEW = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1',
 
 def written_since(home: Path, how: str = "closed") -> tuple[Path, Path, str]:
     """A history whose foreign log was set aside, and that Hermes has written to since."""
-    path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
-    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    path = damage.foreign_log(fix_cycle.history(home / "state.db"), before=200, after=8)
+    assert fix_cycle.apply(home, "DB-WAL-STALE").code == 0
     [aside] = home.glob("state.db-wal.aside-*")
-    run = crashing.journals(home)[-1]["id"]
+    run = crash_server.journals(home)[-1]["id"]
     left: dict[Path, bytes] = {}
     with damage.opened(path) as db:
         db.execute("PRAGMA wal_autocheckpoint=0")
@@ -122,7 +122,7 @@ def test_undo_by_force_saves_the_database(home: Path, how: str) -> None:
 
     forced = support.doctor("undo", run, "--force", "--yes", "--home", home)
     assert forced.code == 0, forced.out + forced.err
-    second = crashing.journals(home)[-1]["id"]
+    second = crash_server.journals(home)[-1]["id"]
     with contextlib.closing(sqlite3.connect(path)) as db, contextlib.suppress(sqlite3.Error):
         db.execute(NEW, ("into the mixed file",))
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -137,22 +137,22 @@ def test_undo_by_force_saves_the_database(home: Path, how: str) -> None:
 
 def test_undo_saves_the_database_that_is_the_same(home: Path) -> None:
     """Nothing was written since: the log goes back, and the database is in the vault as well."""
-    path = damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
+    path = damage.foreign_log(fix_cycle.history(home / "state.db"), before=200, after=8)
     alone = path.read_bytes()
-    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    assert fix_cycle.apply(home, "DB-WAL-STALE").code == 0
 
     done = support.doctor("undo", "--yes", "--home", home)
 
     assert done.code == 0, done.out + done.err
     assert path.read_bytes() == alone
-    undo = crashing.journals(home)[-1]["id"]
+    undo = crash_server.journals(home)[-1]["id"]
     assert (home / "backups" / "doctor" / undo / "files" / "state.db").read_bytes() == alone
 
 
 def test_a_receipt_of_an_earlier_version(home: Path) -> None:
     """It does not say what the database was: then it counts as changed."""
-    damage.foreign_log(curing.history(home / "state.db"), before=200, after=8)
-    assert curing.apply(home, "DB-WAL-STALE").code == 0
+    damage.foreign_log(fix_cycle.history(home / "state.db"), before=200, after=8)
+    assert fix_cycle.apply(home, "DB-WAL-STALE").code == 0
     [receipt] = home.glob("backups/doctor/runs/*/run.json")
     document = json.loads(receipt.read_text())
     for record in document["paths"]:
@@ -173,24 +173,24 @@ def _contents(path: Path) -> list[str]:
 
 def test_damaged_rows_in_its_own_log(home: Path) -> None:
     """No repair may lose rows that the sound file has; those of the log can be added."""
-    path = damaged_log(curing.history(home / "state.db", 600), "messages")
+    path = damaged_log(fix_cycle.history(home / "state.db", 600), "messages")
     alone = path.read_bytes()
 
-    curing.cure(home, "DB-WAL-STALE", "set-aside-log")
+    fix_cycle.cure(home, "DB-WAL-STALE", "set-aside-log")
 
     assert path.read_bytes() == alone
-    before = set(curing.messages(path))
+    before = set(fix_cycle.messages(path))
     [aside] = home.glob("state.db-wal.aside-*")
-    added = curing.apply(home, "DB-WAL-ROWS")
+    added = fix_cycle.apply(home, "DB-WAL-ROWS")
     assert added.code == 0, added.out
-    assert before < set(curing.messages(path))
+    assert before < set(fix_cycle.messages(path))
     assert damage.sound(path)
     assert not aside.exists()
 
 
 def test_yes_does_not_add_rows(home: Path) -> None:
     """--yes alone does not choose to add the rows of the log."""
-    path = damage.foreign_log(curing.history(home / "state.db", 600))
+    path = damage.foreign_log(fix_cycle.history(home / "state.db", 600))
     alone = path.read_bytes()
 
     done = support.doctor("fix", "--apply", "--yes", "--home", home)
@@ -202,10 +202,10 @@ def test_yes_does_not_add_rows(home: Path) -> None:
 
 def test_another_database(home: Path) -> None:
     """Rows of a board are never added again: its log only goes into the vault."""
-    path = damage.foreign_log(curing.history(home / "kanban.db", 600))
+    path = damage.foreign_log(fix_cycle.history(home / "kanban.db", 600))
     alone = path.read_bytes()
 
-    cured = curing.cure(home, "DB-WAL-STALE", "set-aside-log", "kanban.db")
+    cured = fix_cycle.cure(home, "DB-WAL-STALE", "set-aside-log", "kanban.db")
 
     assert path.read_bytes() == alone
     assert [file.name for file in home.glob("kanban.db*")] == ["kanban.db"]
@@ -214,8 +214,8 @@ def test_another_database(home: Path) -> None:
 
 def test_a_foreign_journal(home: Path) -> None:
     """It would take rows away at the next start."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     beside = Path(shutil.copy(path, home / "beside.db"))
     with damage.opened(beside) as db:
         db.execute("PRAGMA journal_mode=DELETE")
@@ -226,22 +226,22 @@ def test_a_foreign_journal(home: Path) -> None:
         db.execute("ROLLBACK")
     beside.unlink()
 
-    cured = curing.cure(home, "DB-JOURNAL", "set-aside-log")
+    cured = fix_cycle.cure(home, "DB-JOURNAL", "set-aside-log")
 
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     assert not Path(f"{path}-journal").exists()
     cured.undo()
 
 
 def test_a_log_beside_the_journal_stays(home: Path) -> None:
     """Only what was proven to be foreign moves: the log holds rows that are nowhere else."""
-    path = damage.with_log(curing.history(home / "state.db"), index=False)
+    path = damage.with_log(fix_cycle.history(home / "state.db"), index=False)
     log = Path(f"{path}-wal").read_bytes()
     other = damage.cut_off_transaction(damage.history(home / "other.db"), damage.MANY)
     shutil.move(f"{other}-journal", f"{path}-journal")
     other.unlink()
 
-    cured = curing.cure(home, "DB-JOURNAL", "set-aside-log")
+    cured = fix_cycle.cure(home, "DB-JOURNAL", "set-aside-log")
 
     assert Path(f"{path}-wal").read_bytes() == log
     assert not Path(f"{path}-journal").exists()

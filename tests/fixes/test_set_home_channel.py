@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import support
-from tests.configured import TELEGRAM
-from tests.curing import cure
+from tests.helpers import support
+from tests.helpers.check_home import TELEGRAM
+from tests.helpers.fix_cycle import cure
 from tests.real.healthy_homes import job
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
-from tests.curing import cure
+from tests.helpers import support
+from tests.helpers.fix_cycle import cure
 
 QQ = "QQ_APP_ID=102081123\nQQ_CLIENT_SECRET=abcdef\n"
 WEIXIN = "# 微信\r\nWEIXIN_ACCOUNT_ID=abc\r\nWEIXIN_TOKEN=abcdef\r\n"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import plan as planning
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import Probes
-from tests.looking import PLUGINS
-from tests.planned import Steady, finding, owned, sentences
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan as planning
+from tests.helpers.one_check import PLUGINS
+from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 FOUND = finding("GW-DOWN", "start-gateway")
 

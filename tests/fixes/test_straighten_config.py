@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 CASES = {
     "blanks": (
@@ -26,9 +26,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """Everything else stays."""
     config, subject, after = CASES[case]
-    filing.write(home, config)
+    config_homes.write(home, config)
 
-    cured = curing.cure(home, "CFG-LOOKALIKE", "straighten-config", subject)
+    cured = fix_cycle.cure(home, "CFG-LOOKALIKE", "straighten-config", subject)
 
     assert (home / "config.yaml").read_text() == after
     cured.undo()
@@ -36,6 +36,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
 def test_a_guess(home: Path) -> None:
     """What would not parse with spaces is left alone."""
-    filing.write(home, "a: 1\n\u00a0b: 2\n")
+    config_homes.write(home, "a: 1\n\u00a0b: 2\n")
 
-    assert "would not parse" in curing.refused(home, "CFG-LOOKALIKE")
+    assert "would not parse" in fix_cycle.refused(home, "CFG-LOOKALIKE")

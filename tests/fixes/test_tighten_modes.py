@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests.helpers import support
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666, 0o640, 0o604, 0o755, 0o620])

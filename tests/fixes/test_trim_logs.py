@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, support
+from tests.helpers import fix_cycle, support
 from tests.real.gateways import end
 
 
@@ -23,7 +23,7 @@ def flooded(home: Path, name: str = "gateway-exit-diag.log") -> Path:
 def test_log(home: Path) -> None:
     """It lies in the vault afterwards; undo brings it back byte for byte."""
     path = flooded(home)
-    cured = curing.cure(home, "LOG-FLOOD", "trim-logs", "logs/gateway-exit-diag.log")
+    cured = fix_cycle.cure(home, "LOG-FLOOD", "trim-logs", "logs/gateway-exit-diag.log")
     assert not path.exists()
     cured.undo()
 
@@ -33,7 +33,7 @@ def test_dumps(home: Path) -> None:
     for n in range(1001):
         path = support.put(home / "sessions" / f"request_dump_{n:04}.json", "{}")
         os.utime(path, (n + 1, n + 1))
-    done = curing.apply(home, "REQUEST-DUMPS")
+    done = fix_cycle.apply(home, "REQUEST-DUMPS")
     assert done.code == 0, done.out + done.err
     left = sorted(path.name for path in (home / "sessions").iterdir())
     assert left == [f"request_dump_{n:04}.json" for n in range(981, 1001)]
@@ -53,7 +53,7 @@ def test_somebody_has_it_open(home: Path, mode: str) -> None:
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == b"open\n"
-        done = curing.apply(home, "LOG-FLOOD")
+        done = fix_cycle.apply(home, "LOG-FLOOD")
         [plan] = [one for one in done.json["repair"]["plan"] if one["code"] == "LOG-FLOOD"]
     finally:
         process.stdout.close()

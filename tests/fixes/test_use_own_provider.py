@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests import settling
-from tests.provider_mistakes import MISTAKES
+from tests.helpers import setting_fix_cycle
+from tests.helpers.provider_mistakes import MISTAKES
 
 
 @pytest.mark.parametrize("name", ["the old provider is left", "the model alone, with the prefix"])
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """Found, cured, twice equals once, undone; no secret comes out."""
-    settling.write(home, MISTAKES[name])
-    sick = settling.contents(home)
+    setting_fix_cycle.write(home, MISTAKES[name])
+    sick = setting_fix_cycle.contents(home)
 
-    settling.cure(home, MISTAKES[name])
+    setting_fix_cycle.cure(home, MISTAKES[name])
 
-    settling.undo(home, sick)
+    setting_fix_cycle.undo(home, sick)
 
 
 def test_nothing_else_changes(home: Path) -> None:
@@ -28,9 +28,9 @@ def test_nothing_else_changes(home: Path) -> None:
     text = "# mine\r\n" + mistake.config.replace("\n", "  # why\r\n").replace(
         "relay  # why", "relay"
     )
-    settling.write(home, replace(mistake, config=text))
+    setting_fix_cycle.write(home, replace(mistake, config=text))
 
-    settling.cure(home, mistake)
+    setting_fix_cycle.cure(home, mistake)
 
     after = text.replace("provider: openrouter", "provider: openkey").replace("openkey/gpt", "gpt")
     assert (home / "config.yaml").read_bytes() == after.encode()

@@ -9,11 +9,13 @@ from typing import NoReturn
 
 import pytest
 
-from hermes_doctor import examination, plan, plugins
+from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import Probes
-from tests import curing, damage, support
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan
+from tests.helpers import damage, fix_cycle, support
 
 
 def rows(path: Path) -> list[tuple[str]]:
@@ -63,33 +65,33 @@ def test_damage_further_on(home: Path) -> None:
 
 def test_it_climbs(home: Path) -> None:
     """Magic bytes, a wrong header, then the rows: the plan says so, and each rung is tried."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.zero(path, damage.leaves(path, "messages")[1])
     damage.write(path, bytes(16), 0)
 
     shown = support.doctor("fix", "DB-NOTADB", "--home", home)
-    cured = curing.cure(home, "DB-NOTADB", "write-magic", then="salvage-rows")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "write-magic", then="salvage-rows")
 
     assert "if that is not enough: salvage-rows, which asks first" in shown.out
     assert "writing its magic bytes back: " in cured.before[0]
     assert "writing its header anew: " in cured.before[0]
-    found = curing.messages(path)
+    found = fix_cycle.messages(path)
     assert len(set(found) & set(kept)) >= 0.9 * len(kept)
     cured.undo()
 
 
 def test_the_header_too(home: Path) -> None:
     """Magic bytes and the list of free pages: the header is enough, and no row is touched."""
-    path = curing.history(home / "state.db")
-    kept = curing.messages(path)
+    path = fix_cycle.history(home / "state.db")
+    kept = fix_cycle.messages(path)
     damage.freelist_lost(path)
     damage.write(path, bytes(16), 0)
 
-    cured = curing.cure(home, "DB-NOTADB", "write-magic")
+    cured = fix_cycle.cure(home, "DB-NOTADB", "write-magic")
 
     assert cured.notes[-1] == "The header was written anew."
-    assert curing.messages(path) == kept
+    assert fix_cycle.messages(path) == kept
     cured.undo()
 
 
@@ -159,11 +161,11 @@ def test_in_use_leaves_the_other_fixes(home: Path) -> None:
 def test_a_look_that_timed_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the header could not be looked at in time, no stronger repair is planned instead."""
     support.clobber(home / "state.db")
-    loaded = plugins.load()
+    loaded = load.load()
     probes = Probes(Home(home))
     [finding] = [
         one
-        for one in examination.report(probes, loaded, loaded.checks).findings
+        for one in runner.report(probes, loaded, loaded.checks).findings
         if one.code == "DB-NOTADB"
     ]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import curing, filing
+from tests.helpers import config_homes, fix_cycle
 
 OTHER = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n"
 """What the next message uses."""
 NAME = "DEEPSEEK_API_KEY"
-K = f"sk-{curing.SECRET}"
+K = f"sk-{fix_cycle.SECRET}"
 CASES = {
     "comment": (f"A=1\n{NAME}={K}  # mine\nB=2\n", f"A=1\n# mine\n{NAME}={K}\nB=2\n"),
     "comment and quotes": (f"{NAME} = '{K}' # mine\r\n", f"# mine\r\n{NAME} = {K}\r\n"),
@@ -23,9 +23,9 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The comment is kept on a line of its own; the value is in no output."""
     before, after = CASES[case]
-    filing.write(home, "model: {provider: openrouter, default: x}\n", OTHER + before)
+    config_homes.write(home, "model: {provider: openrouter, default: x}\n", OTHER + before)
 
-    cured = curing.cure(home, "ENV-AMBIGUOUS", "write-plainly", NAME)
+    cured = fix_cycle.cure(home, "ENV-AMBIGUOUS", "write-plainly", NAME)
 
     assert (home / ".env").read_bytes().decode() == OTHER + after
     cured.undo()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.supervision import DOCKER, SYSTEMD_SYSTEM, Unit
-from hermes_doctor.probes.supervisors import docker
-from tests import support
-from tests.logged import NOON, entries, reading, unread
-from tests.supervised import unit
+from hermes_doctor.supervisors import docker
+from hermes_doctor.supervisors.find import DOCKER, SYSTEMD_SYSTEM, Unit
+from tests.helpers import support
+from tests.helpers.fake_supervision import unit
+from tests.helpers.log_lines import NOON, entries, reading, unread
 
 BEGIN = int(NOON * 1e6)
 TRACEBACK = ["Traceback (most recent call last):", '  File "a", line 1', "    x()", "OSError: y"]

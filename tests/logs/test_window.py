@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.files import MEGABYTE
-from hermes_doctor.logs import hermes, series
+from hermes_doctor.logs import hermes, rotated
 from hermes_doctor.logs.entry import Unread
 from hermes_doctor.logs.formats import Span
-from tests.logged import NOON, entries, line, reading, refuse, texts, unread, write
+from hermes_doctor.system.files import MEGABYTE
+from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
 GIGABYTE = 1024 * MEGABYTE
 
@@ -119,7 +119,7 @@ def test_cut_while_read(home: Path) -> None:
     """A file that is emptied while it is read ends there."""
     path = home / "logs" / "gateway.log"
     write(path, [line(NOON, f"{n} {'x' * 100}") for n in range(20_000)], NOON)
-    stream = series.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse)
+    stream = rotated.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse)
     next(stream)
     os.truncate(path, 0)
 
@@ -131,7 +131,7 @@ def test_written_to_while_read(home: Path) -> None:
     path = home / "logs" / "gateway.log"
     lines = [line(NOON, "one"), *["more"] * 99, line(NOON, "two"), line(NOON, "three ha")]
     write(path, "\n".join(lines).encode(), NOON)
-    stream = series.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse, size=16)
+    stream = rotated.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse, size=16)
     assert next(stream).text == "one"
     with path.open("ab") as file:
         file.write(b"lves\n" + line(NOON, "four").encode() + b"\n")

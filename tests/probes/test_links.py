@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.probes import links, platforms
+from hermes_doctor.probes import links
 from hermes_doctor.probes.links import Link, assign
-from hermes_doctor.probes.platforms import Endpoint
-from hermes_doctor.probes.settings import Settings
-from hermes_doctor.probes.sockets import Connection
-from tests.connecting import QQ, TELEGRAM, to
+from hermes_doctor.processes.connection import Connection
+from hermes_doctor.settings import platforms
+from hermes_doctor.settings.platforms import Endpoint
+from hermes_doctor.settings.variables import Settings
+from tests.helpers.gateway_home import QQ, TELEGRAM, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}
 WEIXIN = {"WEIXIN_TOKEN": "x", "WEIXIN_ACCOUNT_ID": "y"}

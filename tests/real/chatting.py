@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import support
+from tests.helpers import support
 from tests.real import gateways, qq
 from tests.real.patients import machine
 from tools import releases

@@ -20,19 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.supervisors.lineage import place_of
-from tests import needing, support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.lineage import place_of
+from tests.helpers import requirements, support
 from tests.real import gateways
 from tools import compose_plugin, releases
 
 IMAGE = "hermes:latest"
 OUTSIDE = """
 import sys
-from hermes_doctor.probes.supervisors import lineage
-from hermes_doctor.services import proof
+from hermes_doctor.processes import lineage
+from hermes_doctor.gateway import startup_proof
 lineage._MARKS = ()
-proof.SETTLE = 1.0
+startup_proof.SETTLE = 1.0
 from hermes_doctor.__main__ import main
 main()
 """
@@ -230,4 +230,4 @@ def _need() -> None:
     except (OSError, RuntimeError, KeyError, subprocess.CalledProcessError) as error:
         why = f"Docker Compose cannot be had: {error}"
     if why:
-        needing.missing(why)
+        requirements.missing(why)

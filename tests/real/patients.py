@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import support
-from tests.support import Done
+from tests.helpers import support
+from tests.helpers.support import Done
 from tools import real_home, releases, schema_lesson
 
 MakeHome = Callable[[str], Path]

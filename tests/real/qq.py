@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import Running, end, gateway, until
 from tools import releases
 

@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import environment
-from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.probes import setting_inputs
 from hermes_doctor.settings import (
     access,
     auxiliary,
-    envfile,
+    env_file,
+    env_parsers,
     fallback,
-    gathering,
+    request_route,
     resolved,
-    runtime,
 )
 from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.inputs import World
 from hermes_doctor.settings.outcome import Runtime, Unresolved
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.text import Answer
-from hermes_doctor.settings.world import World
+from hermes_doctor.settings.sourced_text import Answer
 from tests.real.made_homes import Made
 from tests.real.made_words import TASKS
 from tools import lessons, real_home, releases
@@ -40,13 +40,13 @@ def world(home: Path, made: Made, version: str) -> World:
     """What our resolver sees of a home that is written."""
     release = Release(numbers(version))
     config = home / "config.yaml"
-    env = environment.read(Home(home))
+    env = env_file.read(Home(home))
     return World(
         release=release,
         document=Document(config.read_bytes() if config.exists() else b""),
-        readings=envfile.read(env, release, made.environment) if env else envfile.NOTHING,
+        readings=env_parsers.read(env, release, made.environment) if env else env_parsers.NOTHING,
         started_with=made.environment,
-        store=gathering.store(home / "auth.json"),
+        store=setting_inputs.store(home / "auth.json"),
         now=time.time(),
     )
 
@@ -54,7 +54,7 @@ def world(home: Path, made: Made, version: str) -> World:
 def ours(seen: World) -> Fields:
     """Our answers."""
     found = resolved.of(seen)
-    main = _runtime(lambda: runtime.resolve(seen, runtime.requested(seen)[0]))
+    main = _runtime(lambda: request_route.resolve(seen, request_route.requested(seen)[0]))
     used, model = main, None
     if found.used is None:
         used = {"trouble": found.main.trouble and found.main.trouble.kind}

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from tests import support
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
 from tests.real.gateways import Running, answers, gateway, until
 from tests.real.patients import Patient
 

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import needing
+from tests.helpers import requirements
+from tests.helpers.support import Done
 from tests.real.gateways import until
-from tests.support import Done
 
 TOOLS = ("unshare", "nsenter", "setpriv", "systemctl", "dbus-daemon")
 MANAGER = Path("/lib/systemd/systemd")
@@ -170,7 +170,7 @@ def need_systemd() -> None:
     """Skip where no private systemd can be had; in CI that is a failure."""
     why = _hindrance()
     if why is not None:
-        needing.missing(f"no systemd of its own: {why}")
+        requirements.missing(f"no systemd of its own: {why}")
 
 
 def _hindrance() -> str | None:

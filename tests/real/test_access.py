@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests import needing, refusing, support
 from tests.conftest import need_release
-from tests.connecting import Scene
+from tests.helpers import locked_out_users, requirements, support
+from tests.helpers.gateway_home import Scene
 from tests.real.patients import MakeHome, Patient
 from tests.real.people import Hermes
 from tools import real_home
@@ -48,7 +48,7 @@ def let_in(hermes: Hermes, home: Path, code: str, subject: str = "telegram 4242"
 def test_approve_pairing(hermes: Hermes, hermes_home: MakeHome) -> None:
     """A request that the release itself made; afterwards it is as if its code had been typed."""
     home = hermes_home(hermes.version)
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", locked_out_users.TOKEN)
     code = real_home.run(hermes.version, home, GENERATE).strip()
     before = hermes.ask(home, KELLY)
     assert (before["authorised"], before["pending"]) == ([False], [[*KELLY]])
@@ -78,9 +78,9 @@ def test_add_allowed_user(hermes: Hermes, hermes_home: MakeHome, case: str) -> N
     """The one who was turned away is let in, whoever was in stays so, and nobody else is."""
     env, config = LISTS[case]
     home = hermes_home(hermes.version)
-    support.put(home / ".env", refusing.TOKEN + env)
+    support.put(home / ".env", locked_out_users.TOKEN + env)
     support.put(home / "config.yaml", support.CONFIG + config)
-    refusing.turned_away(home, "4242")
+    locked_out_users.turned_away(home, "4242")
     people = (KELLY, ("telegram", "7001"), ("telegram", "666"))
     assert hermes.ask(home, *people)["authorised"] == [False, case != "none", False]
 
@@ -92,7 +92,7 @@ def test_add_allowed_user(hermes: Hermes, hermes_home: MakeHome, case: str) -> N
 def test_lockout(hermes: Hermes, hermes_home: MakeHome) -> None:
     """Five wrong codes lock the platform; the right one is good again afterwards."""
     home = hermes_home(hermes.version)
-    support.put(home / ".env", refusing.TOKEN)
+    support.put(home / ".env", locked_out_users.TOKEN)
     code = real_home.run(hermes.version, home, GENERATE).strip()
     wrong = [("telegram", "WRONGONE")] * 5
     assert hermes.ask(home, KELLY, codes=wrong, copy=False)["locked"] == ["telegram"]
@@ -112,12 +112,12 @@ def test_lockout(hermes: Hermes, hermes_home: MakeHome) -> None:
 def test_two_folders(hermes: Hermes, hermes_home: MakeHome, empty: bool) -> None:
     """Who is astray is a stranger to this release, and no longer after the fix."""
     home = hermes_home(hermes.version)
-    support.put(home / ".env", refusing.TOKEN)
-    refusing.approved(home, "4242")
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.approved(home, "4242")
     if empty:
         (home / "pairing").mkdir()
     else:
-        refusing.approved(home, "7001", folder="pairing")
+        locked_out_users.approved(home, "7001", folder="pairing")
     patient = Patient(hermes.version, home)
     astray = "PAIRING-ASTRAY" in patient.check().codes
 
@@ -181,7 +181,7 @@ def test_what_strangers_are_told(hermes: Hermes, tmp_path: Path, case: str) -> N
     """Whether they get a code, and who is let in, by our reading and by the release's own."""
     platform, env, config = HOMES[case]
     home = support.healthy(tmp_path / "home")
-    support.put(home / ".env", refusing.TOKEN + env)
+    support.put(home / ".env", locked_out_users.TOKEN + env)
     support.put(home / "config.yaml", support.CONFIG + config)
 
     real = hermes.ask(home, (platform, "4242"))
@@ -213,7 +213,7 @@ def test_api_server(hermes: Hermes, tmp_path: Path, case: str, host: str) -> Non
 
     starts = hermes.starts_api(home)
     if starts is None:
-        needing.missing("the release has no aiohttp here")
+        requirements.missing("the release has no aiohttp here")
     assert server
     assert server.refused is not starts
 
@@ -221,8 +221,8 @@ def test_api_server(hermes: Hermes, tmp_path: Path, case: str, host: str) -> Non
 def test_run_out(hermes: Hermes, tmp_path: Path) -> None:
     """A request counts for as long as it does for Hermes."""
     home = support.healthy(tmp_path / "home")
-    support.put(home / ".env", refusing.TOKEN)
-    path = refusing.waiting(home, "4242", minutes=59)
+    support.put(home / ".env", locked_out_users.TOKEN)
+    path = locked_out_users.waiting(home, "4242", minutes=59)
     entries: dict[str, Any] = json.loads(path.read_text())
     old = {"user_id": "43", "user_name": "", "created_at": time.time() - 3660}
     support.put(path, json.dumps(entries | {"a2": old | {"hash": "00", "salt": "00"}}))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import answers
 from tests.real.patients import MakeHome
 from tests.real.steering import VERSION, ward

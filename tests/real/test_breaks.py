@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
-from tests import support
+from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real.patients import MakeHome, Patient
 from tools import learn_breaks
 

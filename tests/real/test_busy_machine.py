@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests import busy, damage, support
+from tests.helpers import busy_machine, damage, support
+from tests.helpers.support import Done
 from tests.real.gateways import gateway
 from tests.real.patients import MakeHome, Patient
-from tests.support import Done
 
 pytestmark = pytest.mark.real
 NEWEST = "0.19.0"
@@ -23,7 +23,7 @@ def same_when_busy(patient: Patient) -> set[str]:
     """Compare two looks on a busy machine with one before; return the codes that it found."""
     idle = found(patient.check())
     assert "unknown" not in idle[1].values(), idle[1]
-    with busy.machine():
+    with busy_machine.machine():
         for _ in range(2):
             assert found(patient.check()) == idle
     return {code for code, _, _ in idle[0]}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.updating.records import Records, Update
-from hermes_doctor.vault import Vault
-from tests import support
+from hermes_doctor.records.updates import Records, Update
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real import chatting, gateways, qq
 from tests.real.patients import machine
 from tools import real_home

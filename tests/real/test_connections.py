@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import slowness
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes import Probes, links, sockets
-from tests import connecting, support
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.probes import links
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import sockets
+from hermes_doctor.system import time_limits
+from tests.helpers import gateway_home, support
 from tests.real import qq
 from tests.real.gateways import gateway, until
 from tests.real.patients import MakeHome, Patient
@@ -61,7 +63,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
         assert codes(patient) == []
 
         facts = load_knowledge("platforms")["platforms"]["qqbot"]
-        enough = slowness.stretched(2.0)  # one heartbeat a second, later on a busy machine
+        enough = time_limits.stretched(2.0)  # one heartbeat a second, later on a busy machine
         monkeypatch.setitem(facts, "quiet_after", enough)
         assert quiet(running.pid, home) == []
         with platform.frozen():
@@ -82,7 +84,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
 
 def quiet(pid: int, home: Path) -> list[str]:
     """What this very process finds: the threshold is changed here only."""
-    _, findings = connecting.ask("platform-links", Probes(Home(home)))
+    _, findings = gateway_home.ask("platform-links", Probes(Home(home)))
     [row] = links.assign(Probes(Home(home)).platforms(), sockets.of(pid))
     assert row.how == "proxy"
     return [one.code for one in findings]

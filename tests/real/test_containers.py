@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes, processes
-from hermes_doctor.updating import images
-from hermes_doctor.updating.hermes import Installed
-from hermes_doctor.updating.records import Records, Update
-from tests import support
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import gateway_processes
+from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.updates import images
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real import gateways
 from tests.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
 from tests.real.patients import ROWS
@@ -361,4 +362,4 @@ def test_what_else_runs_in_the_container(project: Project) -> None:
 def holders(project: Project) -> list[int]:
     """Who has the database open."""
     path = project.home / "state.db"
-    return sorted(processes.holders([path])[path])
+    return sorted(gateway_processes.holders([path])[path])

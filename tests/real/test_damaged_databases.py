@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import damage, support
 from tests.conftest import RELEASES, need_release, once
-from tests.damage import CODES, Fault
+from tests.helpers import damage, support
+from tests.helpers.damage import CODES, Fault
 from tests.real.gateways import gateway
 from tests.real.patients import KILLED, MakeHome, Patient
 from tools import real_home, releases

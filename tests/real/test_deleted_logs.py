@@ -7,8 +7,8 @@ import sqlite3
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
 from tests.real.gateways import until
 from tests.real.patients import MakeHome
 from tests.real.steering import VERSION, Ward, ward

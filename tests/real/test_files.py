@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.installation import release as numbers
-from tests import support
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from tests.conftest import RELEASES, need_release
+from tests.helpers import support
 from tests.real import resolving
 from tests.real.patients import Patient
 from tests.real.sick_files import CASES, Case

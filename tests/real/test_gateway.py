@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes, processes
-from tests import support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import gateway_processes
 from tests.conftest import RELEASES, need_release
+from tests.helpers import support
 from tests.real.gateways import clean_environment, end, gateway, until
 from tests.real.patients import KILLED, ROWS, MakeHome, Patient, lose, machine
 from tools import real_home, releases
@@ -198,7 +199,7 @@ def test_gateway_of_a_profile(hermes_home: MakeHome) -> None:
     support.put(root / "profiles" / "coder" / "config.yaml", support.CONFIG)
     with gateway("0.19.0", root, profile="coder") as running:
         found = pids(root / "profiles" / "coder"), pids(root)
-        used = processes.homes_in_use()
+        used = gateway_processes.homes_in_use()
 
     assert found == ([running.pid], [])
     assert (root / "profiles" / "coder").resolve() in used

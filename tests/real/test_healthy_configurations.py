@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import examine
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.model import Finding, Gateway, Severity
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import Installation
-from tests import support
+from hermes_doctor.probes.probes import Probes
 from tests.conftest import RELEASES, need_release
-from tests.looking import PLUGINS
+from tests.helpers import support
+from tests.helpers.one_check import PLUGINS
 from tests.real import resolving
 from tests.real.healthy_homes import HEALTHY, Healthy
 from tools import real_home, releases

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
 from tools import learn_schemas, learn_services, schema_lesson
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import Running, clean_environment, end, gateway, until
 from tests.real.patients import MakeHome, Patient
 from tools import releases

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs import zones
+from hermes_doctor.logs import time_zones
 from hermes_doctor.logs.entry import Entry
-from hermes_doctor.probes import vitals
-from tests import support
-from tests.logged import reading
+from hermes_doctor.processes import process_stat
+from tests.helpers import support
+from tests.helpers.log_lines import reading
 from tests.real.gateways import gateway, until
 from tests.real.systemd import Machine, systemd
 
@@ -28,7 +28,7 @@ def test_gateway(hermes_home: Callable[[str], Path], version: str) -> None:
     home = hermes_home(version)
     began = time.time()
     with gateway(version, home, extra={"TZ": "Asia/Shanghai"}) as running:
-        zone = zones.of_process(running.pid, vitals.take(running.pid).environment)
+        zone = time_zones.of_process(running.pid, process_stat.take(running.pid).environment)
         assert zone is not None
         assert zone.utcoffset(datetime.now()) == timedelta(hours=8)
         while_it_runs = list(reading(home, began - 60, zone=zone))
@@ -66,8 +66,8 @@ READS = """
 import json, sys, time
 from pathlib import Path
 from hermes_doctor.home import Home
-from hermes_doctor.logs.reading import read
-from hermes_doctor.probes import Probes
+from hermes_doctor.logs.stream import read
+from hermes_doctor.probes.probes import Probes
 home = Home(Path(sys.argv[1]))
 [unit] = Probes(home).supervision().units
 units = [unit, unit._replace(manager=None)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
 from tools import learn_platforms, real_home, releases
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.probes.installation import release as numbers
-from tests import support
+from hermes_doctor.knowledge.releases import release as numbers
 from tests.conftest import RELEASES, need_release
+from tests.helpers import support
 from tests.real.healthy_homes import job
 from tests.real.patients import Patient
 from tools import real_home

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.knowledge.releases import release
 from hermes_doctor.model import Severity
-from hermes_doctor.probes.installation import release
-from tests import judging
 from tests.conftest import RELEASES, need_release
-from tests.provider_mistakes import MISTAKES, Mistake
+from tests.helpers import settings_verdicts
+from tests.helpers.provider_mistakes import MISTAKES, Mistake
 from tests.real import resolving
 from tests.real.made_homes import Made
 from tools import real_home
@@ -42,9 +42,9 @@ def test_hermes_resolves_what_we_said(version: str, tmp_path: Path) -> None:
     homes: list[tuple[Path, Made]] = []
     for number, one in enumerate(fitting.values()):
         sick, well = tmp_path / f"{number}" / "sick", tmp_path / f"{number}" / "well"
-        judging.mend(judging.write(well, one), version, one)
+        settings_verdicts.mend(settings_verdicts.write(well, one), version, one)
         made = Made(None, None, None)
-        homes += [(judging.write(sick, one), made), (well, made)]
+        homes += [(settings_verdicts.write(sick, one), made), (well, made)]
 
     real = resolving.theirs(version, tmp_path, homes)
 
@@ -77,6 +77,6 @@ def test_the_default_configuration(version: str, tmp_path: Path) -> None:
     mistake = Mistake("", text, "OPENROUTER_API_KEY=sk-or-v1-12345678\nTELEGRAM_BOT_TOKEN=1:abcd\n")
     codes = {one.code for one in MISTAKES.values()}
 
-    findings = judging.look(judging.write(home, mistake), version, *codes)
+    findings = settings_verdicts.look(settings_verdicts.write(home, mistake), version, *codes)
 
     assert [one for one in findings if one.severity is not Severity.INFO] == []

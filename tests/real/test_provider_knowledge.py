@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import load_knowledge
-from hermes_doctor.probes.installation import release as numbers
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from tests.conftest import need_release
 from tools import learn_access, learn_providers, releases
 

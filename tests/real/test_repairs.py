@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests import damage, support
 from tests.conftest import RELEASES, need_release, once
+from tests.helpers import damage, support
 from tests.real.patients import KILLED, Patient, undo
 from tools import real_home
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import lostlogs
 from tests.conftest import RELEASES
+from tests.helpers import saved_log_home
 from tests.real.patients import MakeHome, Patient
 from tools import real_home
 
@@ -72,7 +72,7 @@ def test_added_in_their_order(version: str, hermes_home: MakeHome) -> None:
     holder.start()
     try:
         _wait_for(patient.home.parent / "ready")
-        lostlogs.save(patient.home)
+        saved_log_home.save(patient.home)
     finally:
         (patient.home.parent / "go").touch()
         holder.join()

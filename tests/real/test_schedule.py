@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.vault import Vault
-from tests import support
+from tests.helpers import support
 from tests.real.gateways import until
 from tests.real.systemd import Machine, systemd
-from tests.test_scheduling import job
-from tests.watching.test_installing import lasting_home
+from tests.schedule.test_daily_backup import job
+from tests.watch.test_install import lasting_home
 
 pytestmark = pytest.mark.real
 MANY = 100

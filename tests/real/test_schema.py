@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import declaration
-from tests import support
+from hermes_doctor.sqlite import column_rules
 from tests.conftest import RELEASES, need_release, once
+from tests.helpers import support
 from tests.real.patients import ROWS, MakeHome, Patient, cure, lose, undo
 from tools import learn_schemas, releases, schema_lesson
 
@@ -144,7 +144,7 @@ def test_column_of_every_other_database(
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if column.if_missing == "crash" and declaration.stand_in(table, column) is not None
+        if column.if_missing == "crash" and column_rules.stand_in(table, column) is not None
         if not column.key
     ]
     patient = full(version)

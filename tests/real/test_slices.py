@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
-from tests import support
 from tests.conftest import RELEASES
+from tests.helpers import support
 from tests.real.patients import KILLED, ROWS, MakeHome, Patient, cure, lose, machine, undo
 from tools import real_home
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.journal import Journals
-from tests import support
+from hermes_doctor.records.journal import Journals
+from tests.helpers import support
+from tests.helpers.support import copy_home
 from tests.real.gateways import answers, until
 from tests.real.patients import ROWS, MakeHome
 from tests.real.steering import VERSION, ward
-from tests.support import copy_home
 
 pytestmark = pytest.mark.real
 

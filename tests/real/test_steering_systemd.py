@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes, vitals
-from tests import damage, support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes import process_stat
 from tests.conftest import need_release
+from tests.helpers import damage, support
+from tests.helpers.fake_managers import STRAW
 from tests.real.gateways import answers, end, free_port, sealed, until
 from tests.real.steering import freeze, obeying
 from tests.real.systemd import Machine, systemd
-from tests.services.faking import STRAW
 from tools import releases
 
 pytestmark = pytest.mark.real
@@ -176,7 +177,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         # From outside of its container, where it has another number.
         outside = Probes(Home(ward.outside))
         [gateway] = outside.gateways()
-        assert vitals.own_number(gateway.pid) == third != gateway.pid
+        assert process_stat.own_number(gateway.pid) == third != gateway.pid
         told = outside.runtime()
         assert told.state_owner and told.beat and told.lock_holder == gateway.pid
         assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}

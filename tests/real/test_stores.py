@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import load_knowledge
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.model import Gateway
-from hermes_doctor.probes import Probes
-from hermes_doctor.probes.installation import release as numbers
-from hermes_doctor.stores.described import outcome
-from tests import stored, support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.stores.catalogue import outcome
 from tests.conftest import RELEASES, need_release
-from tests.looking import ask
+from tests.helpers import store_files, support
+from tests.helpers.one_check import ask
 from tests.real import gateways
 from tests.real.patients import MakeHome, Patient, undo
 from tests.real.steering import ward
@@ -62,7 +62,7 @@ WHOLE = {
     "jobs": ["alpha", "beta"],
     "auth": ["deepseek", "nous"],
     "paired": ["1001", "1002"],
-    "chats": sorted(stored.CHATS),
+    "chats": sorted(store_files.CHATS),
 }
 MINE = {"store-files", "routes", "kanban-claims", "cron-ticker", "cron-jobs", "cron-targets"}
 NOTHING = {"jobs": "RuntimeError", "auth": [], "paired": [], "chats": []}
@@ -76,7 +76,7 @@ def asked(patient: Patient, script: str) -> dict[str, object]:
 
 def flawed(name: str, flaw: str) -> bytes:
     """A store with a flaw around its entries."""
-    data = stored.text(name)
+    data = store_files.text(name)
     return {
         "bom": b"\xef\xbb\xbf" + data,
         "padding": data + b"\0" * 100,
@@ -92,15 +92,15 @@ def test_repaired(version: str, hermes_home: MakeHome) -> None:
     assert patient.home is not None
     flaw = "padding" if version == "0.19.0" else "bom"
     for name in NAMES:
-        stored.write(patient.home, name, flawed(name, flaw))
+        store_files.write(patient.home, name, flawed(name, flaw))
     sick = support.contents(patient.home)
     broken = asked(patient, LOAD + SAVE % (NAMES,))
     left = broken.pop("left")
     assert broken == NOTHING
     assert isinstance(left, dict)
     for name in ("auth.json", PAIRED, "sessions/sessions.json"):
-        assert stored.SECRET not in left[name], "Hermes has written over it"
-    assert stored.SECRET in left["cron/jobs.json"]
+        assert store_files.SECRET not in left[name], "Hermes has written over it"
+    assert store_files.SECRET in left["cron/jobs.json"]
 
     done = patient.doctor("fix", "--apply", "--yes", "--json")
 
@@ -115,9 +115,9 @@ def test_torn(version: str, hermes_home: MakeHome) -> None:
     """Of files that break off Hermes reads what was whole; an empty one comes from a snapshot."""
     patient = Patient(version, hermes_home(version))
     for name in ("cron/jobs.json", "sessions/sessions.json", PAIRED):
-        stored.write(patient.home, name, flawed(name, "torn"))
-    stored.write(patient.home, "auth.json", b"")
-    support.put(patient.home / "state-snapshots/1/auth.json", stored.text("auth.json"))
+        store_files.write(patient.home, name, flawed(name, "torn"))
+    store_files.write(patient.home, "auth.json", b"")
+    support.put(patient.home / "state-snapshots/1/auth.json", store_files.text("auth.json"))
 
     done = patient.doctor("fix", "--apply", "--yes", "--json")
 
@@ -131,13 +131,13 @@ def test_jobs_that_stop_every_look(hermes_home: MakeHome, flaw: str) -> None:
     """Jobs under names, one whose next run is no time, one whose schedule tells none: they stop
     0.16 until they are put right."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))
-    jobs = stored.WHOLE["cron/jobs.json"]["jobs"]
+    jobs = store_files.WHOLE["cron/jobs.json"]["jobs"]
     odd = {job["id"]: job for job in jobs} if flaw == "named" else [*jobs]
     if isinstance(odd, list):
         garbage = {"kind": "cron", "expr": "every noon"}
         wrong = {"next_run_at": None, "schedule": garbage}
         odd[0] = {**odd[0], **(wrong if flaw == "senseless" else {"next_run_at": "soon"})}
-    stored.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
+    store_files.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
     assert asked(patient, LOAD)["jobs"] != WHOLE["jobs"]
 
     assert patient.doctor("fix", "CRON-JOBS-CORRUPT", "--apply").code == 0
@@ -163,9 +163,9 @@ def test_one_id_twice(version: str, hermes_home: MakeHome) -> None:
     """The second of two jobs with one id is due whenever it is looked for, until the repair."""
     patient = Patient(version, hermes_home(version))
     past = (datetime.now(UTC) - timedelta(seconds=60)).isoformat()
-    first, second = stored.WHOLE["cron/jobs.json"]["jobs"]
+    first, second = store_files.WHOLE["cron/jobs.json"]["jobs"]
     odd = [first, {**second, "id": first["id"], "next_run_at": past}]
-    stored.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
+    store_files.write(patient.home, "cron/jobs.json", json.dumps({"jobs": odd}).encode())
     look = (
         "import json; from cron import jobs\nfound = {'due': []}\nfor _ in range(3):\n"
         "    due = jobs.get_due_jobs()\n    found['due'].append([job['name'] for job in due])\n"
@@ -182,11 +182,11 @@ def test_one_id_twice(version: str, hermes_home: MakeHome) -> None:
 def test_chats_that_are_dropped(version: str, hermes_home: MakeHome) -> None:
     """Without a date or a key Hermes drops a chat at its next save; after the repair it is kept."""
     patient = Patient(version, hermes_home(version))
-    whole = stored.WHOLE["sessions/sessions.json"]
-    one, two = stored.CHATS
+    whole = store_files.WHOLE["sessions/sessions.json"]
+    one, two = store_files.CHATS
     lacking = {key: value for key, value in whole[one].items() if key != "created_at"}
     data = {one: lacking, two: {**whole[two], "origin": {"platform": "telegram"}}}
-    stored.write(patient.home, "sessions/sessions.json", json.dumps(data).encode())
+    store_files.write(patient.home, "sessions/sessions.json", json.dumps(data).encode())
     gone = asked(patient, LOAD + SAVE % (NAMES[2:3],))
     assert gone["chats"] == []
     assert one not in json.loads(str(gone["left"]["sessions/sessions.json"]))  # type: ignore[index]
@@ -199,8 +199,8 @@ def test_chats_that_are_dropped(version: str, hermes_home: MakeHome) -> None:
 def test_a_note_of_a_newer_release(hermes_home: MakeHome) -> None:
     """Gone back to 0.16, Hermes stumbles over the note that 0.18 writes among the chats."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))
-    noted = {"_README": "a note", **stored.WHOLE["sessions/sessions.json"]}
-    stored.write(patient.home, "sessions/sessions.json", json.dumps(noted).encode())
+    noted = {"_README": "a note", **store_files.WHOLE["sessions/sessions.json"]}
+    store_files.write(patient.home, "sessions/sessions.json", json.dumps(noted).encode())
     assert asked(patient, LOAD)["chats"] == []
 
     assert patient.doctor("fix", "SESSION-ROUTE-STALE", "--apply", "--yes").code == 0
@@ -354,8 +354,8 @@ def test_running_gateway(hermes_home: MakeHome) -> None:
     """It is down while its logins are mended, up on the mended ones, and writes none over them."""
     with ward(hermes_home("0.19.0")) as one:
         first = one.pid
-        stored.write(one.home, "cron/jobs.json")
-        stored.write(one.home, "auth.json", flawed("auth.json", "padding"))
+        store_files.write(one.home, "cron/jobs.json")
+        store_files.write(one.home, "auth.json", flawed("auth.json", "padding"))
         asked = one.doctor("fix", "AUTHJSON", "--apply")
         assert (asked.code, one.pid) == (1, first), "it interrupts a gateway, so it asks first"
 
@@ -363,5 +363,5 @@ def test_running_gateway(hermes_home: MakeHome) -> None:
 
         assert done.code == 0, done.out + done.err
         assert one.pid != first
-        assert (one.home / "auth.json").read_bytes() == stored.text("auth.json")
+        assert (one.home / "auth.json").read_bytes() == store_files.text("auth.json")
         assert not {finding["check"] for finding in one.check().json["findings"]} & MINE

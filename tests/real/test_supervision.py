@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import support
 from tests.conftest import need_release
+from tests.helpers import support
 from tests.real.gateways import end, free_port, sealed, until
 from tests.real.systemd import Machine, systemd
 from tools import releases

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.provider_switch import plan
+from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.target import Wish
 from hermes_doctor.settings.resolved import Route
-from hermes_doctor.switching import planning
-from hermes_doctor.switching.aims import Wish
-from hermes_doctor.switching.planning import Switch
 from tests.conftest import need_release
+from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
 from tests.real import resolving
 from tests.real.made_homes import Made
-from tests.switching.scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
 
 pytestmark = pytest.mark.real
 OWN = "model:\n  provider: custom\n  base_url: https://old.example/v1\n  default: m\n"
@@ -83,7 +83,7 @@ def test_hermes_does_what_was_planned(version: str, tmp_path: Path) -> None:
         made = Made(config, env, None)
         made.write(home)
         home.chmod(0o700)
-        switch = planning.plan(Installed(home, version), wish, key)
+        switch = plan.plan(Installed(home, version), wish, key)
         run, _ = carry_out(home, switch, version)
         assert run.state == "done", run
         homes.append((home, made))

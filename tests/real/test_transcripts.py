@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests import damage, support
 from tests.conftest import need_release
+from tests.helpers import damage, support
 from tests.real.patients import Patient, undo
 from tools import real_home
 

@@ -17,15 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.probes import Probes
-from hermes_doctor.updating.records import Records
-from hermes_doctor.vault import Vault
-from tests import needing, support
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Records
 from tests.conftest import RELEASES, need_release
+from tests.helpers import fake_environments, requirements, support
 from tests.real import gateways
 from tests.real.patients import KILLED, ROWS, machine
-from tests.updating import environments
 from tools import real_home, releases
 
 FIRST, LAST = releases.ALL[0], releases.ALL[-1]
@@ -114,7 +113,7 @@ def scratch(tmp_path: Path) -> Scratch:
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, str(made.root)], check=True)
     done = subprocess.run(made.install(FIRST), env={**os.environ, **made.env}, capture_output=True)
     if done.returncode:
-        needing.missing(f"Hermes cannot be installed: {done.stderr[-500:]!r}")
+        requirements.missing(f"Hermes cannot be installed: {done.stderr[-500:]!r}")
     return made
 
 
@@ -194,7 +193,7 @@ def test_killed_before_in_and_after_the_command(scratch: Scratch) -> None:
     kill = "kill -9 $PPID"
     for script in (kill, f"{shlex.join(scratch.install('0.14.0'))}; {kill}"):
         scratch.doctor("update-guard", "--force", "--", "sh", "-c", script)
-        environments.ended(scratch.home)
+        fake_environments.ended(scratch.home)
         assert scratch.doctor("check", "--json", "--only", "UPD-CUTOFF").codes == ["UPD-CUTOFF"]
         assert scratch.ask(ROWS) == rows
         back = scratch.doctor("rollback", "--yes")

@@ -14,14 +14,14 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.watching.channels import Hermes, Notice, NotSent
-from hermes_doctor.watching.events import Event, Kind
+from hermes_doctor.watch.channels import Hermes, Notice, NotSent
+from hermes_doctor.watch.events import Event, Kind
 from tests.conftest import need_release
+from tests.helpers.watch_parts import AT
 from tests.real.gateways import sealed, until
 from tests.real.patients import MakeHome, machine
 from tests.real.steering import VERSION, ward
-from tests.watching.pieces import AT
-from tests.watching.test_process import watching
+from tests.scenarios.test_watch_process import watching
 from tools import releases
 
 pytestmark = pytest.mark.real

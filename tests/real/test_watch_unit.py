@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.systemd import Manager
 from hermes_doctor.home import Home
-from hermes_doctor.services.systemd import Manager
-from hermes_doctor.watching import watchunit
-from hermes_doctor.watching.jobs import Job
-from hermes_doctor.watching.store import Store
-from tests import support
+from hermes_doctor.schedule import systemd as schedule_systemd
+from hermes_doctor.schedule.jobs import Job
+from hermes_doctor.watch.store import Store
+from tests.helpers import support
 from tests.real.gateways import until
 from tests.real.systemd import need_systemd, systemd
 
@@ -40,12 +40,12 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state {ODD}"))
     monkeypatch.setattr(Manager, "refuse", lambda _: None)
     store = Store(Home(home), tmp_path / f"state {ODD}" / "hermes-doctor")
-    return Job(Home(home), ("--plugins", ODD), True, 30.0, store, vault=home / ODD)
+    return Job(Home(home), ("--plugins", ODD), True, 30.0, store.folder, vault=home / ODD)
 
 
-def system(monkeypatch: pytest.MonkeyPatch) -> watchunit.Systemd:
+def system(monkeypatch: pytest.MonkeyPatch) -> schedule_systemd.Systemd:
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
-    return watchunit.Systemd(system=True)
+    return schedule_systemd.Systemd(system=True)
 
 
 def test_every_word_is_what_it_was(
@@ -53,9 +53,9 @@ def test_every_word_is_what_it_was(
 ) -> None:
     """Arguments, variables, folders and the description, read back by the manager itself."""
     need_systemd()
-    user, machines = watchunit.Systemd(system=False).text(job), system(monkeypatch).text(job)
+    user, machines = schedule_systemd.Systemd(system=False).text(job), system(monkeypatch).text(job)
     monkeypatch.undo()
-    home, state = str(job.home.path), str(job.store.folder.parent)
+    home, state = str(job.home.path), str(job.folder.parent)
     with systemd(tmp_path / "user") as machine:
         machine.install("w.service", user)
         machine.systemctl("start", "w.service")
@@ -77,7 +77,7 @@ def test_systemd_finds_nothing_wrong(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both units."""
-    texts = {"user": watchunit.Systemd(system=False).text(job)}
+    texts = {"user": schedule_systemd.Systemd(system=False).text(job)}
     texts["system"] = system(monkeypatch).text(job)
     monkeypatch.undo()
     for kind, text in texts.items():

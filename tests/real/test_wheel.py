@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import needing, support
 from tests.conftest import once
+from tests.helpers import requirements, support
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_pat
     """Installed by pip on this Python, every command works from a hostile folder."""
     python = interpreter(version)
     if python is None:
-        needing.missing(f"Python {version} is not installed")
+        requirements.missing(f"Python {version} is not installed")
     place = tmp_path / "venv"
     run(python, "-m", "venv", place, cwd=tmp_path)
     run(place / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.settings.document import Document, dotted
-from hermes_doctor.settings.text import Text
+from hermes_doctor.settings.sourced_text import Text
 
 TEXT = """\
 # a comment

@@ -9,11 +9,11 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import Probes
+from hermes_doctor.probes.probes import Probes
 from hermes_doctor.settings import resolved
 from hermes_doctor.settings.resolved import Resolved, Route
-from tests import support
-from tests.settings.worlds import world
+from tests.helpers import support
+from tests.helpers.setting_inputs import world
 
 RELAY = """\
 model:

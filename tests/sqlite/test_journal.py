@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.sqlite import journal
-from tests import damage
+from tests.helpers import damage
 
 _COLUMNS = "session_id, role, content, timestamp"
 CHANGES = {

@@ -1,45 +1,5 @@
-"""Every row that can still be read goes into a fresh database of its release's schema.
+"""Save all readable rows of a damaged database into a new one with its release's schema.
 
-The damaged file is read page by page by our own code and never opened by SQLite. The new one is
-written by SQLite alone, with bound values, and is proved before anybody sees it.
+It is the last method in `sqlite.repairs`. It parses the pages itself, so it also works for files
+that SQLite cannot open.
 """
-
-from __future__ import annotations
-
-import os
-import sqlite3
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.salvage.account import Account, TableAccount
-from hermes_doctor.sqlite.salvage.others import Source
-
-__all__ = ["Account", "Source", "TableAccount", "salvage"]
-
-
-def salvage(
-    source: Path,
-    target: Path,
-    blueprint: Blueprint,
-    *,
-    others: Sequence[Source] = (),
-    progress: Callable[[int, int], None] | None = None,
-) -> Account:
-    """Save the rows of the damaged database `source` into `target`, which must not exist.
-
-    `source` is a private copy with its log or journal beside it; it is only read. Raises
-    CouldNotLook or CannotFix, and then leaves no `target`.
-    """
-    from hermes_doctor.sqlite.salvage.run import Run
-
-    if os.path.lexists(target):
-        raise CannotFix(f"{target.name} exists already")
-    try:
-        return Run(source, target, blueprint, others, progress).run()
-    except (sqlite3.Error, OSError, MemoryError) as error:
-        name = getattr(error, "sqlite_errorname", None) or type(error).__name__
-        raise CannotFix(f"the salvage of {source.name} could not be finished ({name})") from error
-    except (CouldNotLook, CannotFix):
-        raise

@@ -1,11 +1,11 @@
-"""What a salvage came to, table by table, as values and as sentences for people."""
+"""Count saved and lost rows of a salvage per table, and describe the result in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.files import shown
+from hermes_doctor.system.files import shown
 
 COPIES = "the full-text copies"
 INDEXES = "the indexes"
@@ -14,29 +14,29 @@ ONLY = "the only value that fits"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its word: `1 row`, `2 rows`."""
+    """A number with its noun: `1 row`, `2 rows`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 @dataclass(frozen=True)
 class TableAccount:
-    """The rows of one table; each is counted once."""
+    """The result of salvaging one table; each row is counted once."""
 
     name: str
     there: int
-    """Rows that there were, as far as can be known: all of the below together."""
+    """The original number of rows, as far as known: saved, restored, partial and lost."""
     saved: int
-    """Read whole from the table's own pages."""
+    """Rows read completely from the table's own pages."""
     restored: Mapping[str, int] = field(default_factory=dict)
-    """By source: rows that are whole again with its help."""
+    """By source: rows that were completed with its help."""
     partial: int = 0
-    """Rows of which some values are gone, or could only be guessed."""
+    """Rows with some values lost or guessed."""
     lost: int = 0
-    """Rows that are known to have been there and are not in the new database."""
+    """Rows that are known to have existed and are not in the new database."""
     unsure: bool = False
-    """More may be lost than is known of: no index is left that names every row."""
+    """More rows may be lost than are known: no complete index is left."""
     added: Mapping[str, int] = field(default_factory=dict)
-    """By source: rows that only another file has, and that may have been deleted since."""
+    """By source: rows that only another file has; they may have been deleted since."""
 
     @property
     def kept(self) -> int:
@@ -46,7 +46,7 @@ class TableAccount:
 
     @property
     def sentence(self) -> str:
-        """The account of this table in a line."""
+        """The result for this table in one line."""
         parts = [f"{self.saved:,} saved"]
         parts += [f"{count:,} restored from {source}" for source, count in self.restored.items()]
         parts += [f"{self.partial:,} in part"] if self.partial else []
@@ -63,18 +63,18 @@ class TableAccount:
 
 @dataclass(frozen=True)
 class Account:
-    """The account of a whole database."""
+    """The result of salvaging a whole database."""
 
     tables: tuple[TableAccount, ...]
     notes: tuple[str, ...] = ()
-    """What else was found and done, a sentence each."""
+    """What else was found and done, one sentence each."""
     proofs: tuple[str, ...] = ()
-    """What the new database passed."""
+    """The checks that the new database passed."""
     lost: tuple[str, ...] = ()
     """Tables, views and the like that are not in the new database, by kind and name."""
 
     def table(self, name: str) -> TableAccount | None:
-        """The account of one table."""
+        """The result for one table."""
         return next((table for table in self.tables if table.name == name), None)
 
     @property
@@ -92,7 +92,7 @@ class Account:
 
 @dataclass
 class Tally:
-    """The same while it is being counted."""
+    """The counters of one table while its rows are salvaged."""
 
     name: str
     saved: int = 0
@@ -107,12 +107,12 @@ class Tally:
         self.added[source] = self.added.get(source, 0) + 1
 
     def restore(self, source: str, count: int = 1) -> None:
-        """Count rows that a source made whole."""
+        """Count rows that were completed from a source."""
         if count:
             self.restored[source] = self.restored.get(source, 0) + count
 
     def change(self, count: int, source: str = "") -> None:
-        """Rows that were counted as saved have been set right by a source, or lost a value."""
+        """Recount saved rows that were corrected from a source, or that lost a value."""
         count = min(count, self.saved)
         self.saved -= count
         if source:
@@ -121,7 +121,7 @@ class Tally:
             self.partial += count
 
     def close(self) -> TableAccount:
-        """The final account."""
+        """Return the final result."""
         there = self.saved + sum(self.restored.values()) + self.partial + self.lost
         return TableAccount(
             self.name,

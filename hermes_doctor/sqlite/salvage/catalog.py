@@ -1,4 +1,4 @@
-"""What tables and indexes there were: the schema rows that survive, and what is known without."""
+"""Reconstruct the schema of a damaged database from surviving schema rows and the release."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.blueprint import Blueprint, Column
+from hermes_doctor.sqlite.cells import LEAF
 from hermes_doctor.sqlite.salvage import trees
-from hermes_doctor.sqlite.salvage.cells import LEAF
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.schema import declares_only
 
 KINDS = ("table", "index", "trigger", "view")
 SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 BEHIND = (*SHADOWS, "_segments", "_segdir", "_stat", "_node", "_rowid", "_parent")
-"""The same of any virtual table that SQLite comes with."""
+"""Suffixes of the shadow tables of any virtual table that SQLite includes."""
 
 VIRTUAL, STORED = 2, 3
-"""How `table_xinfo` marks columns that are computed when read, and when written."""
+"""How `table_xinfo` marks generated columns: computed when read, and when written."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of the schema."""
+    """One row of `sqlite_master`."""
 
     kind: str
     name: str
@@ -35,21 +35,21 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """In which order the columns of a table lie in its records."""
+    """The columns of a table in the order of its records."""
 
     name: str
     columns: tuple[Column, ...]
     sql: str
     rowid_column: int | None = None
-    """The column that is another name for the rowid; its place in the record is NULL."""
+    """The column that is an alias of the rowid; it is NULL in the record."""
     plain: bool = True
     """An ordinary table with rowids."""
     refers: tuple[tuple[str, str, str], ...] = ()
-    """The columns that name rows of other tables: column, table, column there."""
+    """The foreign keys: column, referenced table, referenced column."""
     computed: frozenset[str] = frozenset()
-    """Columns that SQLite makes of others; they are not written."""
+    """Generated columns; they are not written."""
     stored: tuple[str, ...] = ()
-    """In a table without rowids: the columns as they lie, the key first."""
+    """In a table without rowids: the columns in stored order, the key first."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Index:
-    """Which columns an index holds before the rowid."""
+    """An index and the columns that its entries contain before the rowid."""
 
     name: str
     table: str
@@ -70,17 +70,17 @@ class Index:
 
 @dataclass
 class Catalog:
-    """The tables of the damaged database."""
+    """The tables and indexes of the damaged database."""
 
     entries: list[Entry]
     layouts: dict[str, Layout] = field(default_factory=dict)
-    """By table: as its own schema row declares it."""
+    """By table: the layout that its own schema row declares."""
     indexes: list[Index] = field(default_factory=list)
     pages: set[int] = field(default_factory=set)
-    """The leaves that hold the schema."""
+    """The leaves that contain the schema."""
 
     whole: bool = True
-    """Nothing of the schema is missing."""
+    """No part of the schema is missing."""
 
     @property
     def virtual(self) -> dict[str, str]:
@@ -92,12 +92,12 @@ class Catalog:
         }
 
     def root(self, table: str) -> int:
-        """Where the table begins; 0 when that is not known."""
+        """The root page of a table; 0 if it is unknown."""
         return next((e.root for e in self.entries if e.kind == "table" and e.name == table), 0)
 
 
 def read(survey: Survey) -> Catalog:
-    """The schema rows: from page 1, and when that is damaged from any leaf that looks like it."""
+    """Read the schema rows from page 1; if that is damaged, from any leaf that looks like it."""
     tree = trees.table(survey, 1)
     pages = [leaf.page for leaf in tree.leaves]
     if not tree.whole or not pages:
@@ -117,7 +117,7 @@ def read(survey: Survey) -> Catalog:
 
 
 def _alike(survey: Survey, page: int) -> bool:
-    """Whether a leaf begins with a row of a schema."""
+    """Whether a leaf starts with a schema row."""
     if survey.kinds[page] != LEAF:
         return False
     cell = next(survey.cells(page, whole=False), None)
@@ -146,7 +146,7 @@ def _rows(survey: Survey, page: int) -> Iterator[Entry]:
 
 
 def _declare(catalog: Catalog) -> None:
-    """Let SQLite read the declarations in memory."""
+    """Let SQLite parse the declarations in memory."""
     with contextlib.closing(sqlite3.connect(":memory:")) as memory:
         memory.set_authorizer(declares_only)
         for entry in catalog.entries:
@@ -175,7 +175,7 @@ def _layout(memory: sqlite3.Connection, name: str, sql: str) -> Layout | None:
 
 
 def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
-    """The columns of a table that the connection has."""
+    """Read the layout of a table from an open connection."""
     rows = database.execute(
         'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
         (name,),
@@ -202,7 +202,7 @@ def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
 
 
 def _stored(database: sqlite3.Connection, name: str) -> tuple[str, ...]:
-    """The columns of a table without rowids in the order in which they lie."""
+    """The columns of a table without rowids in stored order."""
     rows = database.execute(
         "SELECT x.name FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS x "
         "WHERE i.origin = 'pk' ORDER BY x.seqno",
@@ -230,7 +230,7 @@ def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:
 
 
 def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
-    """The layouts that the tables of a release can have, by the releases a file went through."""
+    """The possible layouts of a release's tables; they depend on the releases of past upgrades."""
     layouts: dict[str, list[Layout]] = {}
     for name, table in blueprint.tables.items():
         orders = (tuple(column.name for column in table.columns), *table.orders)
@@ -251,11 +251,11 @@ def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
 
 
 def shadows(virtual: Iterable[str], suffixes: Sequence[str] = SHADOWS) -> set[str]:
-    """The names of the tables in which full-text tables keep their own data."""
+    """The names of the shadow tables of these virtual tables."""
     return {name + suffix for name in virtual for suffix in suffixes}
 
 
 def copies(name: str) -> Layout:
-    """The table in which a full-text table of one column keeps its second copy of the text."""
+    """The layout of the shadow table in which a one-column full-text table copies its text."""
     columns = (Column("id", "INTEGER", key=1), Column("c0", "TEXT"))
     return Layout(name, columns, "", 0)

@@ -1,14 +1,14 @@
-"""Tables without rowids: their rows lie in a tree of the kind that indexes have."""
+"""Save the rows of tables WITHOUT ROWID, whose b-trees have the format of indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hermes_doctor.sqlite.cells import Lost, Mangled, Raw
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Mangled, Raw
 from hermes_doctor.sqlite.salvage.load import batches
 from hermes_doctor.sqlite.salvage.shape import literal
 from hermes_doctor.sqlite.salvage.survey import Survey
@@ -16,7 +16,7 @@ from hermes_doctor.sqlite.salvage.target import Target
 
 
 def load(survey: Survey, target: Target, layout: Layout, root: int) -> Tally:
-    """All rows of one table that its root leads to."""
+    """Copy all rows that are reachable from the table's root page."""
     tally = Tally(layout.name)
     walk = trees.index(survey, root)
     tally.unsure = not walk.whole
@@ -40,6 +40,6 @@ def _rows(
             continue
         row = dict(defaults)
         for name, value in zip(layout.stored, values, strict=False):
-            assert not isinstance(value, Lost)  # an entry that is not whole has no values
+            assert not isinstance(value, Lost)  # an incomplete entry has no values
             row[name] = Raw(value.raw) if isinstance(value, Mangled) else value
         yield [row[name] for name in columns]

@@ -1,7 +1,7 @@
-"""What the release does not know: full-text and other virtual tables, views, triggers.
+"""Carry over the operator's own views, triggers and virtual tables to the new database.
 
-They are the operator's own. The tables among them are read as any other; what they declare is
-declared again, and what cannot be is named.
+The release does not know them. Their tables are read like any other, and their declarations are
+repeated. Those that cannot be repeated are reported as lost.
 """
 
 from __future__ import annotations
@@ -10,47 +10,28 @@ import sqlite3
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.catalog import FTS
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.fulltext import Index
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, shadows
+from hermes_doctor.sqlite.salvage.virtual_tables import virtual
+from hermes_doctor.system.files import shown
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.target import Target
 
-DERIVED = ("_data", "_idx", "_docsize")
-"""Behind a full-text table: what can be made anew from the text."""
-
-
-def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
-    """Virtual tables that the release does not know; an index where they are of FTS5."""
-    return {
-        name: Index(name, sql) if FTS.match(sql) else None
-        for name, sql in catalog.virtual.items()
-        if name not in blueprint.virtual
-    }
-
-
-def derived(catalog: Catalog, blueprint: Blueprint) -> set[str]:
-    """The tables behind them that need not be saved, since they are made anew."""
-    indexes = [one for one in virtual(catalog, blueprint).values() if one and not one.contentless]
-    return shadows([one.name for one in indexes], DERIVED)
-
 
 def views(target: Target, catalog: Catalog) -> None:
-    """Declare views again."""
+    """Create the views again."""
     for entry in catalog.entries:
         if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
             target.lost.append(f"the view {shown([entry.name])}")
 
 
 def triggers(target: Target, catalog: Catalog) -> None:
-    """Declare triggers again; one that refers to what is lost would stop every write."""
+    """Create the triggers again, except those that would make every write fail."""
     for entry in catalog.entries:
         if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
             continue
@@ -67,7 +48,7 @@ def _declared(target: Target, sql: str | None, what: str) -> bool:
 
 
 def _works(target: Target, table: str) -> bool:
-    """Whether SQLite can still make sense of writing to a table."""
+    """Whether SQLite can still compile writes to a table."""
     layout = target.layouts.get(table)
     columns = [c.name for c in layout.columns if c.name not in layout.computed] if layout else []
     name = quoted(table)
@@ -84,10 +65,10 @@ def _works(target: Target, table: str) -> bool:
 
 
 def restore(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
-    """Make virtual tables of what was saved of them; the tables of ours that are theirs now."""
+    """Create virtual tables from their saved shadow tables; return the tables used up for it."""
     counts = {tally.name: tally for tally in tallies}
     taken: set[str] = set()
-    target.database.execute("PRAGMA legacy_alter_table=ON")  # other declarations stay as they are
+    target.database.execute("PRAGMA legacy_alter_table=ON")  # do not change other declarations
     for name, index in virtual(catalog, target.blueprint).items():
         behind = sorted(shadows([name], BEHIND).intersection(target.extra))
         whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
@@ -126,7 +107,7 @@ def _made(
 ) -> bool:
     database = target.database
     try:
-        database.execute(sql)  # it is CREATE VIRTUAL TABLE, and no such module runs a query of it
+        database.execute(sql)  # CREATE VIRTUAL TABLE; no module runs a query from it
     except (sqlite3.Error, sqlite3.Warning, ValueError):
         return False
     try:

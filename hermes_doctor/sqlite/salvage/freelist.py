@@ -1,4 +1,4 @@
-"""The pages that a database has given back: what lies on them was deleted."""
+"""Read the freelist of a damaged database; rows on these pages were deleted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hermes_doctor.sqlite.salvage.image import Image
 
 
 def read(image: Image) -> tuple[bytearray, bool]:
-    """A flag for each page that is free, and whether the list is complete.
+    """A flag for each free page, and whether the list is complete.
 
-    It is complete when it has as many pages as the header says. Only then does a page that no
-    tree holds, and that is not free either, prove to be one that lost its parent.
+    It is complete if it has as many pages as the header says. Only then is it proven that a page
+    that is in no b-tree and not on the list has lost its parent.
     """
     free = bytearray(image.count + 1)
     first = image.page(1)

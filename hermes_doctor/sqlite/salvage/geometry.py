@@ -1,22 +1,22 @@
-"""The page size and the reserved bytes of a database whose header may say anything."""
+"""Determine page size, reserved bytes and encoding of a database without trusting its header."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 
+from hermes_doctor.sqlite.cells import BROKEN, LEAF, head, local, varint
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
-from hermes_doctor.sqlite.salvage.cells import BROKEN, LEAF, head, local, varint
 
 SAMPLE = 3000
-"""Pages looked at for a vote, spread over the file."""
+"""Pages that are sampled, spread over the file."""
 
 BLOCK, LOOKED = 1 << 20, 1 << 25
-"""Bytes read at once, and bytes in which a declaration is looked for."""
+"""Bytes read at once, and bytes that are searched for a declaration."""
 
 
 def page_size(fd: int, length: int) -> int:
-    """What the header says, unless the pages themselves say otherwise."""
+    """The page size in the header, unless the pages prove another one."""
     start = os.pread(fd, 100, 0)
     claimed = int.from_bytes(start[16:18], "big") if len(start) == 100 else 0
     claimed = 65536 if claimed == 1 else claimed
@@ -28,7 +28,7 @@ def page_size(fd: int, length: int) -> int:
         return claimed if claimed in PAGE_SIZES else 4096
     counted = length // pages if pages and length % pages == 0 else 0
     if counted in votes and votes[counted] > votes.get(claimed, (0.0, 0)):
-        return counted  # the number of pages tells their size, and the pages agree
+        return counted  # the page count gives their size, and the pages agree
     best = max(votes, key=lambda size: votes[size])
     share, _ = votes.get(claimed, (0.0, 0))
     if claimed in votes and (share >= 0.5 * votes[best][0] or votes[best][1] < 8):
@@ -37,9 +37,9 @@ def page_size(fd: int, length: int) -> int:
 
 
 def wide(fd: int, length: int) -> bool:
-    """Whether its text is UTF-16: how the first declaration of a table is written tells.
+    """Whether the text is UTF-16, according to the encoding of the first CREATE TABLE.
 
-    The header is asked only where none is found, since it is the first thing to be damaged.
+    The header is used only if none is found, because it is the most likely part to be damaged.
     """
     word = "CREATE TABLE"
     forms = [word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")]
@@ -53,7 +53,7 @@ def wide(fd: int, length: int) -> bool:
 
 
 def _fit(fd: int, length: int, size: int) -> tuple[float, int]:
-    """The share of pages that are b-tree pages of this size, and their number."""
+    """The share and the number of sampled pages that are b-tree pages of this size."""
     count = length // size
     step = max(1, count // SAMPLE)
     good = looked = 0
@@ -67,15 +67,15 @@ def _fit(fd: int, length: int, size: int) -> tuple[float, int]:
             continue
         kind, cells = found
         last = max(cells)
-        # A head at a multiple of the true size fits a size that is too large as well, but its
-        # cells then all lie in the first half: demand one that ends where the page ends.
+        # A page header at a multiple of the true size also fits a size that is too large, but then
+        # all cells are in the first half. So a cell must end where the page ends.
         if last < size and min(cells) >= 8 and len(set(cells)) == len(cells):
             good += last >= size // 2 or (kind == LEAF and _end(page, last, size) > size - 256)
     return (good / looked if looked else 0.0), good
 
 
 def _end(page: bytes, at: int, usable: int) -> int:
-    """Where a cell of a table leaf ends on its page; 0 when it runs over."""
+    """The offset at which a cell of a table leaf ends; 0 if that is past the page."""
     try:
         length, body = varint(page, at)
         _, body = varint(page, body)
@@ -87,7 +87,7 @@ def _end(page: bytes, at: int, usable: int) -> int:
 
 
 def reserved(fd: int, length: int, size: int) -> int:
-    """The bytes at the end of each page that SQLite leaves alone: where the cells end tells."""
+    """The number of reserved bytes at the end of each page, derived from where cells end."""
     start = os.pread(fd, 100, 0)
     claimed = start[20] if len(start) == 100 and start[:16] == MAGIC else 0
     ends: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""The pages of a damaged database: the file, and over it what its log or journal holds."""
+"""Read pages of a damaged database, optionally with its write-ahead log or journal applied."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.files import open_regular
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite import journal as journals
 from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.salvage import geometry, log as logs
+from hermes_doctor.system.files import open_regular
 
 BLOCK = 1 << 20
-"""Bytes read at once when all pages are looked at."""
+"""Bytes read at once when all pages are read."""
 GAP = 1 << 20
-"""Pages that may be missing between the file and what its log says of its length."""
+"""The most pages that the size in a log or journal may exceed the file by."""
 
 
 class Image:
-    """Random access to pages; what lies outside the file reads as zeros."""
+    """Random access to pages; bytes outside the file read as zeros."""
 
     def __init__(self, fd: int, wal: int | None, journal: int | None) -> None:
         self.fd = fd
@@ -43,47 +43,47 @@ class Image:
         self.use_log()
 
     def use_log(self) -> None:
-        """Look at the file through its write-ahead log, as SQLite would."""
+        """Read the file with its write-ahead log applied, as SQLite would."""
         self._overlay(self.log.places, self.wal)
         if not self.log.damaged and self.log.pages:
             self.count = min(self.log.pages, self._reach(len(self.over)))
 
     def use_journal(self) -> None:
-        """Look at the file as it was before the transaction that the journal undoes."""
+        """Read the file as it was before the transaction that the journal undoes."""
         self._overlay(self.undo.places, self.journal)
         if self.undo.pages:
             self.count = min(self.count, self.undo.pages)
 
     def use_file(self) -> None:
-        """Look at the file alone."""
+        """Read the file alone."""
         self._overlay({}, None)
 
     @property
     def in_wal_mode(self) -> bool:
-        """Whether the file was last written through a log, so that it has no use for a journal."""
+        """Whether the file was last written in WAL mode, which uses no rollback journal."""
         return os.pread(self.fd, 2, 18) == b"\x02\x02"
 
     @property
     def claimed(self) -> int:
-        """The pages there are, or were before the end was cut off: others may point there."""
+        """The page count before a possible truncation: other pages may point past the end."""
         first = self.page(1)
         said = int.from_bytes(first[28:32], "big") if first.startswith(MAGIC) else 0
         return max(self.count, said)
 
     @property
     def auto_vacuum(self) -> int:
-        """Whether the file gives free pages back: 0 never, 1 always, 2 when it is told to."""
+        """The auto_vacuum mode of the file: 0 none, 1 full, 2 incremental."""
         first = self.page(1)
         if first[:16] != MAGIC or not any(first[52:56]):
             return 0
         return 2 if any(first[64:68]) else 1
 
     def counter(self) -> int:
-        """The file's own count of its changes."""
+        """The change counter of the file."""
         return int.from_bytes(os.pread(self.fd, 4, 24), "big")
 
     def undone_counter(self) -> int | None:
-        """The same before the transaction that the journal undoes, if that is in it."""
+        """The change counter before the transaction that the journal undoes, if it has page 1."""
         at = self.undo.places.get(1)
         if at is None or self.journal is None:
             return None
@@ -96,15 +96,15 @@ class Image:
         self.count = max(self.file_pages, max(self.over, default=0))
 
     def _reach(self, places: int) -> int:
-        """The last page that is believed in: a hostile log may name any.
+        """The highest plausible page number, because a hostile log may name any.
 
-        Where the file is gone or cut off, what its log or journal says of its length counts.
+        If the file is missing or truncated, the size in its log or journal counts.
         """
         told = max(self.log.pages, self.undo.pages)
         return max(self.file_pages + places, min(told, self.file_pages + GAP))
 
     def page(self, number: int) -> bytes:
-        """One page, from 1."""
+        """One page, counted from 1."""
         at = self.over.get(number)
         if at is not None:
             page = os.pread(self.over_fd, self.page_size, at)
@@ -114,7 +114,7 @@ class Image:
         return page + bytes(missing) if missing else page
 
     def pages(self) -> Iterator[tuple[int, bytes]]:
-        """All pages in turn."""
+        """All pages in order."""
         size, over = self.page_size, self.over
         each = max(1, BLOCK // size)
         for first in range(0, self.count, each):
@@ -130,7 +130,7 @@ class Image:
 
 @contextmanager
 def opened(source: Path) -> Iterator[Image]:
-    """The image of the database at `source` with the sidecars beside it."""
+    """Open the database at `source` with its sidecar files."""
     with ExitStack() as stack:
 
         def descriptor(path: Path) -> int:

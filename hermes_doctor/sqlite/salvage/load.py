@@ -1,4 +1,4 @@
-"""Rows from pages into the fresh database, in the order in which they lie."""
+"""Copy readable rows from the pages of a damaged database into the new one."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from hermes_doctor.sqlite.cells import Mangled, Raw, Row
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage import likeness
+from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Mangled, Raw, Row
-from hermes_doctor.sqlite.salvage.forest import Stand
+from hermes_doctor.sqlite.salvage.index_evidence import Witness
+from hermes_doctor.sqlite.salvage.page_owners import Stand
 from hermes_doctor.sqlite.salvage.shape import Shape
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
-from hermes_doctor.sqlite.salvage.witness import Witness
 
 BATCH = 4000
-"""Rows a transaction."""
+"""Rows per transaction."""
 PENDING, ROW = 32 * 1024 * 1024, 2048
-"""Bytes of rows in part that are kept in memory to be completed, and what one costs beside its
-texts; the rest is taken as it is."""
+"""Bytes of incomplete rows that are kept in memory to be completed later, and the overhead of
+each; further incomplete rows are written as they are."""
 
 
 @dataclass
 class Loaded:
-    """How the rows of one table came through."""
+    """The result of loading one table."""
 
     name: str
     stand: Stand
     tally: Tally
     shape: Shape
     pending: list[Row] = field(default_factory=list)
-    """Rows in part, not yet in the new database."""
+    """Incomplete rows that are not yet in the new database."""
     room: int = PENDING
     broken: array[int] = field(default_factory=lambda: array("q"))
-    """Rowids of rows that could not be read on pages that could."""
+    """Rowids of unreadable rows on readable pages."""
 
 
 class Counted:
-    """Passes rows on and counts them, up to one that has text which is no text."""
+    """Passes rows on and counts them; stops at a row with text that is not valid UTF-8."""
 
     def __init__(self, rows: Iterator[list[Value]]) -> None:
         self.rows = rows
@@ -61,9 +61,9 @@ class Counted:
 def batches(
     target: Target, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
 ) -> Iterator[tuple[int, int]]:
-    """Put rows into a table, a transaction at a time: how many there were, and how many it took.
+    """Insert rows in transactions; yield for each how many rows it had and how many were added.
 
-    A batch is never in memory as a whole: rows may be large.
+    A batch is never completely in memory, because rows may be large.
     """
     for first in rows:
         batch = Counted(chain([first], islice(rows, BATCH - 1)))
@@ -74,7 +74,7 @@ def batches(
 
 
 class Loader:
-    """Loads table after table."""
+    """Loads one table after the other."""
 
     def __init__(
         self,
@@ -89,19 +89,19 @@ class Loader:
         self.target = target
         self.texts = texts
         self.step = step
-        """Told how many leaves were read."""
+        """Called with the number of leaves that were read."""
 
     def load(
         self, name: str, stand: Stand, committed: Callable[[int], None] | None = None
     ) -> Loaded:
-        """All rows of one table; `committed` is told of each batch."""
+        """Load all rows of one table; `committed` is called after each batch."""
         shape = Shape(stand.layout, self.target.layouts[name])
         loaded = Loaded(name, stand, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
         for count, added in batches(self.target, name, shape.columns, rows):
             tally.saved -= count - added  # the same row on two pages
-            if name in self.target.extra:  # or one that its own table refuses
+            if name in self.target.extra:  # or a row that its own table rejects
                 tally.lost += count - added
             if committed:
                 committed(added)
@@ -117,7 +117,7 @@ class Loader:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
                 if named and leaf.page in stand.left and not named(row.rowid):
-                    continue  # it was deleted, and its page given back
+                    continue  # it was deleted, and its page freed
                 if not row.whole:
                     size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
                     if size <= loaded.room:
@@ -145,8 +145,9 @@ class Loader:
                 yield values
 
     def _keep_bytes(self, name: str, row: Row, texts: Texts | None) -> None:
-        """Text that is no text stays as it is where it was stored so, or where it is not Hermes'
-        to read: it would fail on it.
+        """Keep invalid UTF-8 byte for byte if it was stored so, or if Hermes never reads the table.
+
+        Elsewhere it stays replaced, because Hermes would fail on it.
         """
         if Mangled not in map(type, row.values):
             return
@@ -154,7 +155,7 @@ class Loader:
             row.values[:] = [Raw(v.raw) if isinstance(v, Mangled) else v for v in row.values]
 
     def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
-        """The rows of one leaf that belong where they are."""
+        """The rows of one leaf that belong to this table."""
         local = self.survey.cells(leaf.page, whole=False)
         ids = _straightened([cell.rowid for cell in local], leaf)
         cells = self.survey.cells(leaf.page)
@@ -169,32 +170,32 @@ class Loader:
 
 
 def _doubtful(row: Row, texts: Texts | None) -> bool:
-    """Whether a row that was read to its end may still not be what it was."""
+    """Whether a completely read row may still be wrong."""
     if row.frayed and not (texts is not None and texts.agree(row)):
         return True
     return Mangled in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:
-    """Whether a record on a page of the table can be its: looser than for a page of nobody."""
+    """Whether a record on a page of the table can be its row; less strict than for orphan pages."""
     if len(row.kinds) > len(layout.columns):
         return False
     if layout.rowid_column is not None and row.kinds[
         layout.rowid_column : layout.rowid_column + 1
     ] != [0]:
         return False
-    return likeness.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
+    return row_fit.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
 
 
 def _affine(layout: Layout, row: Row) -> int:
     return sum(
-        likeness.affine(column.type, kind)
+        row_fit.affine(column.type, kind)
         for column, kind in zip(layout.columns, row.kinds, strict=False)
     )
 
 
 def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
-    """Rowids ascend on a page: one that does not is damaged, and known where only one fits."""
+    """Correct damaged rowids: they ascend on a page, so a wrong one is known if only one fits."""
     out: list[int | None] = []
     before = leaf.low
     for place, rowid in enumerate(ids):
@@ -212,13 +213,13 @@ def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
 
 
 def _mend_role(shape: Shape, row: Row) -> bool:
-    """A role with one flipped bit is still known: there are only a few."""
+    """Correct a role with one wrong character, which is possible because there are few roles."""
     if shape.role is None or shape.role >= len(row.values):
         return False
     role = row.values[shape.role]
-    if role in likeness.ROLES or not isinstance(role, str):
+    if role in row_fit.ROLES or not isinstance(role, str):
         return False
-    near = [one for one in likeness.ROLES if _apart(one, role) == 1]
+    near = [one for one in row_fit.ROLES if _apart(one, role) == 1]
     if len(near) == 1:
         row.values[shape.role] = near[0]
     return len(near) == 1

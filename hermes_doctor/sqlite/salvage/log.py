@@ -1,4 +1,4 @@
-"""The pages in a write-ahead log, also those that SQLite gives up on."""
+"""Parse a damaged write-ahead log, including valid frames that SQLite would ignore."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ HEAD, FRAME = 32, 24
 
 @dataclass
 class Log:
-    """Where the newest version of each page lies in the log, and how far it can be trusted."""
+    """The newest version of each page in a write-ahead log, and how damaged the log is."""
 
     places: dict[int, int] = field(default_factory=dict)
-    """By page number: the offset of its image in the log."""
+    """By page number: the offset of its content in the log."""
     frames: int = 0
     dropped: int = 0
-    """Frames of this log that are damaged themselves."""
+    """Damaged frames of this log."""
     beyond: int = 0
-    """Frames used although SQLite would not have come as far."""
+    """Valid frames after a damaged one, which SQLite would not read."""
     pages: int = 0
     """The size of the database after the last commit, in pages."""
 
     @property
     def damaged(self) -> bool:
-        """SQLite sees less in this log than was committed."""
+        """Whether SQLite reads less from this log than was committed."""
         return bool(self.dropped or self.beyond)
 
 
 def read(fd: int, page_size: int) -> Log:
-    """Every committed page in the log.
+    """Read every committed page of the log.
 
-    A frame's checksum continues from the one stored in the frame before it. So a frame can be
-    proved although an earlier one is damaged, where SQLite stops for good. Frames of an older
-    generation have other salts: that is how a healthy log ends.
+    A frame's checksum continues the one stored in the previous frame. So a frame can be verified
+    although an earlier one is damaged, where SQLite stops. Frames from before the log was
+    restarted have other salts: a sound log ends there.
     """
     log = Log()
     head = os.pread(fd, HEAD, 0)
@@ -81,7 +81,7 @@ def read(fd: int, page_size: int) -> Log:
         stored = struct.unpack_from(">2I", frame, 16)
         good = before is not None and _frame(frame, before, big=big) == stored
         if before is None:
-            good = True  # the first one, whose predecessor is the damaged head
+            good = True  # the first frame follows the damaged header
         before = stored
         if not good:
             chain, hurt = False, True
@@ -95,7 +95,7 @@ def read(fd: int, page_size: int) -> Log:
             hurt = False
             log.pages = commit
     if hurt:
-        log.places.update(pending)  # the frame that committed them may be the damaged one
+        log.places.update(pending)  # the damaged frame may have been their commit
     return log
 
 
@@ -105,7 +105,7 @@ def _frame(frame: bytes, before: tuple[int, ...], *, big: bool) -> tuple[int, in
 
 
 def _sum(data: bytes, first: int, second: int, *, big: bool) -> tuple[int, int]:
-    """SQLite's checksum of the log, continued."""
+    """Continue SQLite's checksum of a write-ahead log."""
     words = array("I")
     words.frombytes(data)
     if (sys.byteorder == "big") != big:
@@ -120,7 +120,7 @@ def _sum(data: bytes, first: int, second: int, *, big: bool) -> tuple[int, int]:
 
 
 def _guess(fd: int, count: int, step: int) -> tuple[bytes, bool] | None:
-    """The salts and the byte order of a log whose head is damaged."""
+    """Guess the salts and the byte order of a log with a damaged header."""
     heads = [os.pread(fd, FRAME, HEAD + n * step) for n in range(min(count, 20_000))]
     ((salts, seen),) = Counter(head[8:16] for head in heads).most_common(1)
     if seen < 2 and count > 1:

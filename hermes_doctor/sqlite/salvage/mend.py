@@ -1,4 +1,4 @@
-"""Rows in part and rows that are gone: what indexes, text copies and other files still know."""
+"""Complete partial and lost rows from indexes, full-text copies, older copies and transcripts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.salvage.forest import Forest
-from hermes_doctor.sqlite.salvage.jury import Jury
+from hermes_doctor.sqlite.salvage.index_evidence import Witness, held
 from hermes_doctor.sqlite.salvage.load import Loaded
+from hermes_doctor.sqlite.salvage.orphan_pages import Jury
 from hermes_doctor.sqlite.salvage.others import Others
+from hermes_doctor.sqlite.salvage.page_owners import Forest
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
-from hermes_doctor.sqlite.salvage.witness import Witness, held
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
-"""Rows that are gone and still looked for."""
+"""The most lost rows of a table that are searched for."""
 
 
 class Mender:
-    """Completes one table after the other, once their readable rows are in."""
+    """Completes one table after the other, after their readable rows were loaded."""
 
     def __init__(
         self,
@@ -49,20 +49,20 @@ class Mender:
         self.transcripts = transcripts
         self.tallies: dict[str, Tally] = {}
         self.transcribed = 0
-        """Messages whose text a transcript still had."""
+        """Messages whose text came from a transcript."""
         self.withheld = 0
-        """Rows that an index names and that the table's own sound pages do not have."""
+        """Rows that an index names but that the table's own sound pages do not have."""
 
     def tally(self, name: str) -> Tally:
-        """The count of one table."""
+        """The counters of one table."""
         return self.tallies.setdefault(name, Tally(name))
 
     def witness(self, name: str) -> Witness:
-        """What the indexes of a table say."""
+        """The evidence from the indexes of a table."""
         return self.forest.witness(self.survey, self.catalog, name)
 
     def mend(self, loaded: Loaded) -> None:
-        """Bring in what can be completed or rebuilt of one table, and count what is lost."""
+        """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
         if not (loaded.stand.damaged or loaded.pending or loaded.broken):
             return
@@ -88,10 +88,10 @@ class Mender:
     def _gone(
         self, loaded: Loaded, witness: Witness, present: array[int], begun: array[int]
     ) -> list[int]:
-        """The rowids of rows that there were and that are not in the new database.
+        """The rowids of rows that existed and are not in the new database.
 
-        An entry in an index is not enough: it may be older than the table's page, as after a
-        checkpoint that was cut off. The row must also be one that the damage can have taken.
+        An index entry is not enough: it may be older than the table's page, for example after an
+        interrupted checkpoint. The row must also belong on a damaged page.
         """
         broken = set(loaded.broken)
         gone = []
@@ -111,7 +111,7 @@ class Mender:
         return gone[:MOST]
 
     def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
-        """By rowid, the values that the indexes hold of these rows."""
+        """By rowid: the values of these rows that the indexes contain."""
         facts: Facts = {}
         for index in witness.indexes if wanted else ():
             for values, rowid in witness.entries(index):
@@ -123,7 +123,7 @@ class Mender:
         return facts
 
     def _complete(self, loaded: Loaded, row: Row, facts: Mapping[str, Value]) -> None:
-        """A row that breaks off: its texts from a copy, the rest from indexes or another file."""
+        """Complete a truncated row: texts from a full-text copy, the rest from indexes or files."""
         layout = loaded.stand.layout
         texts = self.texts.get(loaded.name)
         source = COPIES if texts is not None and texts.complete(row) else ""
@@ -139,14 +139,14 @@ class Mender:
             rebuild.keep_beginning(layout, row)
         values = loaded.shape.values(row)
         if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
-            return  # the row is there already, from a better page
+            return  # already loaded from a better page
         if whole:
             loaded.tally.restore(source or INDEXES)
         else:
             loaded.tally.partial += 1
 
     def _from_others(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
-        """Rows that are gone, out of the newest other file that has them; what is left."""
+        """Restore lost rows from the newest other file that has them; return those still lost."""
         if not self.others.sources:
             return gone
         left = []
@@ -167,7 +167,10 @@ class Mender:
     def _take(
         self, loaded: Loaded, rowid: int, facts: Mapping[str, Value], jury: Jury | None = None
     ) -> str:
-        """One row out of another file, unless it or what it hangs on was deleted; out of which."""
+        """Restore one row from another file, unless it or a row it refers to was deleted.
+
+        Returns the name of the source; empty if there is none.
+        """
         found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
         if found is None or self._severed(loaded.name, found.values):
             return ""
@@ -176,7 +179,7 @@ class Mender:
         return found.source if self._insert(loaded.name, found.values, rowid) else ""
 
     def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
-        """Whether a row refers to one that a sound table does not have: that was deleted."""
+        """Whether a row refers to a deleted one: a row that its sound table does not have."""
         for child, parent, column in rebuild.references(self.target, name):
             value = values.get(child)
             if value is None or self.forest.stands[parent].damaged:
@@ -188,7 +191,7 @@ class Mender:
         return False
 
     def _unnamed(self, loaded: Loaded, gone: set[int]) -> Iterator[int]:
-        """Rows of other files in a range whose page is lost, where no index is left to ask."""
+        """Rows of other files that belong on a lost page and that no index can confirm."""
         layout = self.target.layouts[loaded.name]
         if not loaded.stand.rooted or layout.rowid_column is None:
             return
@@ -204,7 +207,7 @@ class Mender:
                 yield rowid
 
     def _from_transcripts(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
-        """Lost messages by their place in the transcript of their session."""
+        """Restore lost messages by their position in the transcript of their session."""
         talks: dict[str, list[int]] = {}
         for rowid in gone:
             session = facts.get(rowid, {}).get("session_id")
@@ -238,7 +241,7 @@ class Mender:
         return [rowid for rowid in gone if rowid not in taken]
 
     def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:
-        """What can be made of an index entry, and the copy of a text."""
+        """Rebuild rows from their index entries and the full-text copy of their text."""
         layout = self.target.layouts[loaded.name]
         texts = self.texts.get(loaded.name)
         for rowid in gone:
@@ -258,6 +261,6 @@ class Mender:
                 loaded.tally.lost += 1
 
     def _insert(self, table: str, values: Mapping[str, Any], rowid: int) -> bool:
-        """Put a row in its old place; False when one is there."""
+        """Insert a row with its old rowid; False if that is in use."""
         row = {"rowid": rowid, **values}
         return bool(self.target.insert(table, list(row), [list(row.values())]))

@@ -1,4 +1,4 @@
-"""Further sources of rows: older copies of the database that are sound, and transcripts."""
+"""Look up rows in other files: sound older copies of the damaged database."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes_doctor import durable
-from hermes_doctor.files import snapshot
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
-from hermes_doctor.sqlite.salvage.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.steps import sidecars
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
 
 
 @dataclass(frozen=True)
 class Source:
-    """A further file to look into, and what to call it."""
+    """Another file that may have rows, and its name for the user."""
 
     path: Path
     name: str
     """How the account names it: `state-snapshots/20260101-0000/state.db`."""
     when: float = 0.0
-    """When it was made; the newest is asked first."""
+    """When it was made; the newest is used first."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Found:
 
 
 class Others:
-    """The databases among the further sources, newest first; each is opened when first needed."""
+    """The databases among the sources, newest first; they are opened when first needed."""
 
     def __init__(self, sources: Sequence[Source], room: Path) -> None:
-        """`room` is a path that nobody else knows of; copies are made under names like it."""
+        """`room` is a private path; copies get names that start with it."""
         self.room = room
         self._copies: list[Path] = []
         self.sources = sorted(
@@ -65,18 +65,18 @@ class Others:
         return self._open
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all databases and delete the copies."""
         for _, database in self._open or ():
             database.close()
         for copy in self._copies:
             for path in (copy, *sidecars(copy)):
-                durable.remove(path)
+                disk.remove(path)
 
     def _opened(self, path: Path) -> sqlite3.Connection | None:
-        """A connection that leaves no trace; None unless SQLite trusts what it sees.
+        """Open a database without changing it; None unless SQLite finds it sound.
 
-        One with a log beside it is opened as a copy of the two, for SQLite writes as it reads
-        them. A log that is not its own spoils the copy, but not the file.
+        A database with a write-ahead log is copied first, because SQLite writes while reading the
+        two. If the copy is damaged by a foreign log, the file is opened without the log.
         """
         if snapshot(path).kind != "file":
             return None
@@ -93,14 +93,14 @@ class Others:
         self._copies.append(copy)
         try:
             for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):
-                with durable.fresh(target) as fd:
-                    durable.copy(source, fd)
-        except OSError:  # no room for it
+                with disk.fresh(target) as fd:
+                    disk.copy(source, fd)
+        except OSError:  # the disk is full
             return None
         return _sound(f"file:{quote(str(copy))}")
 
     def rowids(self, layout: Layout) -> Iterator[int]:
-        """The rowids of a table in all of them."""
+        """The rowids of a table in all databases."""
         seen: set[int] = set()
         for place, (_, database) in enumerate(self._databases()):
             if self._columns(place, layout) is None:
@@ -112,7 +112,7 @@ class Others:
                         yield rowid
 
     def row(self, layout: Layout, rowid: int, facts: Mapping[str, Value]) -> Found | None:
-        """The row of this rowid or key that does not contradict what is known of it."""
+        """The newest row with this rowid or key that does not contradict the known values."""
         keys = [column.name for column in layout.columns if column.key]
         for place, (source, database) in enumerate(self._databases()):
             columns = self._columns(place, layout)
@@ -135,9 +135,9 @@ class Others:
         return None
 
     def complete(self, layout: Layout, row: Row) -> str:
-        """Fill what a row lacks from the same row elsewhere; the name of that source.
+        """Fill the lost values of a row from the same row elsewhere; return that source's name.
 
-        It is the same row when all values that are left of it are equal.
+        It is the same row if all remaining values are equal.
         """
         facts: dict[str, Value] = {
             column.name: value
@@ -153,7 +153,7 @@ class Others:
         return "" if LOST in row.values else found.source
 
     def _columns(self, place: int, layout: Layout) -> list[str] | None:
-        """The columns that a table has there and here."""
+        """The columns that a table has in both databases."""
         key = (place, layout.name)
         if key not in self._layouts:
             _, database = self._databases()[place]
@@ -180,7 +180,7 @@ def _one(
 
 
 def _sound(address: str) -> sqlite3.Connection | None:
-    """A connection to a database that SQLite finds no fault with."""
+    """A connection to a database that passes SQLite's quick_check; else None."""
     database = None
     try:
         database = sqlite3.connect(address, uri=True, check_same_thread=False)

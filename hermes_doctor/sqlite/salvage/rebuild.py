@@ -1,24 +1,24 @@
-"""What a row must have, and what can be made of the little that is left of one."""
+"""Rebuild a row from the few values that are left of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.cells import LOST, Row
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import LOST, Row
 from hermes_doctor.sqlite.salvage.target import Target
 
 STUB: Mapping[str, Mapping[str, Value]] = {
     "sessions": {"source": "recovered", "started_at": 0},
 }
-"""What to put where nothing is known but that a row was there and others hang on it."""
+"""Placeholder values for a row of which only references to it are left."""
 
 
 def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
-    """The columns of a table that name rows of others: column, table, column there."""
+    """The foreign keys of a table: column, referenced table, referenced column."""
     keys: dict[int, list[tuple[str, str, str | None]]] = {}
     for row in target.database.execute(f"PRAGMA foreign_key_list({quoted(name)})"):
         keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
@@ -30,7 +30,7 @@ def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def enough(layout: Layout, known: Mapping[str, Value]) -> bool:
-    """Whether a row can be made of these values without inventing any."""
+    """Whether these values are enough for a row, without inventing any."""
     return all(
         known.get(column.name) is not None
         for place, column in enumerate(layout.columns)
@@ -40,7 +40,7 @@ def enough(layout: Layout, known: Mapping[str, Value]) -> bool:
 
 
 def keep_beginning(layout: Layout, row: Row) -> None:
-    """The part of the text that is left, where it broke off in the middle of one."""
+    """Keep the first part of a truncated text."""
     place = row.values.index(LOST)
     declared = layout.columns[place].type
     if row.rest and row.kinds[place] & 1 and row.kinds[place] >= 13 and "TEXT" in declared:
@@ -51,7 +51,7 @@ PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\
 
 
 def message(text: str) -> dict[str, Value]:
-    """A message by the copy of its text: content, tool name and tool calls in one."""
+    """Parse a message from its full-text copy: content, tool name and tool calls in one text."""
     found = PARTS.fullmatch(text)
     content = found["content"] if found else text
     tool = (found["tool_name"] or None) if found else None

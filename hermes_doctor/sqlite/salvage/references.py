@@ -1,22 +1,22 @@
-"""Rows that refer to rows which are gone: set right, or given something to refer to."""
+"""Repair references to lost rows: correct them, clear them, or create the missing row."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
 
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.salvage.account import INDEXES
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.rebuild import STUB, references
 from hermes_doctor.sqlite.salvage.shape import empty
 
 ROUNDS = 4
-"""A parent that is made up may itself lack one."""
+"""The most passes: a created parent row may itself refer to a missing one."""
 
 
 def settle(mender: Mender) -> list[str]:
-    """Make every reference hold; what was done, a sentence each."""
+    """Repair every broken reference; return what was done, one sentence each."""
     told: list[str] = []
     for _ in range(ROUNDS):
         broken: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -59,7 +59,7 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
 
 
 def _loose(mender: Mender, table: str, child: str) -> bool:
-    """Whether the reference may be empty."""
+    """Whether the reference may be NULL."""
     columns = mender.target.layouts[table].columns
     return not any(column.notnull or column.key for column in columns if column.name == child)
 
@@ -77,7 +77,7 @@ def _holds(mender: Mender, table: str, child: str, parent: str, column: str, row
 def _from_indexes(
     mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> int:
-    """A reference that was damaged in the row is still right in an index."""
+    """Correct references that are damaged in the row but still right in an index."""
     witness = mender.witness(table)
     wanted = set(rowids)
     fixed = 0
@@ -101,7 +101,7 @@ def _from_indexes(
 def _stubs(
     mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> list[str]:
-    """The row they refer to: out of another file, or a bare one, so that nothing hangs loose."""
+    """Create the rows that are referred to, from another file or with placeholder values."""
     database = mender.target.database
     layout = mender.target.layouts[parent]
     values = {

@@ -1,4 +1,4 @@
-"""One salvage from the first page to the proof."""
+"""Run one salvage, from reading the first page to checking the new database."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes_doctor.files import shown
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.declaration import quoted
+from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.salvage import (
     catalog as catalogs,
     clustered,
     foreign,
+    notes,
     rebuild,
     references,
-    telling,
     views,
 )
 from hermes_doctor.sqlite.salvage.account import Account, Tally
-from hermes_doctor.sqlite.salvage.beside import Beside, Proof
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
-from hermes_doctor.sqlite.salvage.forest import Forest, grow
+from hermes_doctor.sqlite.salvage.fulltext_worker import Beside, Proof
 from hermes_doctor.sqlite.salvage.image import Image, opened
 from hermes_doctor.sqlite.salvage.load import Loaded, Loader
 from hermes_doctor.sqlite.salvage.mend import Mender
 from hermes_doctor.sqlite.salvage.others import Others, Source
+from hermes_doctor.sqlite.salvage.page_owners import Forest, grow
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, connect
 from hermes_doctor.sqlite.salvage.texts import Texts
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
+from hermes_doctor.system.files import shown
 
 
 class Run:
-    """The parts in their order."""
+    """One salvage: reads the damaged database, writes the new one and checks it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Run:
             self.progress(self.done, self.total)
 
     def run(self) -> Account:
-        """Read, write, prove; nothing is left of the target when any of it fails."""
+        """Read, write and check; the target is deleted if anything fails."""
         finished = False
         try:
             with opened(self.source) as image:
@@ -115,16 +115,16 @@ class Run:
         foreign.triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
-        self.notes += telling.notes(image, catalog, forest, mender, target)
+        self.notes += notes.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
         return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
 
     def grown(self, survey: Survey, catalog: Catalog) -> Forest:
-        """Which leaf belongs to which table."""
+        """Assign each leaf page to its table."""
         return grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
 
     def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
-        """The tables without rowids, none of which is of Hermes' making."""
+        """Load the tables without rowids; Hermes itself has none."""
         return [
             clustered.load(survey, target, target.layouts[name], catalog.root(name))
             for name in target.extra
@@ -132,7 +132,7 @@ class Run:
         ]
 
     def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
-        """The layouts of all tables that may be met."""
+        """The possible layouts of all tables."""
         known: dict[str, Sequence[Layout]] = dict(catalogs.expected(self.blueprint))
         hidden = catalogs.shadows(self.blueprint.virtual)
         for index in self.indexes:
@@ -144,7 +144,7 @@ class Run:
         return known
 
     def _copies(self) -> dict[str, list[str]]:
-        """By table: where full text keeps copies of its texts."""
+        """By table: the shadow tables with full-text copies of its texts."""
         copies: dict[str, list[str]] = {}
         for index in self.indexes:
             if index.columns and not index.external:
@@ -152,7 +152,7 @@ class Run:
         return copies
 
     def _sizes(self) -> dict[str, list[str]]:
-        """By table: where full text keeps the size of each of its rows."""
+        """By table: the shadow tables with the full-text size of each of its rows."""
         sizes: dict[str, list[str]] = {}
         for index in self.indexes:
             if index.table:
@@ -160,7 +160,7 @@ class Run:
         return sizes
 
     def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
-        """For each table whose text is copied by full-text tables: those copies."""
+        """By table: the full-text copies of its texts."""
         texts: dict[str, Texts] = {}
         for table, contents in forest.copies.items():
             columns = {index.columns for index in self.indexes if index.table == table}
@@ -174,7 +174,7 @@ class Run:
     def _load(
         self, loader: Loader, forest: Forest, target: Target, beside: Beside | None
     ) -> list[Loaded]:
-        """The table that is indexed beside first, then the others as they come."""
+        """Load the table that a thread indexes first, then the others."""
         first = beside.index.table if beside else ""
         names = sorted(target.layouts, key=lambda name: name != first)
         loaded = []
@@ -192,7 +192,7 @@ class Run:
         return loaded
 
     def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
-        """A number once given to a row is never given again, also not to a deleted one's."""
+        """Set the AUTOINCREMENT counters, so that no rowid is used twice, even of deleted rows."""
         highest: dict[str, int] = {}
         root = catalog.root("sqlite_sequence")
         from hermes_doctor.sqlite.salvage import trees
@@ -216,7 +216,7 @@ class Run:
             )
 
     def _version(self, target: Target, mender: Mender) -> None:
-        """One schema version, that of the file where it still tells it."""
+        """Store one schema version: that of the file if readable, else that of the release."""
         if self.blueprint.version is None or "schema_version" not in target.layouts:
             return
         found = [
@@ -229,16 +229,16 @@ class Run:
         tally = mender.tally("schema_version")
         if not found:
             tally.restore("the schema of the release")
-        tally.unsure = False  # there is only ever one
+        tally.unsure = False  # there is always exactly one row
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
     def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
-        """Through a connection that has seen nothing of how they were made."""
+        """Check full-text tables through a new connection, without cached state."""
         with contextlib.closing(connect(self.path)) as database:
             return tuple(fulltext.prove(database, index) for index in indexes)
 
     def _prove(self, target: Target, slow: fulltext.Index | None) -> tuple[str, ...]:
-        """The whole file, and beside it the full-text table that takes longest."""
+        """Check the whole file, and in parallel the slowest full-text table."""
         target.finish()
         target.database.close()
         aside = Proof(self.path, slow) if slow else None
@@ -253,5 +253,5 @@ class Run:
 
 
 def _dependent(target: Target, name: str) -> bool:
-    """Whether rows of a table hang on rows of others, which are then to be there first."""
+    """Whether a table refers to other tables, which then have to be completed first."""
     return any(parent != name for _, parent, _ in rebuild.references(target, name))

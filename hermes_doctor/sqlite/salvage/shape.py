@@ -1,17 +1,17 @@
-"""From the values of a record to the columns of the new table."""
+"""Map the values of a record to the columns of the new table."""
 
 from __future__ import annotations
 
 from operator import itemgetter
 
+from hermes_doctor.sqlite.cells import Lost, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.cells import Lost, Row
 from hermes_doctor.sqlite.salvage.target import LITERAL
 
 
 class Shape:
-    """From a record to the columns of the new table."""
+    """Maps the records of one table to the columns of the new table."""
 
     def __init__(self, source: Layout, target: Layout) -> None:
         theirs = {column.name.lower(): place for place, column in enumerate(source.columns)}
@@ -19,11 +19,11 @@ class Shape:
         self.columns: list[str] = []
         self.places: list[int] = []
         self.fill: dict[int, Value] = {}
-        """What to put where a column of the new table must not be empty."""
+        """By position: the value for NULL in a column of the new table that is NOT NULL."""
         self.default: dict[int, Value] = {}
-        """What a record that ends before a column means by that."""
+        """By position: the value of a column that a shorter record does not contain."""
         self.made_up = 0
-        """Values that must not be empty, were, and got something that stands for nothing."""
+        """How many NULLs in NOT NULL columns were replaced by a placeholder."""
         if target.rowid_column is None:
             self.columns.append("rowid")
             self.places.append(-1)
@@ -40,11 +40,11 @@ class Shape:
         for place, column in enumerate(source.columns):
             self.default[place] = literal(column.default)
         self.role = theirs.get("role")
-        # In a list of all values and the rowid after them, -1 is the rowid.
+        # The rowid is appended to the values, so its position is -1.
         self._pick = itemgetter(*self.places, *self.places[:1])
 
     def values(self, row: Row) -> list[Value]:
-        """The values of a row for the new table; what is lost stays empty."""
+        """The values of a row for the new table; lost values are NULL."""
         values = row.values
         count = len(values)
         if row.whole and count == len(self.source.columns):
@@ -71,7 +71,7 @@ class Shape:
 
 
 def literal(default: str | None) -> Value:
-    """The value of a declared default, if it is a plain one."""
+    """The value of a declared default, if it is a number or a string."""
     found = LITERAL.fullmatch((default or "").strip())
     if not found:
         return None
@@ -82,7 +82,7 @@ def literal(default: str | None) -> Value:
 
 
 def empty(kind: str, default: str | None) -> Value:
-    """What stands for nothing in a column that must not be empty."""
+    """The placeholder for NULL in a NOT NULL column."""
     value = literal(default)
     if value is not None:
         return value

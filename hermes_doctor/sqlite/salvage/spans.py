@@ -1,7 +1,7 @@
-"""What an index that has gaps still proves: which keys it would have, were their rows there.
+"""Find the key ranges in which a damaged index is complete.
 
-An index is in the order of its keys. Between two entries that lie next to each other there was
-no third, so a row whose key would lie between them was deleted, or never written.
+An index is sorted by its keys. Between two adjacent entries there was no third, so a row whose key
+would be between them was deleted or never written.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -19,6 +18,7 @@ from hermes_doctor.sqlite.salvage.cells import (
     kinds_of,
     values_of,
 )
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import DEEPEST, Survey
 
 Key = tuple[tuple[int, float | bytes], ...]
@@ -29,7 +29,7 @@ LAST: Key = ((9, 0),)
 
 
 def key(values: Sequence[Value | Lost]) -> Key | None:
-    """Values in SQLite's own order; None when one of them is not known."""
+    """A sort key in SQLite's order; None if one of the values is unknown."""
     parts: list[tuple[int, float | bytes]] = []
     for value in values:
         if value is None:
@@ -46,7 +46,7 @@ def key(values: Sequence[Value | Lost]) -> Key | None:
 
 
 class Spans:
-    """The ranges of keys in which nothing of an index is missing."""
+    """The ranges of keys in which an index is complete."""
 
     def __init__(self, survey: Survey, root: int, width: int) -> None:
         self.lows: list[Key] = []
@@ -55,9 +55,7 @@ class Spans:
         low: Key | None = FIRST
         last = FIRST
         for entry in self._walk(survey, root, width, 0):
-            if (
-                entry is not None and entry <= last
-            ):  # another order than this: descending, or NOCASE
+            if entry is not None and entry <= last:  # another sort order: descending, or NOCASE
                 self.lows, self.highs = [], []
                 return
             if entry is None and low is not None:
@@ -75,12 +73,12 @@ class Spans:
             self.highs.append(high)
 
     def cover(self, wanted: Key) -> bool:
-        """Whether an entry of this key would have been seen."""
+        """Whether the index is complete at this key."""
         place = bisect_right(self.lows, wanted) - 1
         return place >= 0 and wanted <= self.highs[place]
 
     def _walk(self, survey: Survey, page: int, width: int, depth: int) -> Iterator[Key | None]:
-        """The keys in their order, the rowid last; None where something is missing."""
+        """The keys in order, each with the rowid last; None where entries are missing."""
         kind = survey.kinds[page] if 0 < page <= survey.image.count else 0
         if kind not in (INDEX_LEAF, INDEX_INTERIOR) or page in self._visited or depth > DEEPEST:
             yield None

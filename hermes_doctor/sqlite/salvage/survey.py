@@ -1,4 +1,4 @@
-"""One look at every page: what kind it is and which page points to it."""
+"""Scan all pages once for their types and parents, and read rows from any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -28,14 +28,14 @@ from hermes_doctor.sqlite.salvage.image import Image
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
-"""The kind of a page of zeros, which no b-tree page has."""
+"""The type we give to a page of zeros; no b-tree page has it."""
 DEEPEST = 40
 NOTHING = Cell(LOWEST, b"", 0)
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A leaf of a table and the rowids that its parents allow it: above `low`, up to `high`."""
+    """A page of a table and the rowids that its parents allow: above `low`, up to `high`."""
 
     page: int
     low: int = LOWEST
@@ -43,10 +43,10 @@ class Leaf:
 
 
 class Survey:
-    """Kinds and parents of all pages, and reading rows of any of them.
+    """The types and parents of all pages, with methods to read their rows.
 
-    What it keeps is a few bytes a page. Every overflow page belongs to one row: the second row
-    that claims one is damaged, which also bounds the time that hostile chains can take.
+    It keeps a few bytes per page. Every overflow page belongs to one row; a second row that claims
+    it is damaged. That also limits the time that forged overflow chains can take.
     """
 
     def __init__(self, image: Image, progress: Callable[[int], None] | None = None) -> None:
@@ -82,7 +82,7 @@ class Survey:
     def _children(
         self, number: int, page: bytes, cells: tuple[int, ...]
     ) -> Iterator[tuple[int, int]]:
-        """The children of an interior page, each with where its cell lies; 0 for the last."""
+        """The children of an interior page, each with the offset of its key; 0 for the last."""
         for at in cells:
             if at + 5 <= self.usable:
                 yield struct.unpack_from(">I", page, at)[0], at + 4
@@ -92,7 +92,7 @@ class Survey:
         yield struct.unpack_from(">I", page, start + 8)[0], 0
 
     def children(self, leaf: Leaf) -> list[Leaf]:
-        """The children of an interior page of a table, with the rowids each may hold."""
+        """The children of an interior page of a table, with the rowids that each may contain."""
         page = self.image.page(leaf.page)
         found = head(page, 100 if leaf.page == 1 else 0, self.usable)
         if not found:
@@ -129,7 +129,7 @@ class Survey:
         return [child for child, _ in self._children(number, page, found[1])] if found else []
 
     def top(self, number: int) -> int:
-        """The page above which nothing points at this one."""
+        """The topmost ancestor of a page."""
         for _ in range(DEEPEST):
             if not self.parent[number]:
                 break
@@ -137,7 +137,7 @@ class Survey:
         return number
 
     def rowids(self, number: int) -> list[int]:
-        """The rowids on a leaf, without its rows."""
+        """The rowids on a leaf, without reading its rows."""
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
         return self._ids(page, found[1] if found else ())
@@ -159,9 +159,9 @@ class Survey:
         return ids
 
     def cells(self, number: int, *, whole: bool = True) -> Iterator[Cell]:
-        """The cells of a table leaf; one that cannot be read is empty.
+        """The cells of a table leaf; an unreadable cell is empty.
 
-        Without `whole` only what lies on the page itself is read.
+        Without `whole`, overflow pages are not read.
         """
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
@@ -169,7 +169,7 @@ class Survey:
             yield self._cell(page, at, (number << 16) + place, whole=whole)
 
     def cell(self, number: int, place: int) -> Cell:
-        """One whole cell of a table leaf."""
+        """One cell of a table leaf, with its overflow pages."""
         page = self.image.page(number)
         found = head(page, 100 if number == 1 else 0, self.usable)
         if not found or place >= len(found[1]):
@@ -186,7 +186,7 @@ class Survey:
         return Cell(signed(rowid), payload, length, frayed)
 
     def entries(self, number: int) -> Iterator[bytes]:
-        """The whole payloads on a page of an index; that of a damaged one is empty."""
+        """The complete payloads on a page of an index; that of a damaged entry is empty."""
         page = self.image.page(number)
         found = head(page, 0, self.usable)
         skip = 4 if found and found[0] == INDEX_INTERIOR else 0
@@ -203,8 +203,9 @@ class Survey:
     def _payload(
         self, page: bytes, body: int, length: int, mark: int, *, whole: bool, index: bool = False
     ) -> tuple[bytes, bool]:
-        """As much of a payload as can be found, following its overflow pages, and whether the
-        last of them points on.
+        """The available part of a payload, with its overflow pages.
+
+        Also returns whether the last overflow page has a next page, which is invalid.
         """
         usable = self.usable
         here = local(length, usable, index=index)
@@ -217,7 +218,7 @@ class Survey:
         seen: set[int] = set()
         while got < length and following not in seen:
             if not 1 < following <= self.image.count or self.kinds[following]:
-                break  # outside, a page of zeros, or a page of some tree
+                break  # outside the file, a page of zeros, or a b-tree page
             if self.owner[following] not in (0, mark):
                 break
             self.owner[following] = mark
@@ -229,7 +230,7 @@ class Survey:
         return b"".join(parts), got == length and following != 0
 
     def rows(self, number: int, *, whole: bool = True) -> Iterator[Row]:
-        """The rows of a table leaf that can be read at all."""
+        """The readable rows of a table leaf."""
         for cell in self.cells(number, whole=whole):
             row = decode(cell)
             if row is not None:
@@ -237,7 +238,7 @@ class Survey:
 
 
 def decode(cell: Cell) -> Row | None:
-    """The row in a cell; None when not even its head can be read."""
+    """Decode the row in a cell; None if its record header is unreadable."""
     try:
         kinds, at = kinds_of(cell.payload)
         whole = len(cell.payload) == cell.length

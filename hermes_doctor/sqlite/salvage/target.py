@@ -1,4 +1,4 @@
-"""The fresh database that the rows go into."""
+"""Create and fill the new database of a salvage."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.files import shown
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.declaration import quoted
-from hermes_doctor.sqlite.salvage import foreign
+from hermes_doctor.sqlite.cells import Raw
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.salvage import virtual_tables
 from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, layout_of, shadows
-from hermes_doctor.sqlite.salvage.cells import Raw
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.schema import declares_only
+from hermes_doctor.system.files import shown
 
 CACHE = "PRAGMA cache_size=-8192"
 """8 MB, whatever the size of the database."""
 
 
 LARGEST = 512 * 1024 * 1024
-"""Bytes of a value, so that a declaration out of the damaged file cannot ask for more."""
+"""The most bytes of a value; a declaration from the damaged file must not need more."""
 TYPE = re.compile(r"[A-Z0-9 ]*", re.ASCII)
 LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a file that nobody else knows of, and that is thrown away on any failure."""
+    """Connect to a private file that is deleted on any failure, so it needs no syncing."""
     database = sqlite3.connect(path, isolation_level=None, timeout=60, check_same_thread=False)
     database.execute("PRAGMA synchronous=OFF")
     database.execute("PRAGMA foreign_keys=OFF")
@@ -39,7 +39,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Target:
-    """Tables first; indexes, full text and triggers when all rows are in."""
+    """The new database; indexes, full text and triggers are created after all rows."""
 
     def __init__(self, path: Path, blueprint: Blueprint, catalog: Catalog, image: Image) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Target:
         self.database.execute(f"PRAGMA auto_vacuum={image.auto_vacuum}")
         (mode,) = self.database.execute("PRAGMA journal_mode=WAL").fetchone()
         self.shared = mode == "wal"
-        """Rows can be read by others while more are written; not so on some network drives."""
+        """Whether another connection can read while we write; not on some network drives."""
         for name, table in blueprint.tables.items():
             if not table.lazy or name in catalog.layouts:
                 self.database.execute(table.sql)
@@ -63,14 +63,14 @@ class Target:
         self._extra_tables(catalog)
 
     def _widen(self, name: str, live: Layout | None) -> None:
-        """Columns that the damaged table has and its release does not know are kept."""
+        """Add the columns of the damaged table that its release does not know."""
         if live is None:
             return
         here = {column.name.lower() for column in layout_of(self.database, name, live.sql).columns}
         for column in live.columns:
             if column.name.lower() in here or column.key:
                 continue
-            # Both come from the damaged file, so only what is harmless is repeated.
+            # Type and default come from the damaged file, so only harmless ones are used.
             kind = column.type if TYPE.fullmatch(column.type) else ""
             plain = column.default is not None and LITERAL.fullmatch(column.default)
             default = f" DEFAULT {column.default}" if plain else ""
@@ -84,11 +84,11 @@ class Target:
             self.lost.append(f"computed columns of {name} that its release does not know")
 
     def _extra_tables(self, catalog: Catalog) -> None:
-        """Tables that the release does not know are kept as they declare themselves.
+        """Create the tables that the release does not know, as the damaged file declares them.
 
-        Behind a virtual one, only what holds something that can be had nowhere else.
+        Shadow tables of a virtual table are created only if their content cannot be rebuilt.
         """
-        hidden = shadows(self.blueprint.virtual) | foreign.derived(catalog, self.blueprint)
+        hidden = shadows(self.blueprint.virtual) | virtual_tables.derived(catalog, self.blueprint)
         behind = shadows(catalog.virtual, BEHIND)
         for entry in catalog.entries:
             name = entry.name
@@ -104,7 +104,7 @@ class Target:
                 self.lost.append(f"the table {shown([name])}")
 
     def declare(self, sql: str) -> bool:
-        """Let the damaged file declare something; whether SQLite took it."""
+        """Run a declaration from the damaged file; return whether SQLite accepted it."""
         self.database.set_authorizer(declares_only)
         try:
             self.database.execute(sql)
@@ -115,10 +115,10 @@ class Target:
         return True
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-        """Add rows; one whose key is there already is left out. How many were added."""
+        """Add rows and return how many were added; rows with an existing key are skipped."""
         names = ", ".join(map(quoted, columns))
         marks = ", ".join("?" * len(columns))
-        if isinstance(rows, list) and len(rows) == 1:  # text that is no text can only be cast
+        if isinstance(rows, list) and len(rows) == 1:  # a cast stores invalid UTF-8
             marks = ", ".join("CAST(? AS TEXT)" if type(v) is Raw else "?" for v in rows[0])
         before = self.database.total_changes
         self.database.execute("BEGIN")
@@ -131,7 +131,7 @@ class Target:
         return self.database.total_changes - before
 
     def build_indexes(self, catalog: Catalog) -> None:
-        """All indexes; where a unique one cannot be, the values in its way are cleared."""
+        """Create all indexes; duplicate values that prevent a unique one are cleared."""
         for name, sql in self.blueprint.indexes.items():
             if self.blueprint.table_of.get(name) in {None, *self.layouts}:
                 self._index(sql)
@@ -149,7 +149,7 @@ class Target:
             self.database.execute(sql)
 
     def _clear_duplicates(self, sql: str) -> None:
-        """Damage can make two values equal that must differ; the later one is taken away."""
+        """Clear the later of two values that damage made equal although they must be unique."""
         plain = sql.replace("UNIQUE ", "", 1).replace("unique ", "", 1)
         self.database.execute(plain)
         name, table = self.database.execute(
@@ -176,15 +176,15 @@ class Target:
         self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
     def dangling(self, name: str) -> list[tuple[Any, ...]]:
-        """The rows of a table that refer to rows which are not there."""
+        """The rows of a table that refer to missing rows."""
         return self.database.execute(f"PRAGMA foreign_key_check({quoted(name)})").fetchall()
 
     def finish(self) -> None:
-        """One file, nothing beside it."""
+        """Leave WAL mode, so that the database is a single file."""
         self.database.execute("PRAGMA journal_mode=DELETE")
 
     def prove(self) -> tuple[str, ...]:
-        """Raise unless SQLite itself finds the result sound."""
+        """Raise unless SQLite finds the new database sound."""
         found = [row[0] for row in self.database.execute("PRAGMA integrity_check(3)")]
         if found != ["ok"]:
             raise CannotFix("the salvaged database does not pass SQLite's integrity check")

@@ -1,28 +1,29 @@
-"""The second copies of text that full-text tables keep: a vote where a row is damaged."""
+"""Repair damaged texts with the copies that full-text tables keep."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes_doctor.sqlite.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
 
 class Texts:
-    """Compares rows of one table with the copies of their text."""
+    """Compares rows of one table with the full-text copies of their text."""
 
     def __init__(self, copies: Sequence[ByRowid], places: Sequence[int]) -> None:
         self.copies = copies
         self.places = places
-        """Where the columns lie in a record whose texts, joined by blanks, are the copy."""
+        """Positions in the record of the columns whose texts, joined by spaces, are the copy."""
 
     def heal(self, row: Row) -> bool | None:
-        """Set right a row whose text was damaged: True when that was done, None when the copies
-        disagree with it and it cannot be told who is right.
+        """Correct a row whose text is damaged.
 
-        A flipped bit or a torn page leaves the length of a text as it was. So a copy of another
-        length is no witness against the row: it is the older one of an edited message.
+        True if it was corrected, False if a copy confirms it or there is none to compare, None if
+        the right text is unclear. A flipped bit or a torn page does not change the length of a
+        text. So a copy of another length does not count against the row: it is an older version
+        of an edited message.
         """
         mine = self._joined(row)
         first = self._copy(0, row.rowid)
@@ -39,14 +40,14 @@ class Texts:
         return True if self._split(row, seen[0]) else None
 
     def agree(self, row: Row) -> bool:
-        """Whether a copy has the same text."""
+        """Whether a copy has the same text as the row."""
         mine = self._joined(row)
         return mine is not None and any(
             self._copy(place, row.rowid) == mine for place in range(len(self.copies))
         )
 
     def stored(self, row: Row) -> bool:
-        """Whether text that is no text is what was once stored: a copy has the same bytes."""
+        """Whether invalid UTF-8 was stored like that, because a copy has the same bytes."""
         if any(type(v) is Mangled for n, v in enumerate(row.values) if n not in self.places):
             return False
         parts = [row.values[place] if place < len(row.values) else None for place in self.places]
@@ -62,12 +63,12 @@ class Texts:
         return any(self._copy(place, row.rowid) == mine for place in range(len(self.copies)))
 
     def complete(self, row: Row) -> bool:
-        """Give a row that was cut off its lost texts back; whether there was a copy that fits."""
+        """Fill the lost texts of a truncated row; return whether a copy fits."""
         seen = {self._copy(place, row.rowid) for place in range(len(self.copies))} - {None}
         return any(copy is not None and self._split(row, copy) for copy in seen)
 
     def text(self, rowid: int) -> str | None:
-        """The copy of the text of a row that is gone altogether."""
+        """The copy of the text of a row that is lost entirely."""
         for place in range(len(self.copies)):
             copy = self._copy(place, rowid)
             if copy is not None:
@@ -78,7 +79,7 @@ class Texts:
         return None
 
     def _joined(self, row: Row) -> bytes | None:
-        """What the copy of this row must be; None when its own text is damaged."""
+        """The text that a copy of this row must have; None if the row's own text is damaged."""
         parts = []
         for place in self.places:
             value = row.values[place] if place < len(row.values) else None
@@ -103,7 +104,7 @@ class Texts:
         return payload[at:]
 
     def _split(self, row: Row, copy: bytes) -> bool:
-        """Put the parts of a copy into the row, by the lengths that its record still tells."""
+        """Split a copy into the texts of the row, by the lengths in its record."""
         sizes = [row.length(place) for place in self.places]
         if sum(sizes) + len(sizes) - 1 != len(copy):
             return False

@@ -1,12 +1,12 @@
-"""Transcripts of sessions: up to release 0.14 a gateway wrote each message there a second time.
+"""Restore lost messages from session transcripts, which gateways wrote up to release 0.14.
 
-`sessions/ID.jsonl` has a message a line as the gateway wrote it, `sessions/session_ID.json` has
-them in one document of the agent's. Neither has the numbers of the messages, so a lost one is
-found by those around it.
+`sessions/ID.jsonl` has one message per line as the gateway wrote it, `sessions/session_ID.json` is
+one document that the agent wrote. Neither has message ids, so a lost message is found by its
+neighbours.
 
-A turn is written into the database first, message by message. Then the gateway writes it into the
-transcript, in the first turn behind a row about the session itself, which goes into the database
-only now: it comes last there and first here.
+A turn is first written into the database, message by message. Then the gateway writes it into the
+transcript. In the first turn it writes a row about the session before it, which goes into the
+database only then: so this row is last in the database and first in the transcript.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_doctor.files import MEGABYTE, read
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.others import Source
+from hermes_doctor.system.files import MEGABYTE, read
 
 LIMIT = 64 * MEGABYTE
 Message = Mapping[str, Any]
 PARTS = "\0json:"
-"""How the database marks a message in parts, where it is not kept as its words alone."""
+"""The prefix with which the database marks a message of several parts stored as JSON."""
 ABOUT = "session_meta"
 """The role of the row about the session."""
 ROLES = frozenset({"user", "assistant", "tool", ABOUT})
 PLAIN = ("tool_call_id", "tool_name")
 THOUGHT = ("reasoning", "reasoning_content")
 STRUCTURED = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
-"""What only an assistant has."""
+"""Columns that only messages of the assistant have."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One message of a session as the database has it; without a role when it is lost."""
+    """One message of a session in the database; its role is None if it is lost."""
 
     id: int
     role: str | None = None
@@ -46,7 +46,7 @@ class Entry:
 
 
 class Transcripts:
-    """The transcripts among the further sources, by session."""
+    """The transcripts among the sources, by session."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.paths: dict[str, list[Source]] = {}
@@ -60,9 +60,9 @@ class Transcripts:
     def lost(
         self, session: str, entries: Sequence[Entry]
     ) -> tuple[dict[int, dict[str, Value]], bool]:
-        """By number: the lost messages among `entries`, which are in their order.
+        """By id: the lost messages among `entries`, which are in order.
 
-        And whether they are as the database had them: the agent's document trims its answers.
+        Also returns whether they are exact: the agent's document shortens its answers.
         """
         for source in self.paths.get(session, ()):
             messages = _messages(source)
@@ -75,7 +75,7 @@ class Transcripts:
 
 
 def _orders(messages: Sequence[Message]) -> list[list[Message]]:
-    """The orders in which they can lie in the database, the likeliest first."""
+    """The orders that the messages can have in the database, the most likely first."""
     about = [message for message in messages if message["role"] == ABOUT]
     spoken = [message for message in messages if message["role"] != ABOUT]
     if len(about) != 1:
@@ -88,10 +88,10 @@ def _orders(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def between(entries: Sequence[Entry], messages: Sequence[Message]) -> dict[int, Message]:
-    """The messages that stand where the lost ones must have stood.
+    """Find the messages of a transcript at the positions of the lost ones.
 
-    Both are cut at the messages that cannot be mistaken for others, which are those that no other
-    is like. A piece counts where both have as many in it, and what is left of it is the same.
+    Both lists are split at messages that occur only once. A section is used if both lists have the
+    same number of messages in it, and the messages that are not lost are equal.
     """
     found: dict[int, Message] = {}
     cuts = [(-1, -1), *_cuts(entries, messages), (len(entries), len(messages))]
@@ -104,7 +104,7 @@ def between(entries: Sequence[Entry], messages: Sequence[Message]) -> dict[int, 
 
 
 def _cuts(entries: Sequence[Entry], messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """The places of messages that stand once in both, as far as they are in the same order."""
+    """The positions of messages that occur once in both lists and in the same order."""
     places: dict[tuple[str, Value], list[int]] = {}
     for place, message in enumerate(messages):
         for form in _forms(message):
@@ -126,7 +126,7 @@ def _agree(entry: Entry, message: Message) -> bool:
 
 
 def _messages(source: Source) -> list[Message]:
-    """The spoken messages of a transcript; lines that are damaged are left out."""
+    """The messages of a transcript; damaged lines are skipped."""
     try:
         data, _ = read(source.path, LIMIT)
     except (CouldNotLook, OSError):
@@ -149,7 +149,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _forms(message: Message) -> tuple[Value, ...]:
-    """The contents that the database can have of a message."""
+    """The forms in which the database can store the content of a message."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return (content or "",)
@@ -157,7 +157,7 @@ def _forms(message: Message) -> tuple[Value, ...]:
 
 
 def _spoken(content: Any) -> str | None:
-    """What an agent keeps of a message in parts: its words, and that there was a picture."""
+    """What an agent keeps of a message in parts: its text, and a mark for each image."""
     summary = ""
     parts = content
     if isinstance(content, dict):
@@ -174,7 +174,7 @@ def _spoken(content: Any) -> str | None:
 
 
 def _columns(message: Message, whole: bool) -> dict[str, Value]:
-    """The columns that a transcript tells of; parts `whole` where the session has them so."""
+    """The columns of a message; with `whole`, its parts are stored as JSON."""
     content = message.get("content")
     if content is not None and not isinstance(content, str):
         content = PARTS + json.dumps(content) if whole else _spoken(content)

@@ -1,4 +1,4 @@
-"""Walks of b-trees that leave out what is damaged, and remember where it was."""
+"""Walk damaged b-trees: skip unreadable pages and record which rowids are missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.cells import (
+from hermes_doctor.sqlite.cells import (
     BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -17,37 +16,38 @@ from hermes_doctor.sqlite.salvage.cells import (
     kinds_of,
     values_of,
 )
+from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 
 OVERLAP = 3
-"""Leaves that nothing points at may speak for the same rows: so many more are looked at."""
+"""Ranges of orphan leaves may overlap, so this many more leaves are searched."""
 
 
 @dataclass
 class Tree:
-    """The leaves of a table in the order of their rowids, and the ranges that are missing."""
+    """The readable leaves of a table in rowid order, and the missing ranges of rowids."""
 
     leaves: list[Leaf] = field(default_factory=list)
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Ranges above the first and up to the second rowid whose leaf cannot be read, in order."""
+    """Ranges (above the first, up to the second rowid) whose leaf is unreadable, in order."""
     strays: list[int] = field(default_factory=list)
-    """Leaves that lie where rows of other rowids should be."""
+    """Leaves whose rowids do not fit their position in the tree."""
     seen: set[int] = field(default_factory=set)
-    """The interior pages on the way."""
+    """The interior pages that were visited."""
 
     @property
     def whole(self) -> bool:
-        """Nothing is missing."""
+        """Whether no leaf is missing."""
         return not self.gaps
 
     def lost(self, rowid: int) -> bool:
-        """Whether this row would lie in a leaf that cannot be read."""
+        """Whether this row would be on an unreadable leaf."""
         place = bisect_right(self.gaps, (rowid - 1, HIGHEST)) - 1
         return place >= 0 and rowid <= self.gaps[place][1]
 
 
 def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> Tree:
-    """The tree of a table."""
+    """Walk the b-tree of a table."""
     tree = Tree()
     todo = [Leaf(root, low, high)]
     visited: set[int] = set()
@@ -70,7 +70,7 @@ def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> 
 
 
 def sizes(survey: Survey, root: int) -> Tree:
-    """The tree in which full text keeps the size of each row: an id and some bytes a row."""
+    """Walk the shadow table with the full-text sizes: an id and some bytes per row."""
     tree = table(survey, root) if root > 1 else Tree()
     first = next(survey.rows(tree.leaves[0].page), None) if tree.leaves else None
     if first is not None and (first.kinds[:1] != [0] or not 2 <= len(first.kinds) <= 3):
@@ -79,9 +79,9 @@ def sizes(survey: Survey, root: int) -> Tree:
 
 
 def _fits(survey: Survey, leaf: Leaf) -> bool:
-    """Whether the rowids on a leaf are those that its place allows.
+    """Whether most rowids on a leaf are in the range of its position.
 
-    A leaf that a misdirected write has overwritten holds rows of some other range.
+    A leaf that a misdirected write has overwritten contains rows of another range.
     """
     if leaf.low == LOWEST and leaf.high == HIGHEST:
         return True
@@ -93,7 +93,7 @@ def _fits(survey: Survey, leaf: Leaf) -> bool:
 
 
 class ByRowid:
-    """Rows of a table looked up by rowid, which need not be asked for in order."""
+    """Looks up rows of a table by rowid, in any order."""
 
     def __init__(self, survey: Survey, tree: Tree) -> None:
         self.survey = survey
@@ -105,7 +105,7 @@ class ByRowid:
         self.cells: dict[int, int] = {}
 
     def payload(self, rowid: int) -> bytes | None:
-        """The payload of the row, if it is there and whole."""
+        """The payload of the row, if it exists and is complete."""
         place = bisect_right(self.lows, rowid - 1) - 1
         for low, high, page in reversed(self.places[max(0, place - OVERLAP) : place + 1]):
             if not low < rowid <= high:
@@ -123,7 +123,7 @@ class ByRowid:
 
 @dataclass
 class Entries:
-    """What an index knows."""
+    """The readable pages of an index."""
 
     whole: bool = True
     """No page of it is missing."""
@@ -131,7 +131,7 @@ class Entries:
 
 
 def index(survey: Survey, root: int) -> Entries:
-    """The pages of an index."""
+    """Walk the b-tree of an index."""
     found = Entries()
     todo, visited = [root], set[int]()
     while todo:
@@ -148,9 +148,7 @@ def index(survey: Survey, root: int) -> Entries:
 
 
 def index_entries(survey: Survey, entries: Entries) -> Iterator[list[Value | Lost]]:
-    """The columns of each entry of an index; the last one is the rowid. Of an entry that is
-    damaged there are none.
-    """
+    """The columns of each entry of an index, the rowid last; empty for a damaged entry."""
     for number in entries.pages:
         for payload in survey.entries(number):
             try:

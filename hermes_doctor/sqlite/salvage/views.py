@@ -1,7 +1,7 @@
-"""Which of a file, its log and its journal to believe.
+"""Choose whether a damaged file is read alone, with its write-ahead log or with its journal.
 
-A log or a journal that belongs to the file makes it fit together; one of another file, or of an
-earlier life of this one, tears it apart.
+A log or journal that belongs to the file makes its b-trees consistent; one of another file, or of
+an older version of this one, breaks them.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from hermes_doctor.files import Snapshot
-from hermes_doctor.sqlite import descent, wal
-from hermes_doctor.sqlite.disagreement import Comparison
+from hermes_doctor.sqlite import log_ancestry, wal
 from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.log_contradictions import Comparison
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.system.files import Snapshot
 
 View = tuple[Survey, Catalog]
 SECONDS = 10.0
-"""For comparing the pages of a log with those of its file."""
+"""Seconds for comparing the pages of a log with those of its file."""
 
 
 def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
-    """The view of the file that fits together best, and a sentence when it is not SQLite's."""
+    """The most consistent view of the file, and a sentence if it is not what SQLite reads."""
     view = _look(image, progress)
     if image.undo.places and not image.log.places:
         return _with_journal(image, view, progress)
     if not image.log.places or image.log.damaged or not torn(view):
         return view, ""
-    if not image.size:  # the file is empty or gone: its log is all there is
+    if not image.size:  # the file is empty or missing: there is only its log
         return view, ""
     foreign = not _own_log(image) or _contradicts(image, view)
     image.use_file()
@@ -51,7 +51,7 @@ def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
 
 
 def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) -> tuple[View, str]:
-    """Undo the transaction that a crash left half-done, if that is what the journal is of."""
+    """Undo an interrupted transaction, if the journal belongs to this file."""
     ignored = "A rollback journal of another time lies beside the file; it was not followed."
     begun, now = image.undone_counter(), image.counter()
     if image.size and begun is not None and now - begun not in (0, 1):
@@ -71,15 +71,15 @@ def _look(image: Image, progress: Callable[[int], None]) -> View:
 
 
 def _own_log(image: Image) -> bool:
-    """Whether the log goes on from this very file: then what is wrong with the pair is damage."""
+    """Whether the log continues this file; then misfits between them are damage."""
     assert image.wal is not None
     header = Header(os.pread(image.fd, 128, 0), Snapshot.of(os.fstat(image.fd)))
     log = wal.read(image.wal, seconds=1.0)
-    return descent.of_log(header, image.wal, log).level == descent.PROVEN
+    return log_ancestry.of_log(header, image.wal, log).level == log_ancestry.PROVEN
 
 
 def _contradicts(image: Image, view: View) -> bool:
-    """Whether the log cannot be of this file, although what page 1 counts fits."""
+    """Whether the log cannot belong to this file, although the counters on page 1 match."""
     claimed = int.from_bytes(os.pread(image.fd, 4, 28), "big")
     added = range(image.file_pages + 1, image.log.pages + 1)
     if claimed == image.file_pages and any(number not in image.log.places for number in added):
@@ -95,7 +95,7 @@ def _contradicts(image: Image, view: View) -> bool:
 
 
 class _Laid(Pages):
-    """The pages of a database as its log shows them."""
+    """The pages of a database with its write-ahead log applied."""
 
     def __init__(self, image: Image) -> None:
         self.db, self.wal = image.fd, image.over_fd
@@ -104,14 +104,14 @@ class _Laid(Pages):
 
 
 def misfits(view: View) -> int:
-    """Places at which trees do not hold together."""
+    """The number of breaks in all b-trees."""
     survey, catalog = view
     roots = [entry.root for entry in catalog.entries if entry.kind == "index" and entry.root]
     return torn(view) + sum(not trees.index(survey, root).whole for root in roots)
 
 
 def torn(view: View) -> int:
-    """The same in the trees that hold rows; an index can be made anew."""
+    """The number of breaks in b-trees with rows; indexes can be rebuilt."""
     survey, catalog = view
     count = len(trees.table(survey, 1).gaps)
     for entry in catalog.entries:

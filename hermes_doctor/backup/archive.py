@@ -1,0 +1,287 @@
+"""Export a backup to one encrypted file, verify such an archive, and import it again.
+
+It is a tar file with the manifest first, encrypted by `age` for a recipient (an age or ssh public
+key) or with a passphrase, which goes to age only through a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from hermes_doctor.backup import blocks, passphrase
+from hermes_doctor.backup.engines import program
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.intake import arriving, keep, refuse_odd
+from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of, seal
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import digests, disk, progress
+from hermes_doctor.system.files import MEGABYTE, open_regular
+from hermes_doctor.system.privileges import acting_for
+
+SUFFIX = ".tar.age"
+_AGE = b"age-encryption.org/"
+_ARMOUR = b"-----BEGIN AGE"
+
+
+class Lock(NamedTuple):
+    """The keys or passphrase that encrypt or decrypt an archive."""
+
+    recipients: Sequence[str] = ()
+    """Public keys; `@FILE` is a file with public keys."""
+    passphrase: bool = False
+    passphrase_file: Path | None = None
+    identity: Path | None = None
+    """The file with the private key; only age reads it."""
+
+    def closing(self) -> list[str]:
+        """The arguments for age to encrypt."""
+        words = ["-e"]
+        for one in self.recipients:
+            words += ["-R", one[1:]] if one.startswith("@") else ["-r", one]
+        return [*words, "-p"] if self.passphrase else words
+
+    def opening(self) -> list[str]:
+        """The arguments for age to decrypt."""
+        return ["-d", *(["-i", str(self.identity)] if self.identity else [])]
+
+
+# -- export --------------------------------------------------------------------------------------
+
+
+def write(backup: Backup, target: Path, lock: Lock) -> None:
+    """Write a backup into a new encrypted file; no unencrypted copy is made."""
+    if lock.passphrase and lock.recipients:
+        raise Trouble("An archive has recipients or a passphrase, not both. Nothing was written.")
+    if os.path.lexists(target):
+        raise Trouble(f"{target} is there already. Nothing was written.")
+    temp = target.with_name(f".{target.name}.new")
+    disk.remove(temp)
+    try:
+        with (
+            disk.fresh(temp) as fd,
+            _age(lock.closing(), lock, stdout=fd, new=True) as age,
+            contextlib.suppress(BrokenPipeError),  # age says why
+        ):
+            assert age.stdin is not None
+            _fill(backup, age.stdin)
+            age.stdin.close()
+        disk.rename(temp, target)
+        disk.sync_folder(target.parent)
+    except OSError as error:
+        disk.remove(temp)
+        why = os.strerror(error.errno or 0).lower()
+        raise Trouble(f"{target} could not be written ({why}).") from None
+    except BaseException:
+        disk.remove(temp)
+        raise
+
+
+def _fill(backup: Backup, out: IO[bytes]) -> None:
+    """Write the tar: the manifest, then every copy as one whole file."""
+    entries = tuple(entry.alone() for entry in backup.entries)
+    sealed = seal(backup._replace(entries=entries, shares=None))
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        _add(tar, MANIFEST, len(sealed), [sealed])
+        done = 0
+        for entry in backup.entries:
+            if entry.kind == "file":
+                name = str(place_of(Path(), entry.path))
+                content = _counted(_content(backup, entry), done, backup.size)
+                _add(tar, name, entry.size, content)
+                done += entry.size
+
+
+def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
+    """Yield the chunks and report progress after each."""
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk)
+        progress.tell("encrypting it", done / total)
+
+
+def _content(backup: Backup, entry: Entry) -> Iterator[bytes]:
+    copy = backup.copy_of(entry)
+    if entry.blocks:
+        yield from blocks.read(copy)
+        return
+    with blocks.opened(copy) as fd:
+        yield from blocks.chunks(fd)
+
+
+def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterator[bytes] | list[bytes]) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = size, disk.FILE_MODE
+    tar.addfile(info, _Stream(iter(chunks)))
+
+
+class _Stream(io.RawIOBase):
+    """A file object that reads from an iterator of chunks."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while len(self._left) < size:
+            more = next(self._chunks, b"")
+            if not more:
+                break
+            self._left += more
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+# -- import --------------------------------------------------------------------------------------
+
+
+def is_one(path: Path) -> bool:
+    """Whether a file is encrypted by age, judged by its first bytes."""
+    try:
+        with blocks.opened(path) as fd:
+            head = os.pread(fd, 64, 0)
+    except (OSError, CouldNotLook):
+        return False
+    return head.startswith((_AGE, _ARMOUR))
+
+
+def verify(path: Path, lock: Lock) -> list[str]:
+    """Read an archive and compare every file with its manifest; nothing is written."""
+    wrong: list[str] = []
+    with _opened(path, lock) as (backup, tar):
+        left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
+        for info in _rest(tar):
+            entry = left.pop(info.name, None)
+            stream = tar.extractfile(info)
+            if entry is None or stream is None:
+                wrong.append(f"{info.name}: the manifest knows nothing of it")
+                continue
+            if info.size != entry.size:
+                wrong.append(f"{entry.path}: the copy is not what was saved")
+                continue
+            digest = digests.like(entry.sha256)
+            while chunk := stream.read(MEGABYTE):
+                digest.update(chunk)
+            if digest.hexdigest() != entry.sha256:
+                wrong.append(f"{entry.path}: the copy is not what was saved")
+        wrong += [f"{entry.path}: the copy is missing" for entry in left.values()]
+    return wrong
+
+
+def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
+    """Import an archive into the vault as a verified backup."""
+    with _opened(path, lock) as (backup, tar), arriving(vault) as partial:
+        vault.room(backup.size)
+        left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
+        for info in _rest(tar):
+            entry, stream = left.pop(info.name, None), tar.extractfile(info)
+            if entry is None or stream is None:
+                continue
+            if info.size != entry.size:
+                raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
+            place = place_of(partial, entry.path)
+            disk.make_folder(place.parent)
+            with disk.fresh(place, lasting=False) as fd:
+                found, _ = disk.drain(stream, fd, like=entry.sha256, skip_zeros=True)
+            if found != entry.sha256:
+                raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
+        if left:
+            name = next(iter(left.values())).path
+            raise Trouble(f"{path.name} is damaged: {name} is missing. Nothing was changed.")
+        return keep(vault, backup._replace(folder=partial))
+
+
+def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members after the manifest."""
+    while (info := tar.next()) is not None:
+        yield info
+
+
+@contextmanager
+def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
+    """Open an archive: its manifest, and the rest of it as a stream."""
+    with acting_for(path) as here:
+        source = open_regular(here)
+    try:
+        with _age(lock.opening(), lock, stdin=source) as age:
+            assert age.stdout is not None
+            try:
+                with tarfile.open(fileobj=age.stdout, mode="r|") as tar:
+                    first = tar.next()
+                    fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
+                    stream = tar.extractfile(first) if first and fits else None
+                    if stream is None:
+                        raise Trouble(f"{path.name} holds no backup of hermes-doctor.")
+                    backup = parse(path, stream.read())
+                    refuse_odd(backup, path.name)
+                    yield backup, tar
+                    while age.stdout.read(MEGABYTE):  # to the end, so age checks everything
+                        pass
+            except (tarfile.TarError, EOFError):
+                _blame(age)
+                raise Trouble(f"{path.name} is damaged, or cut off.") from None
+    finally:
+        os.close(source)
+
+
+# -- age -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _age(
+    words: Sequence[str],
+    lock: Lock,
+    *,
+    stdin: int | None = None,
+    stdout: int | None = None,
+    new: bool = False,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run age; raise Trouble with its error message if it fails."""
+    command = program("age")
+    with passphrase.terminal(lock.passphrase_file, new=new) as terminal:
+        age = subprocess.Popen(
+            [command, *words],
+            stdin=subprocess.PIPE if stdin is None else stdin,
+            stdout=subprocess.PIPE if stdout is None else stdout,
+            stderr=subprocess.PIPE,
+            **terminal.options,
+        )
+        with terminal.answering():
+            try:
+                yield age
+            except BaseException:
+                age.kill()
+                with contextlib.suppress(Trouble):
+                    _blame(age)
+                raise
+            _blame(age)
+
+
+def _blame(age: subprocess.Popen[bytes]) -> None:
+    """Wait for age; raise Trouble with its error message if it failed."""
+    for stream in (age.stdin, age.stdout):
+        if stream is not None and not stream.closed:
+            with contextlib.suppress(OSError):
+                stream.close()
+    said = ""
+    if age.stderr is not None and not age.stderr.closed:
+        with age.stderr:
+            said = age.stderr.read().decode("utf-8", "replace")
+    if age.wait():
+        from hermes_doctor.redaction import clean
+
+        lines = [line for line in said.splitlines() if line.strip()] or ["it said nothing"]
+        text = clean(lines[0].removeprefix("age: error: "))[:200]
+        raise Trouble(f"age failed: {text}")

@@ -1,0 +1,303 @@
+"""Store a large file as an earlier whole copy (the base) and the blocks that changed since.
+
+A database of a gigabyte changes by a few pages a day. Most file systems cannot share a part of a
+file, so the changed blocks are kept in a separate file. Each backup's folder has both, the base as
+a hard link: no backup needs another.
+
+The file of changes begins with a line that identifies it. Then come runs of bytes in order, each
+with its offset and length. A last run of length zero marks the end of the whole file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import BASE, CHANGED
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system import digests, disk, sparse_files
+from hermes_doctor.system.files import MEGABYTE, open_regular
+from hermes_doctor.system.privileges import acting_for
+
+if TYPE_CHECKING:
+    import mmap
+
+LEAST = 16 * MEGABYTE
+"""Smaller files are copied whole."""
+MOST = 0.3
+"""Fraction of a file; if more has changed, a new whole copy is made."""
+BLOCK = 4096
+KEPT = 4 * MEGABYTE
+"""Bytes of a mapped file that stay in memory behind the current position."""
+CHUNK = digests.PIECE
+_MAGIC = b"hermes-doctor/blocks/1\n"
+_RUN = struct.Struct(">QQ")
+
+
+class Made(NamedTuple):
+    """The result of writing a file of changes."""
+
+    sha256: str
+    """The digest of the whole file, by chunks (`digests`)."""
+    size: int
+    changes: str
+    """The SHA-256 of the file of changes."""
+    pieces: str
+    """The known digests of the base's chunks (`digests.written`)."""
+    same: bool
+    """Whether the file equals its base."""
+
+
+def chunks(fd: int) -> Iterator[bytes]:
+    """Read an open file in chunks of one length, except for the last."""
+    at = 0
+    while chunk := os.pread(fd, CHUNK, at):
+        while len(chunk) < CHUNK and (more := os.pread(fd, CHUNK - len(chunk), at + len(chunk))):
+            chunk += more
+        yield chunk
+        at += len(chunk)
+
+
+_kept: list[Mapped] = []
+"""Keeps maps open until the process ends, because unmapping takes long."""
+
+
+class Mapped:
+    """A memory-mapped base that is compared with a file without copying either.
+
+    Only for worker processes: if the disk fails, reading a map kills the process. Raises OSError if
+    there is no memory for a map.
+    """
+
+    def __init__(self, base: int) -> None:
+        from ctypes import CDLL, c_size_t, c_void_p
+
+        self._base = _map(base)
+        self._other: tuple[int, Map] | None = None
+        _kept.append(self)
+        self._differ = CDLL(None).memcmp  # releases the GIL
+        self._differ.argtypes = (c_void_p, c_void_p, c_size_t)
+
+    def holds(self, fd: int, start: int, end: int) -> bool:
+        """Whether a range of a file has the same bytes in the base."""
+        if self._other is None or self._other[0] != fd:
+            self._other = fd, _map(fd)
+        here, there = self._base, self._other[1]
+        if end > min(len(here), len(there)):
+            return False
+        here.let_go(start)
+        there.let_go(start)
+        return not self._differ(here.address + start, there.address + start, end - start)
+
+    def has(self, data: bytes, at: int) -> bool:
+        """Whether the base has these bytes at this offset."""
+        here = self._base
+        here.let_go(at)
+        return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
+
+    def stretch(self, where: range) -> memoryview:
+        """The bytes of the base in this range."""
+        self._base.let_go(where.start)
+        return memoryview(self._base.held)[where.start : where.stop]
+
+
+class Map:
+    """A memory-mapped file and its address."""
+
+    def __init__(self, held: mmap.mmap) -> None:
+        from ctypes import addressof, c_char
+
+        self.held = held
+        self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
+        self._gone = 0
+
+    def let_go(self, start: int) -> None:
+        """Release the memory of pages far before `start`, if there are many.
+
+        The file is read in order; a page that is needed again is read from the file again.
+        """
+        import mmap
+
+        until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
+        if until - self._gone >= KEPT and hasattr(self.held, "madvise"):
+            self.held.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
+            self._gone = until
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+def _map(fd: int) -> Map:
+    import mmap
+
+    # A private map that is never written to: ctypes gives the address only of a writable one.
+    return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
+
+
+def write(
+    content: Iterable[bytes | range],
+    base: int,
+    target: int,
+    most: int,
+    known: Sequence[bytes | None] = (),
+    mapped: Mapped | None = None,
+) -> Made | None:
+    """Write the blocks that differ from the base; return None if they exceed `most` bytes.
+
+    A range in the content stands for bytes that equal the base, which is then `mapped`.
+    `known` are the digests of the base's chunks (`known_digests`); without them the base is hashed.
+    """
+    size = os.fstat(base).st_size
+    try:
+        then = list(known or digests.of_file(base))
+    except OSError:  # an unreadable base is useless
+        return None
+    each: list[bytes] = []
+    changes, at, written = digests.sha256(), 0, 0
+
+    def put(data: bytes) -> None:
+        disk.write(target, data)
+        changes.update(data)
+
+    put(_MAGIC)
+    for chunk in content:
+        end, number = at + len(chunk), at // CHUNK
+        data: bytes | memoryview
+        if isinstance(chunk, range):
+            assert mapped is not None
+            data, different = mapped.stretch(chunk), []
+        else:
+            data, different = chunk, list(_different(chunk, piece(base, len(chunk), at)))
+        same = not different and end == min(at + CHUNK, size)  # up to the end of the base's chunk
+        each.append((then[number] if same else None) or digests.of(data))
+        if same:
+            then[number] = each[-1]
+        for start, stop in different:
+            put(_RUN.pack(at + start, stop - start))
+            put(bytes(data[start:stop]))
+            written += stop - start
+        at = end
+        if written > most:
+            return None
+    put(_RUN.pack(at, 0))
+    is_base = at == size and not written
+    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), is_base)
+
+
+def piece(base: int, length: int, at: int) -> bytes:
+    """Read a chunk of the base; empty if it cannot be read."""
+    try:
+        return os.pread(base, length, at)
+    except OSError:
+        return b""
+
+
+def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the ranges in which two chunks differ, in whole blocks."""
+    if now == then:
+        return
+    start: int | None = None
+    for at in range(0, len(now), BLOCK):
+        same = now[at : at + BLOCK] == then[at : at + BLOCK]
+        if not same and start is None:
+            start = at
+        elif same and start is not None:
+            yield start, at
+            start = None
+    if start is not None:
+        yield start, len(now)
+
+
+class Run(NamedTuple):
+    """A run of changed bytes in the file of changes."""
+
+    start: int
+    """The offset in the whole file."""
+    length: int
+    """Zero for the last run, which marks the end of the whole file."""
+    place: int
+    """The offset in the file of changes."""
+
+
+def runs(changed: int) -> Iterator[Run]:
+    """Yield the runs of a file of changes; raise CouldNotLook if it is damaged."""
+    at, place = 0, len(_MAGIC)
+    if os.pread(changed, place, 0) != _MAGIC:
+        raise CouldNotLook("its changes cannot be read")
+    while True:
+        head = os.pread(changed, _RUN.size, place)
+        if len(head) < _RUN.size:
+            raise CouldNotLook("its changes end too early")
+        start, length = _RUN.unpack(head)
+        place += _RUN.size
+        if start < at:
+            raise CouldNotLook("its changes are out of order")
+        yield Run(start, length, place)
+        if not length:
+            return
+        at, place = start + length, place + length
+
+
+def read(folder: Path) -> Iterator[bytes]:
+    """Yield the whole file from its two parts in a folder; raise CouldNotLook if damaged."""
+    with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
+        at = 0
+        for run in runs(changed):
+            yield from _part(base, at, run.start)
+            yield from _part(changed, run.place, run.place + run.length)
+            at = run.start + run.length
+
+
+def _part(fd: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        chunk = os.pread(fd, min(CHUNK, end - start), start)
+        if not chunk:
+            raise CouldNotLook("one of its parts is too short")
+        yield chunk
+        start += len(chunk)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """Open a file for reading with the privileges of the owner of its place."""
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def copy(folder: Path, target: int, like: str | None) -> str:
+    """Write the whole file from its two parts; return its digest, in the format of `like`.
+
+    Zeros become holes if the base is sparse.
+    """
+    with opened(folder / BASE) as base:
+        is_sparse = sparse_files.is_sparse(os.fstat(base))
+    if not is_sparse:
+        return _summed(folder, like, lambda chunk: disk.write(target, chunk))
+    found = _summed(folder, like, lambda chunk: disk.write_or_skip(target, chunk))
+    disk.end_here(target)
+    return found
+
+
+def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -> str:
+    """The digest of an entry's content in the backup, in the format of the recorded digest."""
+    if not entry.blocks:
+        return disk.digest(copy, progress, entry.sha256)
+    return _summed(copy, entry.sha256, lambda chunk: progress(len(chunk)) if progress else None)
+
+
+def _summed(folder: Path, like: str | None, use: Callable[[bytes], None]) -> str:
+    total = digests.like(like)
+    for chunk in read(folder):
+        total.update(chunk)
+        use(chunk)
+    return total.hexdigest()

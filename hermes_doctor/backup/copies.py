@@ -1,0 +1,183 @@
+"""Find copies of a file of the home that Hermes, an operator or this tool has left."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Copy, CouldNotLook, TextCopy, Trouble
+from hermes_doctor.settings.config_file import LIMIT, NAME, parse
+from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, open_regular, read, snapshot
+
+MOST = 200
+ZIP_LIMIT = 2048 * MEGABYTE
+
+
+def of(home: Home, path: Path) -> list[Copy]:
+    """Other files that are copies of this database, newest first."""
+    found: list[Copy] = []
+    for place in _places(home, path):
+        try:
+            st = os.lstat(place)
+        except OSError:
+            continue
+        if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
+            found.append(Copy(place, st.st_size, st.st_mtime_ns))
+    return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
+
+
+def leftovers(path: Path) -> list[Copy]:
+    """The whole copies that Hermes kept each time it found this database damaged."""
+    found = []
+    for name in _names(path.parent):
+        kept = name.startswith((f"{path.name}.malformed-backup-", f"{path.name}.corrupt."))
+        if kept:
+            try:
+                st = os.lstat(path.parent / name)
+            except OSError:
+                continue
+            found.append(Copy(path.parent / name, st.st_size, st.st_mtime_ns))
+    return found
+
+
+def sessions(home: Home) -> int:
+    """How many session files there are whose sessions are also in the database."""
+    names = _names(home / "sessions")
+    return sum(name.endswith((".json", ".jsonl")) and name != "sessions.json" for name in names)
+
+
+def _places(home: Home, path: Path) -> Iterator[Path]:
+    for left in leftovers(path):
+        if not left.path.name.endswith(("-wal", "-shm")):
+            yield left.path
+    snapshots = home / "state-snapshots"
+    for name in _names(snapshots)[-MOST:]:
+        yield snapshots / name / home.name_of(path)
+    for name in _names(home.vault)[-MOST:]:
+        yield home.vault / name / "files" / home.name_of(path)
+    for name in _names(path.parent):
+        if name.startswith(path.name + ".") and name.endswith((".bak", ".old", ".orig")):
+            yield path.parent / name
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
+def texts(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
+    """Yield every copy of a small file: beside it, in snapshots, in the vault, in Hermes' zips."""
+    path = home / name
+    beside = [path.parent / one for one in _names(path.parent) if _is_copy(one, path.name)]
+    folder = home / "state-snapshots"
+    snapshots = [folder / one / name for one in _names(folder)[-MOST:]]
+    for place in beside + snapshots:
+        try:
+            data, taken = read(place, limit)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        if _trusted(home, place, taken):
+            yield TextCopy(home.name_of(place), data, _moment(taken.mtime_ns / 1e9))
+    yield from _from_vault(home, name, limit)
+    for archive, member in _zips(home, name):
+        yield from _from_zip(home, archive, member, limit)
+
+
+def _is_copy(name: str, of: str) -> bool:
+    """Whether a name is that of a copy: config.yaml.bak, config.yaml~, but not the file itself."""
+    return name.startswith(of) and name != of and ".hermes-doctor-" not in name
+
+
+def _trusted(home: Home, path: Path, taken: Snapshot) -> bool:
+    """Whether a copy belongs to the home's owner: as root, a symlink could lead to any file."""
+    owner = home.path.stat().st_uid
+    return snapshot(path).kind == "file" and (os.geteuid() != 0 or taken.uid == owner)
+
+
+def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
+    """Yield the undamaged copies in this tool's own backups."""
+    import hashlib
+
+    from hermes_doctor.backup.vault import Vault
+
+    vault = Vault(home)
+    try:
+        ids = vault.ids()
+    except CouldNotLook:
+        return
+    for id in ids[-MOST:]:
+        try:
+            backup = vault.load(id)
+            entry = backup.entry(name)
+            if entry is None or entry.kind != "file":
+                continue
+            data, _ = read(backup.copy_of(entry), limit)
+        except (FileNotFoundError, CouldNotLook, Trouble):
+            continue
+        if hashlib.sha256(data).hexdigest() == entry.sha256:
+            label = home.name_of(backup.copy_of(entry))
+            yield TextCopy(label, data, _moment(entry.mtime_ns / 1e9))
+
+
+def _zips(home: Home, name: str) -> Iterator[tuple[Path, str]]:
+    """Yield Hermes' own backup zips, each with the name of the file inside it.
+
+    `hermes backup` writes into the user's home folder, for any home, and includes profiles. So a
+    zip beside the default home is used too, but marked as possibly that of another home.
+    """
+    root = home.path.parent.parent if home.profile else home.path
+    inside = f"profiles/{home.profile}/{name}" if home.profile else name
+    places = {home / "backups": name, root / "backups": inside}
+    for folder, member in places.items():
+        yield from ((folder / one, member) for one in _names(folder) if one.endswith(".zip"))
+    if root.name == ".hermes":
+        for one in _names(root.parent):
+            if one.startswith("hermes-backup-") and one.endswith(".zip"):
+                yield root.parent / one, inside
+
+
+def _from_zip(home: Home, path: Path, name: str, limit: int) -> Iterator[TextCopy]:
+    """The copy in one of Hermes' own backup zips; a damaged zip has none."""
+    import zipfile  # slow to load, and seldom needed
+
+    try:
+        taken = snapshot(path)
+        if taken.size > ZIP_LIMIT or not _trusted(home, path, taken):
+            return
+        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
+            info = next((i for i in archive.infolist() if i.filename == name), None)
+            if info is None or info.file_size > limit:
+                return
+            with archive.open(info) as member:
+                data = member.read(limit + 1)
+            written = datetime(*info.date_time).astimezone(UTC)
+    except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
+        return
+    if len(data) <= limit:
+        anywhere = home.path not in path.parents and path.parent.name != "backups"
+        yield TextCopy(f"{home.name_of(path)}:{name}", data, written, anywhere)
+
+
+def _moment(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def config_copies(home: Home) -> list[TextCopy]:
+    """Copies that parse to at least one setting, newest first."""
+    found: dict[bytes, TextCopy] = {}
+    for copy in texts(home, NAME, LIMIT):
+        values, fault = parse(copy.data)
+        if values and not fault:
+            known = found.get(copy.data)
+            if known is None or known.modified < copy.modified:
+                found[copy.data] = copy
+    return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)

@@ -1,0 +1,258 @@
+"""Copy backups to another place with restic or rsync, and bring them back with restic.
+
+These programs have their own protocols, keys and checks; we only call them. They take their
+credentials from the environment, so no secret is in an argument.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from hermes_doctor.backup import entry_content
+from hermes_doctor.backup.intake import arriving, keep, refuse_odd
+from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.redaction import clean
+from hermes_doctor.system import disk, privileges, progress as system_progress
+from hermes_doctor.system.files import MEGABYTE, read, which
+
+TAG = "hermes-doctor"
+PATIENCE = 10.0
+"""Seconds that a program has to release its lock when we are interrupted."""
+_PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND")
+
+
+def program(name: str) -> str:
+    """The path of a program; raise Trouble if it is missing, or if root must not run it."""
+    from hermes_doctor.system.accounts import refuse_untrusted
+
+    found = which(name)
+    if found is None:
+        raise Trouble(f"{name} is not installed, and this needs it: apt install {name}")
+    try:
+        refuse_untrusted(Path(found), None)
+    except CannotFix as why:
+        raise Trouble(f"{why}.") from None
+    return found
+
+
+def _run(
+    words: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    heard: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Run a program and return its output; `heard` gets each line at once.
+
+    Raises Trouble with the reason if it fails. If we are interrupted, it is asked to end first.
+    """
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [program(words[0]), *words[1:]],
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        assert process.stdout is not None
+        printed = []
+        try:
+            with io.TextIOWrapper(process.stdout, "utf-8", "replace", newline=None) as output:
+                for line in output:  # \r also ends a line
+                    heard(line)
+                    printed.append(line)
+            process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+    if process.returncode:
+        text = clean(_telling(said))[:300]
+        raise Trouble(f"{words[0]} {words[1]} failed with {process.returncode}: {text}")
+    return "".join(printed)
+
+
+def _telling(lines: Sequence[str]) -> str:
+    """The line that gives the reason: the last one often says only that the program ended."""
+    for mark in ("ssh: ", "Permission denied", "Fatal: "):
+        if found := next((line for line in lines if mark in line), ""):
+            return found
+    return lines[-1]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a program to end, and kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Restic:
+    """A restic repository, local or remote."""
+
+    def __init__(self, repository: str) -> None:
+        program("restic")
+        self._env = {"RESTIC_REPOSITORY": repository}  # its address may contain a password
+        self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
+        if self._asked and not (sys.stdin and sys.stdin.isatty()):
+            raise Trouble(
+                "restic needs the password of its repository: name a file with it in the variable "
+                "RESTIC_PASSWORD_FILE. Nothing was sent."
+            )
+        if self._asked:  # once, not for each time that restic is called
+            self._env["RESTIC_PASSWORD"] = _asked("The password of restic's repository: ")
+
+    def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
+        if not progress:
+            return _run(["restic", *words], self._env, cwd)
+        env = {**self._env, "RESTIC_PROGRESS_FPS": "2"}
+        return _run(["restic", *words], env, cwd, heard=_hear_restic)
+
+    def make(self) -> None:
+        """Create the repository."""
+        if self._asked and _asked("Once more: ") != self._env["RESTIC_PASSWORD"]:
+            raise Trouble("These are two passwords. Nothing was sent.")
+        self._ask("init")
+
+    def push(self, backup: Backup) -> str:
+        """Send a backup, check the repository, and return restic's id of the snapshot."""
+        words = ("backup", "--json", "--tag", TAG, "--tag", backup.id, "--", backup.id)
+        try:
+            said = self._ask(*words, cwd=backup.folder.parent, progress=True)
+        except Trouble as why:
+            if "config file" in str(why):
+                raise Trouble(f"{why}. If nothing was ever sent there: --init") from None
+            raise
+        summary = json.loads(said.strip().splitlines()[-1])
+        system_progress.tell("restic checks its repository")
+        self._ask("check")
+        return str(summary["snapshot_id"])
+
+    def known(self) -> list[tuple[str, str, str]]:
+        """The backups in the repository, oldest first: backup id, restic's short id, time."""
+        found = json.loads(self._ask("snapshots", "--json", "--tag", TAG)) or []
+        return [
+            (id, str(one["short_id"]), str(one["time"]))
+            for one in found
+            for id in one.get("tags") or ()
+            if id != TAG
+        ]
+
+    def pull(self, vault: Vault, id: str | None) -> Backup:
+        """Import a backup from the repository into the vault, verified against its manifest."""
+        known = [one for one in self.known() if id in (None, one[0], one[1])]
+        if not known:
+            raise Trouble(
+                f"There is no backup {id!r} in that repository." if id else "It is empty."
+            )
+        real, name, _ = known[-1]
+        with ExitStack() as stack:
+            room = stack.enter_context(_room(vault))
+            system_progress.tell("restic brings it back")
+            self._ask("restore", name, "--target", str(room))
+            folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
+            if folder is None:
+                raise Trouble(f"What restic has as {name} is no backup of hermes-doctor.")
+            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+            backup = parse(folder, data)
+            refuse_odd(backup, f"What restic has as {name}")
+            partial = stack.enter_context(arriving(vault))
+            return keep(vault, _carried(backup, partial))
+
+
+def _asked(question: str) -> str:
+    import getpass
+
+    return getpass.getpass(question)
+
+
+def _hear_restic(line: str) -> None:
+    """Report the progress in one line of restic's JSON output."""
+    try:
+        share = json.loads(line).get("percent_done")
+    except (ValueError, AttributeError):
+        return
+    if isinstance(share, int | float):
+        system_progress.tell("restic sends it", min(1.0, max(0.0, float(share))))
+
+
+@contextmanager
+def _room(vault: Vault) -> Iterator[Path]:
+    """A temporary folder in which restic may write as root: no other user can redirect it.
+
+    In the vault it counts as an unfinished backup, which the next command removes if we are killed.
+    """
+    vault.prepare()
+    if privileges.of(vault.root / "any") is None:
+        with arriving(vault) as partial:
+            yield partial
+        return
+    with tempfile.TemporaryDirectory() as room:
+        yield Path(room)
+
+
+def _carried(backup: Backup, partial: Path) -> Backup:
+    """Copy every file, as one whole file, into the folder of a new backup."""
+    entries, done = [], 0
+    for entry in backup.entries:
+        system_progress.tell("taking it in", done / backup.size if backup.size else None)
+        done += entry.size
+        if entry.kind != "file":
+            entries.append(entry)
+            continue
+        place = place_of(partial, entry.path)
+        disk.make_folder(place.parent)
+        try:
+            with disk.fresh(place, lasting=False) as fd:
+                found = entry_content.written(backup, entry, fd)
+        except (FileNotFoundError, CouldNotLook):
+            found = ""
+        if found != entry.sha256:
+            raise Trouble(f"What came back of {entry.path} is not what was saved.")
+        entries.append(entry.alone())
+    return backup._replace(folder=partial, entries=tuple(entries))
+
+
+def rsync(vault: Vault, target: str) -> None:
+    """Copy all backups of a vault to another place, which becomes a vault, and compare them there.
+
+    Copies that backups share are shared there, too. Nothing there is removed.
+    """
+    if target.startswith("-"):
+        raise Trouble(f"{target} is no place to send backups to.")
+    words = ["-aHS", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
+    way = ["--", f"{vault.root}/", target]
+    progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
+    _run(["rsync", *words, *progress, *way], heard=_hear_rsync)
+    system_progress.tell("rsync compares it there")
+    different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
+    files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
+    if files:
+        raise Trouble(f"{len(files)} files are different there, though rsync sent them.")
+
+
+def _tells(version: str) -> bool:
+    """Whether this rsync version can report its progress; the one of macOS cannot."""
+    found = re.match(r"rsync\s+version v?(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
+
+
+def _hear_rsync(line: str) -> None:
+    """Report the progress in one line of rsync's output."""
+    if found := re.match(r"\s*[\d.,]+\s+(\d+)%", line):
+        system_progress.tell("rsync sends them", min(1.0, int(found[1]) / 100))

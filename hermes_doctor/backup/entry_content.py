@@ -1,0 +1,46 @@
+"""Write the content of a backup entry into a file."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.vault import Backup
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
+
+
+def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
+    """Create the file or symlink of an entry, with owner, mode, attributes and times."""
+    if entry.kind == "symlink":
+        disk.make_symlink(entry.target or "", new)
+    else:
+        with disk.fresh(new) as fd:
+            found = written(backup, entry, fd)
+        if found != entry.sha256:
+            disk.remove(new)
+            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
+    now = snapshot(new)
+    if (now.uid, now.gid) != (entry.uid, entry.gid):
+        with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):
+            disk.set_owner(new, entry.uid, entry.gid)
+    if entry.kind == "file":
+        disk.set_extended(new, entry.xattrs)
+        disk.set_time(new, entry.mtime_ns)
+        disk.sync_file(new)
+        disk.set_mode(new, entry.mode)
+
+
+def written(backup: Backup, entry: Entry, target: int) -> str:
+    """Write the content of an entry; return its digest, in the format of the entry's."""
+    copy = backup.copy_of(entry)
+    if not entry.blocks:
+        return disk.copy(copy, target, like=entry.sha256)[0]
+    from hermes_doctor.backup import blocks
+
+    try:
+        return blocks.copy(copy, target, entry.sha256)
+    except CouldNotLook:
+        return ""

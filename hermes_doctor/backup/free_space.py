@@ -1,0 +1,34 @@
+"""Check whether a backup fits on the disk of its vault."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from hermes_doctor.backup.manifest import Source
+from hermes_doctor.model import Trouble
+from hermes_doctor.system.files import MEGABYTE, size, snapshot
+
+MARGIN = 4 * MEGABYTE
+"""Bytes that must stay free on a disk in addition to what is copied."""
+
+
+def check_room(place: Path, wanted: int) -> None:
+    """Raise Trouble if fewer than `wanted` bytes (and a margin) are free on the disk of `place`."""
+    disk = os.statvfs(place)
+    free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
+    if free < wanted + MARGIN:
+        raise Trouble(
+            f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
+            f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
+        )
+
+
+def total(sources: Iterable[Source]) -> int:
+    """The bytes of all sources, with the logs of live databases, which go into their copies."""
+    size = sum(source.expect.size for source in sources if source.content)
+    for source in sources:
+        if source.live:
+            size += snapshot(source.path.with_name(source.path.name + "-wal")).size
+    return size

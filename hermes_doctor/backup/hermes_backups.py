@@ -1,0 +1,271 @@
+"""Find, verify and import the backups that Hermes itself makes: its zips and snapshots.
+
+Hermes verifies none of them. Its snapshot before an update leaves out files larger than a gigabyte,
+and a zip may lack a database that could not be copied without saying so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from hermes_doctor import __version__
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.intake import arriving, keep
+from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.selection import SECRET, of_store, passing
+from hermes_doctor.backup.trial_restore import tried
+from hermes_doctor.backup.vault import MANIFEST, Vault
+from hermes_doctor.home import Home, is_database
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import (
+    LONGEST_NAME,
+    MEGABYTE,
+    listing,
+    open_regular,
+    read,
+    snapshot,
+    user_home,
+)
+from hermes_doctor.system.privileges import acting_for
+
+SNAPSHOTS = "state-snapshots"
+EXPECTED = ("config.yaml", ".env", "auth.json", "state.db", "kanban.db", "cron/jobs.json")
+"""Files that a working home has, so a backup of it should have them, too."""
+PRIVATE = 0o600
+MOST = 200
+_UNREADABLE = (
+    CouldNotLook,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Copy(NamedTuple):
+    """A zip or a snapshot made by Hermes."""
+
+    path: Path
+    kind: str
+    """zip or snapshot."""
+    made: datetime
+
+    @property
+    def name(self) -> str:
+        """The name to show."""
+        return self.path.name
+
+
+def found(home: Home) -> list[Copy]:
+    """All backups in the places where Hermes puts them, oldest first."""
+    places = [home / "backups", home.path.parent, user_home()]
+    copies = {}
+    for place in places:
+        for name in _names(place):
+            if name.endswith(".zip") and name.startswith(("pre-", "hermes-backup-")):
+                copies[place / name] = "zip"
+    for name in _names(home / SNAPSHOTS)[-MOST:]:
+        if os.path.isdir(home / SNAPSHOTS / name):
+            copies[home / SNAPSHOTS / name] = "snapshot"
+    known = [of(path, kind) for path, kind in copies.items()]
+    return sorted(known, key=lambda copy: (copy.made, copy.name))
+
+
+def of(path: Path, kind: str) -> Copy:
+    """Describe one zip or snapshot."""
+    taken = snapshot(path)
+    return Copy(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
+
+
+def named(home: Home, word: str) -> Copy | None:
+    """Find a backup by its path or by the name of a snapshot."""
+    for path in (Path(word).expanduser(), home / SNAPSHOTS / word):
+        if "/" not in word and path.parent != home / SNAPSHOTS and not path.suffix:
+            continue
+        if path.is_dir() and (path / MANIFEST).exists():
+            return of(path.absolute(), "snapshot")
+        if path.is_file() and path.suffix == ".zip":
+            return of(path.absolute(), "zip")
+    return None
+
+
+class Examined(NamedTuple):
+    """The result of reading a whole backup of Hermes."""
+
+    wrong: list[str]
+    missing: list[str]
+    files: int
+    size: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything can be restored."""
+        return not self.wrong and not self.missing
+
+
+def examine(vault: Vault, copy: Copy) -> Examined:
+    """Extract a backup into a scratch folder and verify it, with SQLite checking every database."""
+    try:
+        with arriving(vault) as partial:
+            backup, missing = brought(vault, copy, partial)
+            return Examined(tried(vault, backup), missing, len(backup.entries), backup.size)
+    except _UNREADABLE as error:
+        return Examined([_said(error)], [], 0, 0)
+
+
+def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]:
+    """Extract a backup into a folder of the vault; also return the files that it lacks."""
+    members = _of_zip if copy.kind == "zip" else _of_snapshot
+    entries, home = [], vault.home
+    owner = home.path.stat()
+    for name, mode, mtime_ns, stream in members(copy.path, partial):
+        place = place_of(partial, name)
+        disk.make_folder(place.parent)
+        with disk.fresh(place, lasting=False) as fd, stream:
+            sha256, size = disk.drain(stream, fd)
+        if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET):
+            mode &= 0o700  # a zip made elsewhere may have lost the permissions
+        entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
+        entries.append(entry)
+    backup = Backup(
+        folder=partial,
+        id=partial.name,
+        created_at=copy.made,
+        home=str(home.path),
+        reason=f"from {copy.name}",
+        hermes=None,
+        tool=__version__,
+        entries=tuple(entries),
+    )
+    names = {entry.path for entry in entries}
+    expected = [*EXPECTED, *_listed(copy)]
+    missing = [name for name in expected if name not in names and _is_there(home, name, copy)]
+    return backup, list(dict.fromkeys(missing))
+
+
+def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    with os.fdopen(fd, "rb") as file, zipfile.ZipFile(file) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        check_room(partial, sum(info.file_size for info in infos))
+        prefix = _prefix([info.filename for info in infos])
+        files: set[str] = set()
+        folders: set[str] = set()
+        for info in infos:
+            name = info.filename.removeprefix(prefix)
+            if passing(name) or name.startswith("_external/"):
+                continue
+            _refuse_odd(name)
+            name, above = str(PurePosixPath(name)), set(map(str, PurePosixPath(name).parents))
+            if name in files or name in folders or not above.isdisjoint(files):
+                raise CouldNotLook("it names one file twice")
+            files.add(name)
+            folders |= above
+            mode = (info.external_attr >> 16) & 0o777
+            yield name, mode or PRIVATE, _time(info.date_time), archive.open(info)
+
+
+def _time(parts: tuple[int, int, int, int, int, int]) -> int:
+    """Convert a local time of a zip to nanoseconds; 0 if it is invalid."""
+    try:
+        return int(datetime(*parts, tzinfo=None).astimezone().timestamp()) * 10**9
+    except (ValueError, OverflowError, OSError):
+        return 0
+
+
+def _prefix(names: list[str]) -> str:
+    """The folder that all names start with, if the zip contains the home's folder itself."""
+    first = {PurePosixPath(name).parts[0] for name in names if "/" in name}
+    for prefix in (".hermes/", "hermes/"):
+        if first == {prefix[:-1]} and all(name.startswith(prefix) for name in names):
+            return prefix
+    return ""
+
+
+def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    files = _manifest(path)
+    check_room(partial, sum(size for size in files.values()))
+    for name, size in files.items():
+        _refuse_odd(name)
+        if passing(name):
+            continue
+        taken = snapshot(path / name)
+        if taken.kind == "absent":
+            continue
+        if taken.size != size:
+            raise CouldNotLook(f"{name} has {taken.size} bytes, and its manifest says {size}")
+        for end in ("", "-wal", "-journal"):
+            beside = snapshot(path / (name + end))
+            if beside.kind == "file" and (not end or name.endswith(".db")):
+                with acting_for(path / name) as here:
+                    fd = open_regular(here.with_name(here.name + end), follow=False)
+                mode = beside.mode & 0o777
+                yield name + end, mode, beside.mtime_ns, os.fdopen(fd, "rb")
+
+
+def _manifest(path: Path) -> dict[str, int]:
+    """The files and sizes in a snapshot's manifest."""
+    try:
+        data, _ = read(path / MANIFEST, 16 * MEGABYTE)
+        files = json.loads(data)["files"]
+        if not isinstance(files, dict):
+            raise TypeError
+        return {str(name): int(size) for name, size in files.items()}
+    except FileNotFoundError:
+        raise CouldNotLook("it has no manifest: it was not finished") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CouldNotLook("its manifest cannot be read") from None
+
+
+def _listed(copy: Copy) -> list[str]:
+    return list(_manifest(copy.path)) if copy.kind == "snapshot" else []
+
+
+def _is_there(home: Home, name: str, copy: Copy) -> bool:
+    """Whether a file should be in a backup: its manifest lists it, or the home has it now."""
+    if name in _listed(copy) and not passing(name):
+        return True
+    return name in EXPECTED and snapshot(home / name).kind == "file"
+
+
+def _refuse_odd(name: str) -> None:
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        raise CouldNotLook("it names a file outside of a home")
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
+        raise CouldNotLook("it names a file by more letters than a name can have")
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, CouldNotLook):
+        return str(error)
+    return f"it is no zip that can be read ({type(error).__name__})"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
+def take_in(vault: Vault, copy: Copy) -> Backup:
+    """Import a backup of Hermes into the vault; raise Trouble if it cannot be read."""
+    try:
+        with arriving(vault) as partial:
+            return keep(vault, brought(vault, copy, partial)[0])
+    except _UNREADABLE as error:
+        raise Trouble(f"{copy.name} cannot be used: {_said(error)}. Nothing was changed.") from None

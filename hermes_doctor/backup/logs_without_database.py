@@ -1,0 +1,62 @@
+"""Read the rows of a write-ahead log that a backup has without its database."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.row_comparison import Contents, Counted, row_of, sums_of
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, size, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.blueprint import Blueprint
+
+LARGEST = 32 * MEGABYTE
+"""Largest log, in bytes, whose rows are read: they are all in memory at once."""
+
+
+def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> Contents:
+    """The messages of a log that was written for the database `name`.
+
+    Raises CouldNotLook if not every row can be read.
+    """
+    from hermes_doctor.sqlite.salvage import log_rows
+
+    if counted.table != log_rows.MESSAGES:
+        raise CouldNotLook("only the log of a message history can be read alone")
+    if (length := snapshot(log).size) > LARGEST:
+        raise CouldNotLook(f"the rows of a log of {size(length)} are not read")
+    try:
+        found = log_rows.read(log, _blueprint(home, name))
+    except CannotFix as why:
+        raise CouldNotLook(str(why).rstrip(".")) from None
+    if found.partial:
+        raise CouldNotLook(
+            f"{log_rows.number(found.partial, 'row')} of it can be read only in part"
+        )
+    rows = [row_of(one, counted, key) for one in found.messages.values()]
+    return Contents(sums_of(rows), lambda: contextlib.nullcontext(rows))
+
+
+def _blueprint(home: Home, name: str) -> Blueprint:
+    """The schema of the database: by its own columns, else that of the newest known release."""
+    from hermes_doctor.knowledge import atlas
+    from hermes_doctor.sqlite import schema
+
+    kind = atlas.kind_of(name)
+    if kind is None:
+        raise CouldNotLook(f"what {name} is made of is not known here")
+    try:
+        found = schema.read(home.path / name)
+    except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone
+        plan = atlas.at_or_below(kind, None)
+    else:
+        if atlas.is_newer(kind, found):
+            raise CouldNotLook(f"{name} is from a newer Hermes than this tool knows")
+        plan = atlas.richest(kind, None, found)
+    if plan is None:
+        raise CouldNotLook(f"what {name} is made of is not known here")
+    return plan

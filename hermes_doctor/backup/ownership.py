@@ -1,0 +1,38 @@
+"""Set the mode and the owner of a file together, and restore both from a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.system import disk, privileges
+from hermes_doctor.system.files import snapshot
+
+
+def set_mode_and_owner(
+    path: Path, mode: int | None, owner: tuple[int, int] | None, *, from_root: bool = False
+) -> None:
+    """Set both, the mode while the file belongs to the owner whose privileges root uses."""
+    user = privileges.of(path)
+    away = user is not None and owner is not None and owner[0] != user.uid
+    if mode is not None and away:
+        disk.set_mode(path, mode)
+    if owner is not None:
+        disk.set_owner(path, *owner, from_root=from_root)
+    if mode is not None and not away:
+        disk.set_mode(path, mode)
+
+
+def restore_mode_and_owner(path: Path, entry: Entry) -> bool:
+    """Restore both from an entry; return False if the owner could not be restored.
+
+    That is so on a file system that cannot store root's attribute for the former owner.
+    """
+    now = snapshot(path)
+    owner = (entry.uid, entry.gid)
+    try:
+        set_mode_and_owner(path, entry.mode, None if owner == (now.uid, now.gid) else owner)
+    except PermissionError:
+        disk.set_mode(path, entry.mode)
+        return False
+    return True

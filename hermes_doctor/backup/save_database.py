@@ -1,0 +1,120 @@
+"""Save a database together with its sidecars in one consistent state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.save_file import Files, written_to
+from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.exclusive import in_use
+from hermes_doctor.system.files import Snapshot, read_head, snapshot
+
+WAIT = 0.1
+"""Seconds before a database that is being written is tried again; doubled each time."""
+
+
+class Databases:
+    """Saves databases, each with its sidecars."""
+
+    def __init__(self, home: Home, files: Files) -> None:
+        self.home = home
+        self.files = files
+
+    def save(self, group: Sequence[Source]) -> list[Entry]:
+        """Save a database with its sidecars, or a single file, in one consistent state.
+
+        For a run they must be as planned. A patient copy is repeated until nothing was written
+        meanwhile, and made through SQLite if a process keeps writing.
+        """
+        database = main_of(group[0].path)
+        if not group[0].patient or not is_database(database):
+            found = [self.files.save(source) for source in group]
+            return [entry for entry in found if entry is not None]
+        live = any(source.live for source in group) and _keeps_log(database)
+        for attempt in range(0 if live else 5):
+            time.sleep(WAIT * (2**attempt - 1))
+            before = _moment(database)
+            group = self._with_sidecars(group, database)
+            found = [self.files.save(source._replace(live=False)) for source in group]
+            if before == _moment(database) and not in_use(database):
+                return self._judged(database, [entry for entry in found if entry], before)
+            for source in group:
+                self.files.made.drop(source.name)
+            live = in_use(database) and _keeps_log(database)
+            if live:
+                break
+        main = next((source for source in group if source.path == database), None)
+        if main is None or not _keeps_log(database):
+            raise written_to(str(database))
+        entry = self.files.save(main._replace(live=True))
+        return [entry] if entry else []
+
+    def _judged(self, database: Path, entries: list[Entry], before: list[Snapshot]) -> list[Entry]:
+        """Add SQLite's verdict on an unused database of Hermes, unless it has one.
+
+        Other files named like a database need not be one; and a database with a non-empty log
+        would have to be judged together with it.
+        """
+        main = next(
+            (e for e in entries if e.kind == "file" and not e.path.endswith(SIDECARS)), None
+        )
+        logged = any(e.size for e in entries if e.path.endswith(("-wal", "-journal")))
+        if main is None or main.integrity or logged or database not in self._hermes_own:
+            return entries
+        from hermes_doctor.sqlite.soundness import DAMAGED, OK, judged
+
+        with suppress(CannotFix, OSError), judged(database) as verdict:
+            said, now = verdict(), time.time_ns()
+            is_one = said in (OK, DAMAGED) or said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+            if is_one and before == _moment(database):  # else the verdict is of another state
+                entries[entries.index(main)] = main._replace(integrity=said, examined_at=now)
+        return entries
+
+    @cached_property
+    def _hermes_own(self) -> set[Path]:
+        homes = (self.home, *map(Home, self.home.profiles()))
+        return {database for home in homes for database in home.databases()}
+
+    def _with_sidecars(self, group: Sequence[Source], database: Path) -> list[Source]:
+        """Add the sidecars that are beside the database now to the group.
+
+        A killed writer has left a log or a journal. Without it, an unfinished transaction would
+        count, or a committed one would be lost.
+        """
+        known = {source.place for source in group}
+        beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
+        return [
+            *group,
+            *(
+                Source(self.home.name_of(path), str(path), taken, patient=True)
+                for path in beside
+                if str(path) not in known and (taken := snapshot(path)).kind == "file"
+            ),
+        ]
+
+
+def groups(sources: Iterable[Source]) -> list[list[Source]]:
+    """Group databases with their sidecars."""
+    groups: dict[str, list[Source]] = {}
+    for source in sources:
+        groups.setdefault(str(main_of(source.path)), []).append(source)
+    return list(groups.values())
+
+
+def _moment(database: Path) -> list[Snapshot]:
+    return [snapshot(database.with_name(database.name + suffix)) for suffix in ("", *SIDECARS)]
+
+
+def _keeps_log(database: Path) -> bool:
+    """Whether a database is in WAL mode, where a reader does not block a writer."""
+    try:
+        return read_head(database, 20)[0][18:20] == b"\x02\x02"
+    except (CouldNotLook, OSError):
+        return False

@@ -1,0 +1,81 @@
+"""Save the changed blocks of a database that is in use."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hermes_doctor.backup import blocks
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite import consistent_copy
+from hermes_doctor.sqlite.live_copy import OFTEN, Progress, _held_still
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.workers import Child
+
+
+def changes(
+    source: Path,
+    base: Path,
+    target: Path,
+    *,
+    known: Sequence[bytes | None],
+    examine: bool,
+    in_place: bool,
+    progress: Progress | None = None,
+) -> tuple[str | None, blocks.Made] | None:
+    """Write the blocks in which a database in use differs from an earlier copy, its base.
+
+    Returns None if there are too many. The new version is never one file, so SQLite's verdict comes
+    from the reader that holds the database still, if `examine` is set. `known` are the chunk
+    digests of the base. `in_place` compares through memory maps, only in a worker process.
+    """
+    held = snapshot(source)
+    try:
+        with (
+            disk.fresh(target, lasting=False) as fd,
+            blocks.opened(base) as earlier,
+            _held_still(source, examine=examine) as reader,
+        ):
+            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            mapped = None
+            with contextlib.suppress(OSError, ValueError):  # no memory for a map, or an empty file
+                mapped = blocks.Mapped(earlier) if in_place else None
+            read = consistent_copy.read(source, held, mapped)
+            content = _heeded(read, reader, progress)
+            made = blocks.write(content, earlier, fd, most, known, mapped)
+            if made is None:
+                disk.remove(target)
+                return None
+            return (reader.hear()[1] if examine else None), made
+    except (CannotFix, CouldNotLook) as why:
+        disk.remove(target)
+        raise Trouble(
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+        ) from None
+
+
+def _heeded(
+    pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
+) -> Iterator[bytes | range]:
+    """Yield the chunks, and raise CannotFix if the reader that holds the database still is gone.
+
+    The reader is checked now and then, and at the end.
+    """
+    since = 0
+
+    def heed() -> None:
+        if not reader.alive:
+            raise CannotFix("the reader that held it still is gone")
+        if progress:
+            progress(since)
+
+    for piece in pieces:
+        yield piece
+        since += len(piece)
+        if since >= OFTEN:
+            heed()
+            since = 0
+    heed()

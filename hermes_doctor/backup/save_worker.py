@@ -1,0 +1,132 @@
+"""Save a share of the files in a worker process.
+
+Comparing, hashing and examining a large database takes as long as all the rest. Many files are
+split between workers, too; threads would only wait for each other because of Python's GIL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry_rules import entries_of
+from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.unreadable_files import Missing
+from hermes_doctor.home import SIDECARS, is_database
+from hermes_doctor.model import CannotFix
+from hermes_doctor.system.files import MEGABYTE
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.partial import Saver
+    from hermes_doctor.system.workers import Child
+
+STEP = 16 * MEGABYTE
+"""Bytes between two progress messages."""
+Groups = Sequence[Sequence[Source]]
+
+
+class Beside:
+    """A worker process that saves groups of files."""
+
+    def __init__(self, saving: Saver, groups: Groups = (), other: Child | None = None) -> None:
+        self._saving = saving
+        self._groups = groups
+        self._other = other
+        self._told = ""
+
+    def listen(self) -> None:
+        """Pass on the worker's progress messages, if there are any."""
+        while self._other and not self._told and self._other.speaks:
+            self._hear(self._other)
+
+    def finished(self) -> list[Entry]:
+        """Wait for the worker, and take over its results."""
+        while self._other and not self._told:
+            self._hear(self._other)
+        if self._other is None:
+            return self._again()
+        told = json.loads(bytes.fromhex(self._told))
+        if "errno" in told:
+            raise OSError(told["errno"], os.strerror(told["errno"]))
+        self._saving.made.unread |= told["unread"]
+        self._saving.made.fresh |= set(told["fresh"])
+        self._saving.earlier.shared |= told["shared"]
+        self._saving.earlier.wrong |= set(told["wrong"])
+        self._saving.missing += [Missing(*one) for one in told["missing"]]
+        return [*entries_of(told["entries"])]
+
+    def _again(self) -> list[Entry]:
+        """Save the files in this process, because the worker died.
+
+        A disk error kills a process that uses a memory map, but is an exception when reading.
+        """
+        for source in (source for group in self._groups for source in group):
+            beside = SIDECARS if is_database(source.place) else ()  # the worker may have added them
+            for suffix in ("", *beside):
+                self._saving.made.drop(source.name + suffix)
+        return [entry for group in self._groups for entry in self._saving.group(group)]
+
+    def _hear(self, other: Child) -> None:
+        try:
+            word, text = other.hear()
+        except CannotFix:
+            self._other = None
+            return
+        if word != "said":
+            self._told = text
+        elif self._saving.made.progress:
+            self._saving.made.progress(int(text))
+
+
+@contextmanager
+def saved(saving: Saver, groups: Groups) -> Iterator[Beside]:
+    """Start a worker that saves these groups."""
+    if not groups:
+        yield Beside(saving)
+        return
+    from hermes_doctor.system.workers import child
+
+    with child(saving.made.folder, lambda say: _told(saving, groups, say)) as other:
+        yield Beside(saving, groups, other)
+
+
+def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:
+    """Save the groups in the worker process, and return the results as one line."""
+    waiting = 0
+
+    def progress(count: int) -> None:
+        nonlocal waiting
+        waiting += count
+        if waiting >= STEP or not count:
+            say(str(waiting))
+            waiting = 0
+
+    made = saving.made
+    made.progress = progress if made.progress else None
+    made.unread, made.fresh, saving.earlier.shared = {}, set(), False
+    saving.missing = []
+    made.alone = True
+    try:
+        entries = [entry for group in groups for entry in saving.group(group)]
+    except OSError as error:
+        return _line({"errno": error.errno or 0})
+    progress(0)
+    return _line(
+        {
+            "entries": [entry._asdict() for entry in entries],
+            "unread": made.unread,
+            "fresh": list(made.fresh),
+            "shared": saving.earlier.shared,
+            "wrong": list(saving.earlier.wrong),
+            "missing": saving.missing,
+        }
+    )
+
+
+def _line(told: dict[str, object]) -> str:
+    """Encode results as one word, because the pipe does not preserve spaces."""
+    return json.dumps(told, default=dict).encode("ascii").hex()

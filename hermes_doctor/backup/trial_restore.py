@@ -1,0 +1,149 @@
+"""Test a backup: restore everything into a scratch folder and check every database there.
+
+Nothing in the live home is opened. The scratch folder is in the vault, where there is space for it,
+and has the name of an unfinished backup: if we are killed, the next command removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.backup import entry_content
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.selection import STORES, matches
+from hermes_doctor.backup.vault import BEGUN, PARTIAL, Progress, Vault
+from hermes_doctor.home import is_database, main_of
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.system import disk, sparse_files
+from hermes_doctor.system.files import MEGABYTE, read
+from hermes_doctor.system.signals import uninterrupted
+from hermes_doctor.system.workers import with_rights_of
+
+LIMIT = 64 * MEGABYTE
+OTHER = ("skills", "memories", "sessions")
+"""Stores whose files need not have the format that their names suggest."""
+
+
+def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
+    """Restore a backup for a test; return messages about everything that is wrong."""
+    groups = _groups(backup)
+    vault.room(max((sum(_room(backup, one) for one in group) for group in groups), default=0))
+    name = vault.next_id() + PARTIAL
+    scratch = vault.root / name
+    disk.make_folder(scratch)
+    try:
+        home = str(vault.home.path).encode("utf-8", "surrogateescape")
+        disk.save(scratch / BEGUN, home)
+        return [text for group in groups for text in _tried(backup, group, scratch, progress)]
+    finally:
+        with uninterrupted(), contextlib.suppress(OSError):
+            vault.discard(name)
+
+
+def _room(backup: Backup, entry: Entry) -> int:
+    """Bytes that a restored file takes; holes of a sparse file are not counted."""
+    try:
+        return (
+            entry.size if entry.blocks else sparse_files.allocated(os.lstat(backup.copy_of(entry)))
+        )
+    except OSError:
+        return entry.size
+
+
+def _groups(backup: Backup) -> list[list[Entry]]:
+    """Group each database with its sidecars; every other file is alone."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in backup.entries:
+        if entry.kind == "file":
+            path = Path(entry.path)
+            key = str(main_of(path)) if is_database(path) else entry.path
+            groups.setdefault(key, []).append(entry)
+    return list(groups.values())
+
+
+def _tried(
+    backup: Backup, group: list[Entry], scratch: Path, progress: Progress | None
+) -> Iterator[str]:
+    """Restore one group, check it, and remove it again."""
+    places = {entry.path: _place(scratch, entry.path) for entry in group}
+    try:
+        for entry in group:
+            if wrong := _restored(backup, entry, places[entry.path]):
+                yield f"{entry.path}: {wrong}"
+                return
+            if progress:
+                progress(entry.size)
+        first = group[0].path
+        main = str(main_of(Path(first))) if is_database(Path(first)) else first
+        if is_database(Path(main)) and main in places:
+            for entry in group:  # SQLite recreates it from the log
+                if entry.path.endswith("-shm"):
+                    disk.remove(places[entry.path])
+            verdict = with_rights_of(places[main], _examined)
+            if verdict != "ok":
+                yield f"{main}: it reads as it was saved, but SQLite finds it unsound ({verdict})"
+        elif main in places and (wrong := _unreadable(main, places[main])):
+            yield f"{main}: it reads as it was saved, but {wrong}"
+    finally:
+        for place in places.values():
+            for end in ("", "-wal", "-shm", "-journal"):
+                disk.remove(place.with_name(place.name + end))
+
+
+def _place(scratch: Path, name: str) -> Path:
+    """The path for a test restore; a log is beside its database.
+
+    It has a name of ours, because its own may be taken or too long for the files of SQLite.
+    """
+    path = Path(name)
+    return scratch / f"tried{path.name.removeprefix(main_of(path).name)}"
+
+
+def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
+    """Restore one file; return why that fails, or None."""
+    try:
+        with disk.fresh(place, lasting=False) as fd:
+            found = entry_content.written(backup, entry, fd)
+    except FileNotFoundError:
+        return "the copy is missing"
+    except CouldNotLook:
+        return "the copy cannot be read"
+    return None if found == entry.sha256 else "the copy is not what was saved"
+
+
+def _examined(place: Path) -> str:
+    """Run SQLite's integrity check on a restored database."""
+    try:
+        with contextlib.closing(sqlite3.connect(place)) as database:
+            rows = database.execute("PRAGMA integrity_check(1)").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return name_of(error)
+    return "ok" if rows == [("ok",)] else "integrity_check"
+
+
+def _unreadable(name: str, place: Path) -> str | None:
+    """Why Hermes could not parse a store, or None; its content is never quoted."""
+    stores = [globs for store, globs in STORES.items() if store not in OTHER]
+    if not any(matches(name, glob) for globs in stores for glob in globs):
+        return None
+    try:
+        data, _ = read(place, LIMIT)
+        if name.endswith(".json"):
+            json.loads(data)
+        elif name.endswith(("config.yaml", "config.yml")):
+            from hermes_doctor.settings.config_file import parse  # safe against hostile YAML
+
+            if parse(data)[1] is not None:
+                return "it cannot be parsed"
+    except CouldNotLook:
+        return None  # stores of Hermes are smaller
+    except Exception as error:  # noqa: BLE001 - a parser may meet anything
+        return f"it cannot be parsed ({type(error).__name__})"
+    return None

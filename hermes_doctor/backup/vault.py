@@ -1,0 +1,349 @@
+"""The vault: create, load, verify and remove the backups of a home."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hermes_doctor import __version__
+from hermes_doctor.backup import blocks, manifest_pages
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry_spool import Lines
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.manifest import (
+    BASE,
+    CHANGED,
+    DAMAGE,
+    MANIFEST,
+    SCHEMA,
+    Backup,
+    Source,
+    damaged,
+    parse,
+    seal,
+)
+from hermes_doctor.backup.save import Saving
+from hermes_doctor.backup.unchanged import Earlier
+from hermes_doctor.backup.unreadable_files import Missing
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import digests, disk, privileges
+from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot, walk
+from hermes_doctor.system.signals import uninterrupted
+
+__all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
+
+PARTIAL = ".partial"
+BEGUN = "home"
+"""A file in a backup with the path of its home, written before the manifest."""
+SMALL = 2 * MEGABYTE
+"""Bytes up to which a manifest is read into memory as a whole."""
+
+Progress = Callable[[int], None]
+
+
+_ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
+
+
+def new_id(known: Iterable[str] = ()) -> str:
+    """Make a unique id that sorts by time, after all known ids.
+
+    So the newest backup sorts last even if the clock was set back.
+    """
+    now = datetime.now(UTC)
+    stamps = [found[1] for name in known if (found := _ID.match(name))]
+    with contextlib.suppress(ValueError, OverflowError):  # a name that is not a time
+        day, clock, thousandths = max(stamps, default="").split("-")
+        last = datetime.fromisoformat(f"{day}T{clock}.{thousandths}+00:00")
+        now = max(now, last + timedelta(milliseconds=1))
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{os.urandom(1).hex()}"
+
+
+class Vault:
+    """The vault: the folder in which the backups of a home are stored."""
+
+    def __init__(self, home: Home, root: Path | None = None) -> None:
+        self.home = home
+        self.root = root.expanduser().absolute() if root else home.vault
+        place = next(one for one in (home.path, *home.path.parents) if one.exists())
+        self.owner = os.stat(place).st_uid  # if the home is lost, of the folder above it
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def ids(self) -> list[str]:
+        """The ids of the complete backups, oldest first."""
+        names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
+        return [n for n in names if self._is_trusted(n)]
+
+    def _is_trusted(self, id: str) -> bool:
+        """Whether a backup is complete and belongs to the home's owner, to root or to us."""
+        try:
+            folder = os.lstat(self.root / id)
+            os.lstat(self.root / id / MANIFEST)
+        except OSError:
+            return False
+        return folder.st_uid in (0, os.geteuid(), self.owner)
+
+    def next_id(self, also: Iterable[str] = ()) -> str:
+        """Make an id for a new backup or run, after all existing ones and those in `also`."""
+        known = list(also)
+        for place in (self.root, self.home.runs):
+            with contextlib.suppress(CouldNotLook):
+                known += listing(place)
+        return new_id(known)
+
+    def load(self, id: str) -> Backup:
+        """Load one backup and check the seal of its manifest."""
+        named = id == Path(id).name and not id.endswith(PARTIAL)
+        if not named or not self._is_trusted(id):
+            raise Trouble(
+                f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
+            )
+        folder = self.root / id
+        backup = self._read(folder)
+        stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
+        if stranger and not self.root.resolve().is_relative_to(self.home.path):
+            raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
+        return backup
+
+    def _read(self, folder: Path) -> Backup:
+        """Read a backup's manifest; the entries of a large one stay on disk."""
+        try:
+            if snapshot(folder / MANIFEST).size > SMALL:
+                try:
+                    if found := manifest_pages.load(folder):
+                        return found
+                except DAMAGE:
+                    raise damaged(folder) from None
+            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+        except (CouldNotLook, OSError):
+            raise Trouble(
+                f"The manifest of backup {folder.name} cannot be read ({folder})."
+            ) from None
+        return parse(folder, data)
+
+    def is_ours(self, id: str) -> bool:
+        """Whether a backup is of this home; a vault elsewhere may serve several homes."""
+        if self.root == self.home.vault:
+            return True
+        try:
+            return self.load(id).home == str(self.home.path)
+        except Trouble:
+            return False
+
+    def verify(
+        self,
+        backup: Backup,
+        progress: Progress | None = None,
+        known: dict[bytes, str] | None = None,
+    ) -> list[str]:
+        """Compare all copies with their digests; return messages about the wrong ones.
+
+        `known` caches the digests of copies that were read before, which backups may share.
+        """
+        wrong = []
+        for entry in backup.entries:
+            if entry.kind != "file":
+                continue
+            copy = backup.copy_of(entry)
+            try:
+                marks = _marks(copy, entry)
+                found = (known or {}).get(marks) or blocks.digest_of(copy, entry, progress)
+                if known is not None and _marks(copy, entry) == marks:  # else it changed meanwhile
+                    known[marks] = found
+            except (FileNotFoundError, NotADirectoryError):
+                wrong.append(f"{entry.path}: the copy is missing")
+            except (CouldNotLook, OSError) as error:
+                wrong.append(f"{entry.path}: the copy cannot be read ({type(error).__name__})")
+            else:
+                if found != entry.sha256:
+                    wrong.append(f"{entry.path}: the copy is not what was saved")
+        return wrong
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Create the vault's folder, private; raise Trouble if another user owns it."""
+        try:
+            disk.make_folder(self.root)
+            st = os.stat(self.root)
+        except OSError as error:
+            raise Trouble(
+                f"The vault {self.root} cannot be made ({os.strerror(error.errno or 0).lower()}). "
+                f"Nothing was changed. Another place: --vault DIR"
+            ) from None
+        if st.st_uid not in (0, os.geteuid(), self.owner):
+            raise Trouble(
+                f"The vault {self.root} belongs to another user (uid {st.st_uid}). "
+                f"Nothing was changed. Another place: --vault DIR"
+            )
+
+    def room(self, wanted: int) -> None:
+        """Raise Trouble if the vault's disk has too little free space."""
+        place = self.root
+        while not place.exists():
+            place = place.parent
+        check_room(place, wanted)
+
+    def create(
+        self,
+        sources: Sequence[Source],
+        *,
+        reason: str,
+        hermes: str | None,
+        id: str | None = None,
+        whole: bool = False,
+        full: bool = False,
+        left_out: Sequence[str] = (),
+        missing: Sequence[Missing] = (),
+        progress: Progress | None = None,
+    ) -> Backup:
+        """Make a backup: copy, verify by digest, seal; until the last rename it is a .partial.
+
+        Files that have not changed since the last backup of the home are shared with it, unless
+        `full` is set. `missing` are files that could not be listed or opened; files that cannot be
+        read while they are saved are added. A backup that lacks any file is not `whole`.
+        """
+        id = id or self.next_id()
+        self.prepare()
+        partial, folder = self.root / (id + PARTIAL), self.root / id
+        shares = (whole or left_out) and not full
+        earlier = Earlier(self.newest() if shares else None)
+        saving = Saving(self.home, partial, earlier, progress)
+        self.room(saving.wanted(sources))
+        try:
+            disk.make_folder(partial)
+            disk.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
+            with privileges.remembered(), saving:
+                entries = saving.all(sources)
+                disk.settle(partial, saving.made.fresh)
+                # Whole copies made through SQLite were already read back and checked.
+                wrong = saving.read_back()
+            if wrong:
+                raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
+            lacking = (*missing, *saving.missing)
+            backup = Backup(
+                folder=partial,
+                id=id,
+                created_at=datetime.now(UTC),
+                home=str(self.home.path),
+                reason=reason,
+                hermes=hermes,
+                tool=__version__,
+                entries=entries,
+                whole=whole and not lacking,
+                missing=lacking,
+                shares=earlier.backup.id if earlier.backup and earlier.shared else None,
+                left_out=tuple(left_out),
+            )
+            if isinstance(entries, Lines):
+                entries.finish(backup)
+            else:
+                disk.save(partial / MANIFEST, seal(backup, earlier.backup))
+            disk.rename(partial, folder)
+            disk.sync_folder(self.root)
+            if isinstance(entries, Lines):
+                backup = backup._replace(entries=self._read(folder).entries)
+        except BaseException as error:
+            with uninterrupted(), contextlib.suppress(OSError):
+                self.discard(id + PARTIAL)
+            if isinstance(error, OSError):
+                why = os.strerror(error.errno or 0).lower()
+                raise Trouble(
+                    f"The backup could not be written to {self.root} ({why}). Nothing was changed. "
+                    f"Make room, or put it elsewhere: --vault DIR"
+                ) from None
+            raise
+        before = earlier.backup.id if earlier.backup else ""
+        damaged = tuple((before, name) for name in sorted(earlier.wrong))
+        return backup._replace(folder=folder, damaged_before=damaged)
+
+    def keep(
+        self, *, reason: str, hermes: str | None, write: Callable[[Path], Sequence[Entry]]
+    ) -> Backup:
+        """Make a backup of files that have no path: `write` puts them into the given folder.
+
+        `write` returns the entries that it wrote, synced and read back. Until the last rename the
+        backup is only a .partial.
+        """
+        id = self.next_id()
+        self.prepare()
+        partial, folder = self.root / (id + PARTIAL), self.root / id
+        try:
+            disk.make_folder(partial)
+            disk.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
+            entries = tuple(write(partial))
+            made = datetime.now(UTC)
+            home = str(self.home.path)
+            backup = Backup(partial, id, made, home, reason, hermes, __version__, entries)
+            disk.save(partial / MANIFEST, seal(backup))
+            disk.rename(partial, folder)
+            disk.sync_folder(self.root)
+        except BaseException:
+            with uninterrupted(), contextlib.suppress(OSError):
+                self.discard(id + PARTIAL)
+            raise
+        return backup._replace(folder=folder)
+
+    def newest(self) -> Backup | None:
+        """The newest readable backup of this home, of all of it or of a selection."""
+        for id in reversed(self.ids()):
+            try:
+                backup = self.load(id)
+            except Trouble:
+                continue
+            if backup.of_home and backup.home == str(self.home.path):
+                return backup
+        return None
+
+    def began(self, name: str) -> bool:
+        """Whether an unfinished backup is of this home; several homes may share a vault."""
+        if self.root == self.home.vault:
+            return True
+        try:
+            data, _ = read(self.root / name / BEGUN, 4 * 4096)
+        except (CouldNotLook, OSError):
+            return False
+        return data.decode("utf-8", "surrogateescape") == str(self.home.path)
+
+    def discard(self, name: str) -> None:
+        """Remove a backup's folder, the manifest first: a partial backup must not look complete."""
+        folder = self.root / name
+        if not name.endswith(PARTIAL):
+            folder = self.root / (name + PARTIAL)
+            disk.rename(self.root / name, folder)
+            disk.sync_folder(self.root)
+        if folder.is_symlink():  # never follow it
+            disk.remove(folder)
+            return
+        disk.remove(folder / MANIFEST)
+        folders = []
+        for base, below, files in walk(folder):
+            folders.append(base)
+            links = [name for name in below if os.path.islink(f"{base}/{name}")]
+            for name in (*files, *links):
+                disk.remove(Path(f"{base}/{name}"))
+        for base in reversed(folders):
+            disk.remove_folder(Path(base))
+
+
+def _marks(copy: Path, entry: Entry) -> bytes:
+    """A key that is equal only for hard links to one copy with the same kind of digest.
+
+    An inode number may be reused and an mtime set, but not a ctime. The key is a short hash,
+    because many are kept in memory.
+    """
+    import hashlib
+
+    parts = (copy / BASE, copy / CHANGED) if entry.blocks else (copy,)
+    found = [os.lstat(part) for part in parts]
+    by_pieces = (entry.sha256 or "").startswith(digests.PREFIX)
+    marks = (
+        by_pieces,
+        *((st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns) for st in found),
+    )
+    return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()

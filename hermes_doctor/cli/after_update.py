@@ -1,0 +1,115 @@
+"""Examines the result of an update, for the commands and hooks that start one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TextIO
+
+from hermes_doctor.cli.stderr import echo, tell
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.records.updates import Update
+
+
+def recorded(home: Home) -> Home:
+    """The home with the update records: for a profile it may be the home that contains it."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.records.updates import Records
+
+    return home if Records(home).ids() else homes.whole(home)
+
+
+def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
+    """Examine the result of the last update."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.records.updates import BACK, GOING_BACK, Records
+
+    records = Records(home)
+    update = records.last() if from_chat else records.newest()
+    if from_chat and not _is_of_chat(home, update):
+        return 0  # an ordinary start
+    if update is None:
+        raise Trouble("No update was begun with the guard: hermes-doctor hook run pre-update")
+    if update.stage == BACK:
+        raise Trouble(
+            f"Update {update.id} was taken back, so there is nothing of it to look at. "
+            "See: hermes-doctor check"
+        )
+    if from_chat:
+        update = records.ended(update)
+    if from_chat and update.is_attended():
+        return 0  # another gateway of this update examines it already
+    refuse_attended(update)
+    with records.held():
+        if update.stage == GOING_BACK:
+            _settle_data(home, json=json)
+        return int(not after(home, update, json=json, restart=not from_chat))
+
+
+def _settle_data(home: Home, *, json: bool) -> None:
+    """Finish a rollback that was cut off while restoring files, before any gateway starts."""
+    from hermes_doctor.cli.restore_common import recovered
+    from hermes_doctor.plugins import load
+    from hermes_doctor.records.home_lock import locked
+
+    with locked(home), recovered(home, load.load(), json=json):
+        pass
+
+
+def _is_of_chat(home: Home, update: Update | None) -> bool:
+    """Whether this gateway was started by an update that no guard process waits for."""
+    from hermes_doctor.installation.details import differs
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.updates import BACKED_UP, UPDATING
+
+    if update is None or update.stage not in (BACKED_UP, UPDATING):
+        return False
+    if update.stage == UPDATING and not update.chat:
+        return False
+    return differs(Probes(home).installation(), update.before)
+
+
+def refuse_attended(update: Update) -> None:
+    """Raise Trouble if another process is working on this update."""
+    from hermes_doctor.model import Trouble
+
+    who = update.attendant()
+    if who is not None and who != os.getpid():
+        raise Trouble(
+            f"Update {update.id} is still under way (process {who}). Nothing was changed; "
+            "try again when that has ended."
+        )
+
+
+def after(
+    home: Home,
+    update: Update,
+    *,
+    json: bool = False,
+    restart: bool = True,
+    to: TextIO | None = None,
+) -> bool:
+    """Examine everything and report what is broken; return whether all is well."""
+    from hermes_doctor.cli.shared_options import loaded, repeated
+    from hermes_doctor.render import update as render_update
+    from hermes_doctor.terminal.show import show
+    from hermes_doctor.updates import after_update as second
+
+    outcome = second.examine(
+        home, update, loaded(None), settle=_settle(), restart=restart, tell=tell
+    )
+    if json:
+        echo(render_update.document(outcome))
+    else:
+        show(render_update.lines(outcome, home.path, repeated), to)
+    return outcome.good
+
+
+def _settle() -> float:
+    from hermes_doctor.updates.after_update import SETTLE
+
+    try:
+        return float(os.environ["HERMES_DOCTOR_SETTLE"])
+    except (KeyError, ValueError):
+        return SETTLE

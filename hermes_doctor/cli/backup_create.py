@@ -1,0 +1,185 @@
+"""Implements `backup create` without typer, so that typer need not be loaded."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor import home as homes
+from hermes_doctor.backup import leftovers, scope
+from hermes_doctor.backup.free_space import total
+from hermes_doctor.backup.selection import Choice, important
+from hermes_doctor.backup.unreadable_files import DENIED, listed
+from hermes_doctor.backup.vault import Backup, Vault
+from hermes_doctor.cli import exits
+from hermes_doctor.cli.progress_bars import bar, pruning_bar, sending_bar
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.system.signals import interruptible
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.prune_rules import Pruning
+    from hermes_doctor.backup.retention import Retention
+
+REASON = "by hand"
+
+
+def run(
+    home: Path | None = None,
+    vault: Path | None = None,
+    reason: str = REASON,
+    full: bool = False,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    to: Path | None = None,
+    encrypt_to: list[str] | None = None,
+    passphrase_file: Path | None = None,
+    rule: Retention | None = None,
+    json: bool = False,
+) -> int:
+    """Make a backup, export and prune as asked, and print the result."""
+    if to or encrypt_to or passphrase_file:
+        from hermes_doctor.cli import backup_away as away
+
+        away.refuse_half(to, encrypt_to, passphrase_file)
+    where = homes.find(home)
+    choice = Choice(tuple(include or ()), tuple(exclude or ()))
+    omitted = scope.Omitted()
+    sent: Path | None = None
+    pruned: Pruning | None = None
+    with locked(where), interruptible():
+        store = Vault(where, vault)
+        leftovers.tidy(store)
+        sources = scope.everything(where, store.root, choice, omitted)
+        with bar("backing up", total(sources), quiet=json) as progress:
+            made = store.create(
+                sources,
+                reason=reason,
+                hermes=_version(where),
+                whole=not omitted.unwanted,
+                full=full,
+                left_out=choice.words,
+                missing=omitted.missing,
+                progress=progress,
+            )
+        exits.changed()
+        if encrypt_to:
+            with sending_bar(made.size, quiet=json):
+                sent = away.export_to(made, to, encrypt_to, passphrase_file)
+        if rule:
+            from hermes_doctor.backup.prune_rules import outlived
+
+            with pruning_bar(quiet=json):
+                pruned = outlived(store, rule)
+                for one in pruned.doomed:
+                    store.discard(one)
+    (_print if json else _show)(made, omitted, sent, pruned)
+    return int(not made.sound or bool(made.missing))
+
+
+def _version(home: homes.Home) -> str | None:
+    from hermes_doctor.probes.probes import Probes
+
+    found = Probes(home).installation()
+    return found.version if found else None
+
+
+def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
+    from hermes_doctor.render.document import dump
+
+    document = {
+        "schema": "hermes-doctor/backup/1",
+        **described(made),
+        "entries": len(made.entries),
+        "left_out": omitted.folders,
+        "excluded": omitted.unwanted,
+        "not_followed": omitted.unfollowed,
+        "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
+        "archive": str(sent) if sent else None,
+        "removed": pruned.doomed if pruned else [],
+        "protected": [
+            {"id": id, "why": why} for id, why in (pruned.protected if pruned else {}).items()
+        ],
+    }
+    print(dump(document))  # noqa: T201
+
+
+def described(backup: Backup) -> dict[str, Any]:
+    """The backup as JSON data."""
+    return {
+        "id": backup.id,
+        "created_at": backup.created_at.isoformat(),
+        "home": backup.home,
+        "reason": backup.reason,
+        "hermes": backup.hermes,
+        "files": len(backup.entries),
+        "bytes": backup.size,
+        "whole": backup.whole,
+        "shares": backup.shares,
+        "missing": [one.document for one in backup.missing],
+        "folder": str(backup.folder),
+    }
+
+
+def _advice(made: Backup) -> str:
+    """What to do about a file that cannot be read."""
+    denied = next((one for one in made.missing if one.reason == DENIED), None)
+    if denied is None:
+        return ""
+    if os.geteuid() != 0:
+        return "Run it as the home's owner, or with sudo."
+    place = shlex.quote(os.path.join(made.home, denied.path))
+    return f"Give it to the home's owner: chown {os.stat(made.home).st_uid} {place}"
+
+
+def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
+    from hermes_doctor.system.files import size
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
+
+    text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
+    mark = ("✓ ", "good") if made.sound and not made.missing else ("! ", "warning")
+    show([row(mark, f"{text} {tilde(made.folder)}", hang=2)])
+    if made.missing:
+        count = f"{len(made.missing)} path{'s' if made.missing[1:] else ''}"
+        text = f"Incomplete: {count} could not be read and {'are' if made.missing[1:] else 'is'} "
+        text += f"not in it: {listed(made.missing)}"
+        show([row(("! ", "warning"), text, hang=2)])
+        if advice := _advice(made):
+            show([row(advice, indent=2, hang=2)])
+    if made.shares:
+        text = f"What did not change is shared with backup {made.shares}."
+        show([row((text, "faint"), indent=2)])
+    if omitted.folders:
+        names = ", ".join(omitted.folders)
+        text = f"Left out (logs, caches, code, copies that Hermes made): {names}"
+        show([row((text, "faint"), indent=2)])
+    if omitted.unfollowed:
+        names = ", ".join(omitted.unfollowed)
+        text = f"Saved as links only, since they lead to the home or to the system: {names}"
+        show([row((text, "faint"), indent=2)])
+    if unwanted := omitted.unwanted:
+        text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
+        if above := important(unwanted):
+            text += f": {', '.join(above)}"
+        show([row(("! ", "warning"), text)])
+    for entry in made.entries:
+        if entry.integrity not in (None, "ok"):
+            text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
+            show([row(("! ", "warning"), text, hang=2)])
+    if made.damaged_before:
+        damaged = [path for _, path in made.damaged_before]
+        more = f" and {len(damaged) - 3} more" if damaged[3:] else ""
+        text = f"Saved anew: {', '.join(damaged[:3])}{more}. Backup {made.damaged_before[0][0]} is "
+        text += "damaged, its copy is not what was saved."
+        show([row(("! ", "warning"), text, hang=2)])
+    if sent:
+        show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
+    if pruned and pruned.doomed:
+        show([row((f"Removed: {', '.join(pruned.doomed)}", "faint"), indent=2)])
+    if pruned and pruned.protected:
+        from hermes_doctor.render.prune import protected_lines
+
+        show(protected_lines(pruned))

@@ -1,0 +1,145 @@
+"""Implements `check` without typer, so that typer need not be loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Report
+
+FAIL_ON = "error"
+
+
+def run(
+    home: Path | None = None,
+    all_homes: bool = False,
+    json: bool = False,
+    deep: bool = False,
+    network: bool = False,
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] | None = None,
+    fail_on: str = FAIL_ON,
+    plugins: Sequence[Path] | None = None,
+) -> int:
+    """Examine each requested home, print the reports, and return the exit code."""
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.probes.probes import Probes
+
+    threshold = parse_fail_on(fail_on)
+    found = shared_options.loaded(plugins)
+    checks, codes = shared_options.select(found, only or [], skip or [])
+    reports = []
+    homes = _homes(home, all_homes)
+    for one in homes:
+        from hermes_doctor.examination import runner
+
+        named = one.path if all_homes else shared_options.named_home(home)
+        repeat = shared_options.repeated(named, plugins, deep=deep, network=network)
+        probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
+        with _progress(deep and not json, len(checks), probes.progress) as step:
+            report = runner.report(
+                probes,
+                found,
+                checks,
+                options=repeat,
+                page_options=shared_options.repeated(plugins=plugins),
+                progress=step,
+            )
+        reports.append(shared_options.narrowed(report, codes))
+    _print(reports, json=json, many=all_homes)
+    return exit_code(reports, threshold)
+
+
+def _homes(home: Path | None, every: bool) -> list[Home]:
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import Trouble
+
+    if not every:
+        return [homes.find(home)]
+    from hermes_doctor.processes import gateway_processes
+
+    used = gateway_processes.homes_in_use()
+    try:
+        first = homes.find(home)
+    except Trouble:
+        if not used or home:
+            raise
+        first = None
+    return homes.all_homes(first, used)
+
+
+def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
+    if json:
+        from hermes_doctor.render import document
+
+        made = document.of_reports(reports) if many else document.of_report(reports[0])
+        print(document.dump(made), flush=True)  # noqa: T201
+        return
+    from hermes_doctor.render import report as render_report
+    from hermes_doctor.terminal.lines import BLANK
+    from hermes_doctor.terminal.show import show
+
+    for number, report in enumerate(reports):
+        if number:
+            show([BLANK, BLANK])
+        show(render_report.lines(report))
+    say_blind(reports)
+
+
+def say_blind(reports: Sequence[Report]) -> None:
+    """Print one line for each home that no check could examine."""
+    import sys
+
+    for report in reports:
+        if report.blind:
+            print(f"hermes-doctor: {report.blind}", file=sys.stderr)  # noqa: T201
+
+
+def parse_fail_on(text: str) -> frozenset[str]:
+    """Parse --fail-on: at most one severity, and `unknown` or `crashed`."""
+    from hermes_doctor.model import Severity, Status, Trouble
+
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    severities = [s.value for s in Severity]
+    known = [*severities, Status.UNKNOWN.value, Status.CRASHED.value]
+    wrong = [word for word in words if word not in known]
+    if wrong or not words:
+        raise Trouble(f"--fail-on takes {', '.join(known)}, not {text!r}.")
+    return frozenset(words)
+
+
+def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
+    """2 if no check could examine any home; 1 for findings, crashes, or one such home."""
+    if reports and all(report.blind for report in reports):
+        return 2
+    return int(any(report.blind or fails(report, threshold) for report in reports))
+
+
+def fails(report: Report, threshold: frozenset[str]) -> bool:
+    """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
+    from hermes_doctor.model import Severity, Status
+
+    if report.ended(Status.CRASHED):
+        return True
+    ranks = [severity.rank for severity in Severity if severity.value in threshold]
+    worst = max(ranks, default=-1)
+    return any(f.severity.rank <= worst for f in report.findings) or any(
+        check.status.value in threshold for check in report.checks
+    )
+
+
+def _progress(  # type: ignore[no-untyped-def]
+    wanted: bool, total: int, says: Callable[[], str]
+):
+    """A progress bar on a terminal during a deep examination; otherwise nothing."""
+    import contextlib
+    import sys
+
+    if not wanted or not sys.stderr.isatty():
+        return contextlib.nullcontext(None)
+    from hermes_doctor.terminal.progress import counting
+
+    return counting("examining", total, says)

@@ -1,0 +1,60 @@
+"""Decides which fixes may be applied: safe ones, and those agreed to by --yes or an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.repair.plan import Planned
+
+
+class Consent:
+    """What the operator agreed to; each finding is asked about once."""
+
+    def __init__(
+        self, *, yes: bool, quiet: bool, page_options: str, one_named: bool = False
+    ) -> None:
+        self.page_options = page_options
+        self.one_named = one_named
+        """Whether --subject was given: without it, `--yes` does not grant anybody access."""
+        self.yes = yes
+        self.quiet = quiet
+        self.agreed: set[tuple[str, str]] = set()
+        self.declined: set[tuple[str, str]] = set()
+        self.refused: dict[tuple[str, str], str] = {}
+        self.steered = False
+        """Whether a fix that starts or stops the gateway has failed; others would fail, too."""
+
+    @property
+    def silence(self) -> str:
+        """Why a fix that asks first was not applied."""
+        from hermes_doctor.cli.options import can_ask
+
+        if can_ask() and not self.quiet:
+            return "it asks first, and you did not say yes."
+        return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
+
+    def agrees(self, one: Planned) -> bool:
+        """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
+        key = one.finding.key
+        if not one.ready or one.fix is None or key in self.declined or key in self.refused:
+            return False
+        if self.steered and one.steers:
+            self.refused[key] = "the gateway was steered once already, and that did not help"
+            return False
+        answered = self.yes and (self.one_named or not one.personal)
+        if not one.asks or answered or key in self.agreed:
+            return True
+        (self.agreed if self._ask(one) else self.declined).add(key)
+        return key in self.agreed
+
+    def _ask(self, one: Planned) -> bool:
+        from hermes_doctor.cli.options import sure
+        from hermes_doctor.render import repair
+        from hermes_doctor.terminal.show import show
+
+        if self.quiet:
+            return False
+        show(repair.one_plan(one, self.page_options))
+        who = f", {one.finding.subject}" if one.personal else ""
+        return sure(f"Apply this fix for {one.finding.code}{who}?")

@@ -1,0 +1,91 @@
+"""Reports at the end of `fix` what is left and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from hermes_doctor.cli.fix_consent import Consent
+from hermes_doctor.cli.fix_session import Session
+
+if TYPE_CHECKING:
+    from hermes_doctor.model import Report
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.plan import Planned
+
+
+def close(
+    session: Session,
+    report: Report,
+    planned: Sequence[Planned],
+    shown: Sequence[Planned],
+    runs: Sequence[Journal],
+    consent: Consent,
+) -> None:
+    """Print what is left, and what to do about it."""
+    from hermes_doctor.render import repair, report as render_report
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    if not shown:
+        show([repair.nothing(report)])
+    show(render_report.open_questions(report))
+    for one in planned:
+        finding = one.finding
+        why = consent.refused.get(finding.key) or one.refusal
+        hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
+        if finding.key in consent.declined:
+            why = consent.silence
+            hint = ("do it: ", session.apply_command(one))
+        elif one.unnamed:
+            why = f"{repair.unnamed(one)}, so that its code must be named."
+            hint = ("do it: ", session.apply_command(one))
+        elif why is None:
+            continue
+        show(
+            [
+                row(
+                    ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}: ", why, hang=2
+                ),
+                row(hint[0], (hint[1], "command"), indent=2),
+            ]
+        )
+    changed = any(run.paths and _held(run) for run in runs)
+    if changed and report.gateways and not any(run.gateway == "started" for run in runs):
+        pid = report.gateways[0].pid
+        text = f"The gateway (process {pid}) still works with what it read before: restart it."
+        show([row(("! ", "warning"), text, hang=2)])
+
+
+def _held(run: Journal) -> bool:
+    return any(item.outcome == "verified" for item in run.items)
+
+
+def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) -> bool:
+    """Whether an error is left, or a warning whose fix was offered but not applied."""
+    from hermes_doctor.model import Severity
+
+    return any(
+        one.finding.severity.rank <= Severity.ERROR.rank
+        or (
+            one.finding.severity is not Severity.INFO and (one.denied or one.finding.key in refused)
+        )
+        for one in planned
+    )
+
+
+def _document(
+    report: Report, planned: Sequence[Planned], runs: Sequence[Journal], said: Sequence[str]
+) -> None:
+    from hermes_doctor.render import document, repair
+
+    made = document.of_report(report)
+    made["repair"] = {
+        "applied": bool(runs),
+        "plan": repair.plan_document(planned),
+        "runs": [repair.run_document(run) for run in runs],
+        "recovered": list(said),
+    }
+    typer.echo(document.dump(made))

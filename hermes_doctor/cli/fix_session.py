@@ -1,0 +1,91 @@
+"""Examines and plans for one call of `fix`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Finding, Report
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.plan import Planned
+
+
+class Session:
+    """One call of `fix`: the home, the plugins, the requested codes, and options for hints."""
+
+    options = fix_options = page_options = ""
+
+    def __init__(
+        self,
+        home: Home,
+        plugins: Plugins,
+        codes: Sequence[str],
+        subject: str | None = None,
+        *,
+        deep: bool = False,
+        network: bool = False,
+    ) -> None:
+        from hermes_doctor.cli.shared_options import select
+
+        self.home = home
+        self.plugins = plugins
+        self.deep = deep
+        self.network = network
+        self.words = list(codes)
+        self.subject = subject
+        self.onward: dict[tuple[str, str], Finding] = {}
+        """Findings whose fix was not enough, each with the next fix to try."""
+        self.checks, self.codes = select(plugins, codes, [])
+
+    def apply_command(self, one: Planned | None = None) -> str:
+        """The command that applies everything requested, or one plan without asking."""
+        words = [one.finding.code] if one else self.words
+        subject = one.finding.subject if one and one.personal else self.subject
+        if subject is not None:
+            import shlex
+
+            words = [*words, f"--subject {shlex.quote(subject)}"]
+        yes = " --yes" if one and not one.personal else ""
+        return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
+
+    def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
+        """Keep the findings that need another fix, and drop the finished ones."""
+        findings = {one.finding.key: one.finding for one in chosen}
+        for item in run.items:
+            key = (item.code, item.subject)
+            if item.outcome == "not-enough":
+                self.onward[key] = findings[key]._replace(fix=item.then)
+            elif item.outcome != "left":
+                self.onward.pop(key, None)
+
+    def look(self) -> tuple[Report, list[Planned]]:
+        """Examine the home and plan repairs for the findings."""
+        from hermes_doctor.cli.shared_options import narrowed
+        from hermes_doctor.examination import runner
+        from hermes_doctor.probes.probes import Probes
+        from hermes_doctor.repair.plan import plan
+
+        probes = Probes(self.home, deep=self.deep, network=self.network)
+        report = runner.report(probes, self.plugins, self.checks, options=self.options)
+        report = narrowed(report, self.codes, self.subject)
+        # A quick examination may miss what an earlier one found; it stays until a fix succeeds.
+        seen = {finding.key for finding in report.findings}
+        findings = [self.onward.get(finding.key, finding) for finding in report.findings]
+        findings += [finding for key, finding in self.onward.items() if key not in seen]
+        planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
+        probes.close()  # else the run would find our own readers holding the databases open
+        return report, planned
+
+    def _as_named(self, one: Planned) -> Planned:
+        """Mark a costly, personal or optional plan as waiting until its code is named."""
+        from dataclasses import replace
+
+        waits = one.weighty or one.personal or one.optional
+        return replace(one, unnamed=waits and not self.names(one))
+
+    def names(self, one: Planned) -> bool:
+        """Whether the plan's code was typed."""
+        return one.finding.code.lower() in {word.lower() for word in self.words}

@@ -1,0 +1,94 @@
+"""The `list` command: the checks, codes and fixes that exist."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import JsonOption, PluginsOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.load import Plugins
+
+EPILOG = """\b
+Examples:
+  hermes-doctor list
+  hermes-doctor list codes
+  hermes-doctor list fixes --json
+
+\b
+Exit codes:
+  0  listed
+  2  could not run
+"""
+
+
+class Kind(enum.StrEnum):
+    """What can be listed."""
+
+    CHECKS = "checks"
+    CODES = "codes"
+    FIXES = "fixes"
+
+
+def listing(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")] = Kind.CHECKS,
+    json: JsonOption = False,
+    plugins: PluginsOption = None,
+) -> int:
+    """List the checks with their questions, the codes, or the fixes."""
+    from hermes_doctor.cli.shared_options import loaded
+    from hermes_doctor.render import document
+    from hermes_doctor.terminal.lines import BLANK, row
+    from hermes_doctor.terminal.show import show
+
+    found = loaded(plugins)
+    table = _table(kind, found)
+    broken = [{"path": str(one.path), "why": one.why} for one in found.broken]
+    if json:
+        head = {"schema": "hermes-doctor/list/1", "kind": kind.value}
+        typer.echo(document.dump(head | {"items": table, "broken": broken}))
+        return 0
+    for item in table:
+        name, *rest = item.values()
+        show([row((str(name), "strong"), "  " + "  ".join(map(_words, rest)), hang=2)])
+    if broken:
+        show([BLANK])
+    for one in broken:
+        show([row(("? ", "warning"), f"{one['path']} was not loaded: {one['why']}", hang=2)])
+    return 0
+
+
+def _table(kind: Kind, found: Plugins) -> list[dict[str, object]]:
+    if kind is Kind.CHECKS:
+        return [
+            {"id": c.id, "group": c.group, "question": c.question, "codes": list(c.codes)}
+            for c in found.checks
+        ]
+    if kind is Kind.FIXES:
+        return [
+            {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
+            for f in found.fixes
+        ]
+    titles = {
+        page.stem: page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+        for folder in found.pages
+        for page in folder.glob("*.md")
+    }
+    codes = sorted({code for check in found.checks for code in check.codes})
+    return [
+        {
+            "code": code,
+            "title": titles.get(code, code).removeprefix(f"{code}: "),
+            "fixes": [fix.id for fix in found.fixes if code in fix.codes],
+        }
+        for code in codes
+    ]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)

@@ -1,0 +1,47 @@
+"""Runs the command line and turns every result into an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run a command; every expected failure is one line and an exit code."""
+    import gc
+
+    from hermes_doctor.cli.exits import ended
+
+    gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
+    gc.enable()
+    code = ended(_run)
+    try:
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+    except OSError as error:  # `| head` closed the pipe, or the disk is full
+        code = code or 1
+        if not isinstance(error, BrokenPipeError):
+            print(f"The output could not be written: {error.strerror}.", file=sys.stderr)  # noqa: T201
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Threads of checks that timed out may still hang in a system call: do not wait for them.
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _run() -> object:
+    """Run the command; plain options of two commands are parsed without loading typer."""
+    from hermes_doctor.cli import quick_args
+
+    if (asked := quick_args.of(quick_args.CHECK, sys.argv[1:])) is not None:
+        from hermes_doctor.cli import check_run
+
+        return check_run.run(**asked)
+    if (asked := quick_args.of(quick_args.CREATE, sys.argv[1:])) is not None:
+        from hermes_doctor.cli import backup_create
+
+        return backup_create.run(**asked)
+    from hermes_doctor.cli.commands import app, build_only
+
+    build_only(sys.argv[1:])
+    return app(standalone_mode=False)

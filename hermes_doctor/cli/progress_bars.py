@@ -1,0 +1,63 @@
+"""Shows progress bars for long operations."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+LARGE = 64 * 1024 * 1024
+
+
+def bar(
+    label: str, total: int, *, quiet: bool
+) -> contextlib.AbstractContextManager[Callable[[int], None] | None]:
+    """A progress bar on a terminal; nothing for small work, in a pipe or with --json."""
+    if not _worth_it(total, quiet):
+        return contextlib.nullcontext(None)
+    from hermes_doctor.terminal.progress import copying
+
+    return copying(label, total)
+
+
+@contextlib.contextmanager
+def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar for a repair, which also shows its progress messages."""
+    if not _worth_it(total, quiet):
+        yield None
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import repairing
+
+    with repairing(label, total) as (advance, hear), progress.heard(hear):
+        yield advance
+
+
+@contextlib.contextmanager
+def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
+    """Show the progress messages of a transfer, instead of a bar."""
+    if not _worth_it(total, quiet):
+        yield
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import telling
+
+    with telling() as hear, progress.heard(hear):
+        yield
+
+
+@contextlib.contextmanager
+def pruning_bar(*, quiet: bool) -> Iterator[None]:
+    """Show progress messages on a terminal if pruning takes longer than a second."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from hermes_doctor.system import progress
+    from hermes_doctor.terminal.progress import after
+
+    with after(1.0) as hear, progress.heard(hear):
+        yield
+
+
+def _worth_it(total: int, quiet: bool) -> bool:
+    return not quiet and total >= LARGE and sys.stderr.isatty()

@@ -1,0 +1,122 @@
+"""Runs restores for `undo` and `backup restore`: show, ask, apply, report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.home import Home
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.recovery import Ended
+    from hermes_doctor.repair.run import Item
+
+
+@contextmanager
+def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
+    """Finish cut-off runs first, and report them whatever happens afterwards."""
+    from hermes_doctor.cli import exits
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.repair import recovery
+    from hermes_doctor.repair.plan import verifier
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    if any(one.partial for one in ended):
+        exits.partial()
+    if not json:
+        show([row(("! ", "warning"), one.text, hang=2) for one in ended])
+    try:
+        yield ended
+    except Trouble as trouble:
+        if json and ended:
+            raise Trouble(" ".join([*(one.text for one in ended), str(trouble)])) from None
+        raise
+
+
+def exit_code(done: Journal | None, ended: Sequence[Ended]) -> int:
+    """0 if everything was done and no run left files for the operator to examine."""
+    whole = done is not None and done.state == "done" and not done.leaves_files
+    return int(not whole or any(one.partial for one in ended))
+
+
+def carry_out(
+    home: Home,
+    backup: Backup,
+    items: Sequence[Item],
+    *,
+    kind: str,
+    of: str,
+    ended: Sequence[Ended],
+    yes: bool,
+    json: bool,
+    vault: Path | None,
+    repeat: str,
+    report: bool = True,
+    left: Sequence[str] = (),
+) -> Journal | None:
+    """Restore from a backup in an ordinary run; None if the operator did not agree.
+
+    Without `report`, the caller reports the result.
+    """
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import exits
+    from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.progress_bars import bar
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.render import document, repair
+    from hermes_doctor.repair import undo
+    from hermes_doctor.repair.gateway_steps import returning
+    from hermes_doctor.repair.run import Run
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    returning(Probes(home), items, stores=kind == "restore")
+    if not yes:
+        if not json:
+            sentences = [sentence for item in items for sentence in item.record.steps]
+            show([row(("→ ", "faint"), sentence, hang=2) for sentence in sentences])
+        if json or not sys.stdin.isatty():
+            raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+        if not sure("Go on? What is there now is backed up first."):
+            return None
+    run = Run(
+        home,
+        Vault(home, vault),
+        kind=kind,
+        reason=f"before the {kind} of {of}",
+        of=of,
+        hermes=backup.hermes,
+    )
+    total = sum(
+        change.expect.size for item in items for step in item.steps for change in step.changes()
+    )
+    with bar("backing up", total, quiet=json) as run.progress:
+        done = run.apply(items, undo.proven(home, backup))
+    exits.changed()
+    if not report:
+        return done
+    if json:
+        made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
+        typer.echo(
+            document.dump(
+                made
+                | repair.run_document(done)
+                | {"recovered": [one.text for one in ended]}
+                | ({"left": list(left)} if left else {})
+                | ({"missing": [o.document for o in backup.missing]} if backup.missing else {})
+            )
+        )
+    else:
+        show(repair.receipt_lines(done, repeat))
+    return done

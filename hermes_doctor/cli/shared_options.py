@@ -1,0 +1,106 @@
+"""Interprets the options that several commands share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.model import Report
+    from hermes_doctor.plugins.declare import Check
+    from hermes_doctor.plugins.load import Plugins
+
+
+def repeated(
+    home: Path | None = None,
+    plugins: Sequence[Path] | None = None,
+    vault: Path | None = None,
+    *,
+    deep: bool = False,
+    network: bool = False,
+) -> str:
+    """The options that a hint must repeat to work when pasted, also into another shell."""
+    words = ["--home", str(home.expanduser().absolute())] if home else []
+    for folder in plugins or ():
+        words += ["--plugins", str(folder.expanduser().absolute())]
+    if deep:
+        words.append("--deep")
+    if network:
+        words.append("--network")
+    if vault:
+        words += ["--vault", str(vault.expanduser().absolute())]
+    if not words:
+        return ""
+    import shlex
+
+    return " " + shlex.join(words)
+
+
+def named_home(option: Path | None) -> Path | None:
+    """The home that an option or the environment names; None for a default location."""
+    named = os.environ.get("HERMES_HOME")
+    return option or (Path(named) if named else None)
+
+
+def loaded(plugins: Sequence[Path] | None) -> Plugins:
+    """Load the plugins; raise Trouble if there are no checks, which must not look healthy."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.plugins import load as loader
+
+    found = loader.load(plugins or ())
+    if not found.checks:
+        raise Trouble("Not one check could be loaded. Reinstall hermes-gateway-doctor.")
+    return found
+
+
+def select(
+    plugins: Plugins, only: Sequence[str], skip: Sequence[str]
+) -> tuple[list[Check], frozenset[str]]:
+    """The checks chosen by --only and --skip, and the codes to show."""
+    from hermes_doctor.model import Trouble
+
+    names = selectors(plugins)
+    for word in (*only, *skip):
+        if word.lower() not in names:
+            raise Trouble(
+                f"Nothing is called {word!r}.{nearest(word, names)} See: hermes-doctor list"
+            )
+    wanted, unwanted = ({word.lower() for word in words} for words in (only, skip))
+    checks = []
+    for one in plugins.checks:
+        called = {one.id, one.group, *(code.lower() for code in one.codes)}
+        codes = {code.lower() for code in one.codes}
+        if wanted and not called & wanted:
+            continue
+        if {one.id, one.group} & unwanted or codes <= unwanted:
+            continue
+        checks.append(one)
+    if not checks:
+        raise Trouble("No check is left after --only and --skip.")
+    every = {code for one in checks for code in one.codes}
+    direct = {c for one in checks if {one.id, one.group} & wanted for c in one.codes}
+    named = {c for c in every if c.lower() in wanted}
+    shown = (direct | named if wanted else every) - {c for c in every if c.lower() in unwanted}
+    return checks, frozenset(shown)
+
+
+def selectors(plugins: Plugins) -> dict[str, str]:
+    """All words that select a check, by their lower-case form."""
+    words = [w for one in plugins.checks for w in (one.id, one.group, *one.codes)]
+    return {word.lower(): word for word in words}
+
+
+def nearest(word: str, names: dict[str, str]) -> str:
+    """A hint with the most similar name."""
+    import difflib
+
+    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f" Did you mean {names[close[0]]}?" if close else ""
+
+
+def narrowed(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
+    """The report with only the findings of these codes, and of that subject if one is given."""
+    kept = (f for f in report.findings if f.code in codes and subject in (None, f.subject))
+    return report._replace(findings=tuple(kept))

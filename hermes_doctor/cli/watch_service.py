@@ -1,0 +1,158 @@
+"""The commands `watch install|status|remove`: run the watch as a service or cron job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli import watch as own
+from hermes_doctor.cli.options import HomeOption, NetworkOption, PluginsOption, VaultOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.schedule.jobs import Job, Manager
+
+app = own.app
+SystemOption = Annotated[
+    bool, typer.Option("--system", help="A service of the machine, not of the user.")
+]
+CronOption = Annotated[bool, typer.Option("--cron", help="A line in the crontab, nothing else.")]
+INSTALL_EPILOG = """\b
+Examples:
+  hermes-doctor watch install --dry-run     show what would be written
+  hermes-doctor watch install --heal
+  sudo hermes-doctor watch install --system --home /home/alice/.hermes --heal
+
+\b
+Exit codes:
+  0  installed and running (with cron: scheduled), or so already
+  2  could not be done
+"""
+STATUS_EPILOG = """\b
+Exit codes:
+  0  installed and running, or scheduled; the last round was not long ago
+  1  not so
+  2  could not tell
+"""
+
+REMOVE_EPILOG = """\b
+Exit codes:
+  0  it is gone, or was not there
+  2  could not be done
+"""
+
+
+@app.command("install", epilog=INSTALL_EPILOG)
+def install(
+    home: HomeOption = None,
+    system: SystemOption = False,
+    cron: CronOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")
+    ] = False,
+    interval: own.IntervalOption = "30s",
+    heal: own.HealOption = False,
+    also: own.AlsoOption = None,
+    after: own.AfterOption = 3,
+    budget: own.BudgetOption = "3/30m",
+    patience: own.PatienceOption = "10m",
+    notify_on: own.NotifyOnOption = "error",
+    notify_command: own.CommandOption = None,
+    notify_webhook: own.WebhookOption = None,
+    notify_hermes: own.HermesOption = None,
+    network: NetworkOption = False,
+    plugins: PluginsOption = None,
+    vault: VaultOption = None,
+) -> int:
+    """Install it as a service and start it: systemd, launchd or cron."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.model import CannotFix, Trouble
+    from hermes_doctor.watch import assembly, install
+
+    if also and not heal:
+        raise Trouble("--also agrees to repairs, so that it needs --heal.")
+    ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
+    healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
+    wanted = assembly.Asked(interval, network, ways, healing)
+    where, found = homes.find(home), shared_options.loaded(plugins)
+    try:
+        manager, job = install.prepare(
+            where, found, wanted, system=system, cron=cron, folders=plugins or ()
+        )
+        _show(manager, job)
+        if dry_run:
+            typer.echo("Nothing was written.")
+            return 0
+        changed = install.install(manager, job, wanted)
+    except CannotFix as why:
+        raise Trouble(f"{why}.") from None
+    if manager.schedules:
+        done = "Installed" if changed else "It is installed already"
+    else:
+        done = "Installed and started" if changed else "It is installed and runs already"
+    typer.echo(f"{done}: {manager.describe()}.")
+    for hint in (*manager.hints(job), *install.kept(job)):
+        typer.echo(hint)
+    return 0
+
+
+@app.command("status", epilog=STATUS_EPILOG)
+def status(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
+    """Is it installed, does it run, what did it do?"""
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import CannotFix, Trouble
+    from hermes_doctor.watch import install
+
+    where = homes.find(home)
+    try:
+        manager, job = install.known(where, system=system, cron=cron)
+        told = manager.status(job)
+    except CannotFix as why:
+        raise Trouble(f"{why}.") from None
+    from hermes_doctor.redaction import clean
+
+    word = "installed" if told.installed else "not installed"
+    typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
+    if told.since:
+        typer.echo(f"Runs since {told.since}.")
+    for line in install.remembered(job):
+        typer.echo(clean(line))
+    late = install.overdue(job, scheduled=manager.schedules) if told.installed else None
+    if late:
+        typer.echo(late)
+    return int(not (told.installed and told.running) or bool(late))
+
+
+@app.command("remove", epilog=REMOVE_EPILOG)
+def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
+    """End it and take away all that it left.
+
+    The vault and its receipts stay, so that what it repaired can be undone.
+    """
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import CannotFix, Trouble
+    from hermes_doctor.watch import install
+
+    where = homes.find(home)
+    try:
+        manager, job = install.known(where, system=system, cron=cron)
+        there = manager.remove(job)
+    except CannotFix as why:
+        raise Trouble(f"{why}.") from None
+    if not there:  # existing files belong to a watch that somebody started by hand
+        typer.echo("It was not installed.")
+        return 0
+    left = install.forget(job)
+    typer.echo(f"Removed: {manager.place(job)}")
+    for path in left:
+        typer.echo(f"Removed: {path}")
+    return 0
+
+
+def _show(manager: Manager, job: Job) -> None:
+    from hermes_doctor.redaction import clean
+
+    typer.echo(f"{manager.place(job)}:")
+    for line in manager.text(job).splitlines():
+        typer.echo(f"  {clean(line)}")

@@ -1,0 +1,4 @@
+"""Run the checks on a home and make one report: findings, causes, liveness, timeline.
+
+The checks come from `plugins`; `render` shows the report.
+"""

@@ -1,0 +1,160 @@
+"""Merge findings that describe one problem, and attach each consequence to its cause.
+
+Three things are done with the findings. A finding from a log is dropped if a check shows that the
+problem is over. Findings from a log and from a check, or from two log rules, about the same problem
+are merged into one with all the evidence. And a finding that follows from another gets it as its
+cause.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CheckResult, Finding, Status
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.log_rules.rule import Cause
+
+MOST_EVIDENCE = 6
+FRESH = 600.0
+"""Seconds for which a log line counts even if a check sees no problem now."""
+
+
+Platforms = Callable[[], Collection[str] | None]
+"""Returns the platforms that are set up; None if that is unknown."""
+
+
+def join(
+    findings: Sequence[Finding],
+    results: Sequence[CheckResult],
+    causes: Sequence[Cause],
+    platforms: Platforms = tuple,
+) -> list[Finding]:
+    """Drop outdated findings, merge duplicates and add causes."""
+    ended = {result.id: result.status for result in results}
+    kept = [one for one in findings if not _history(one, ended)]
+    return explained(_folded(kept), causes, platforms)
+
+
+def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
+    """Whether a finding from a log is outdated, because the checks it names passed.
+
+    A skipped check says nothing. If a check could not run, the finding stays, and so does one
+    whose last log line is recent: the problem may still go on.
+    """
+    named = finding.data.get("unless_ok") or ()
+    last = finding.data.get("last")
+    if isinstance(last, float) and time.time() - last < FRESH:
+        return False
+    said = {ended.get(id, Status.UNKNOWN) for id in named}
+    return Status.OK in said and said <= {Status.OK, Status.SKIPPED}
+
+
+def _told(finding: Finding) -> bool:
+    return "rule" in finding.data
+
+
+def _folded(findings: Sequence[Finding]) -> list[Finding]:
+    """Merge a finding from a log into the finding of a check about the same problem.
+
+    Findings of two log rules about the same problem are merged into the more severe one.
+    """
+    seen = [one for one in findings if not _told(one)]
+    rest: list[Finding] = []
+    for told in filter(_told, findings):
+        place = next((n for n, one in enumerate(seen) if _same(one, told)), None)
+        again = next((n for n, one in enumerate(rest) if one.key == told.key), None)
+        if place is not None:
+            seen[place] = _with(seen[place], told)
+        elif again is not None:
+            worse, milder = sorted((rest[again], told), key=lambda one: one.severity.rank)
+            rest[again] = _with(worse, milder)
+        else:
+            rest.append(told)
+    return [*seen, *rest]
+
+
+def _same(seen: Finding, told: Finding) -> bool:
+    if seen.code != told.code:
+        return False
+    about = told.subject.split(" ")[0]
+    return not about or about in seen.subject.split(" ") or seen.subject in ("", "gateway")
+
+
+def _with(seen: Finding, told: Finding) -> Finding:
+    evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
+    moments = [one.since for one in (seen, told) if one.since]
+    return seen._replace(
+        evidence=evidence, since=min(moments, default=None), fix=seen.fix or told.fix
+    )
+
+
+def explained(
+    findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
+) -> list[Finding]:
+    """Add to each finding the nearest other finding that causes it."""
+    joint = _Joint(findings, platforms)
+    there = {one.code for one in findings}
+    using = [cause for cause in causes if cause.code in there]
+    found = []
+    for finding in findings:
+        cause = None if finding.caused_by else _nearest(finding, joint, using)
+        if cause:
+            detail = " ".join(filter(None, [finding.detail, cause.because]))
+            finding = finding._replace(caused_by=cause.code, detail=detail)
+        found.append(finding)
+    return found
+
+
+def _nearest(finding: Finding, joint: _Joint, causes: Sequence[Cause]) -> Cause | None:
+    """The last of several causes in a chain: its own cause is shown above it."""
+    fits = [
+        cause
+        for cause in causes
+        if finding.code in cause.explains
+        and any(joint.fits(cause, one, finding) for one in joint.findings if one.code == cause.code)
+    ]
+    codes = {cause.code for cause in fits}
+    above = {cause.code for cause in causes for other in codes if other in cause.explains}
+    return next((cause for cause in fits if cause.code not in above), fits[0] if fits else None)
+
+
+class _Joint:
+    """All findings, and the platforms that they can be about."""
+
+    def __init__(self, findings: Sequence[Finding], platforms: Platforms) -> None:
+        self.findings = findings
+        self.platforms = platforms
+
+    def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
+        """Whether `source` can be the cause of `finding`."""
+        if cause.same_platform and not self._same_platform(source, finding):
+            return False
+        if not cause.first or source.since is None or finding.since is None:
+            return True
+        return (source.since - finding.since).total_seconds() <= cause.slack
+
+    def _same_platform(self, one: Finding, other: Finding) -> bool:
+        """Whether both name the same platform, or only one platform is possible."""
+        accounts = {found.data.get("account") for found in (one, other)} - {None}
+        named = {_platform(one), _platform(other)}
+        if len(accounts) > 1 or len(named - {""}) > 1:
+            return False
+        return "" not in named or self._only(named - {""})
+
+    def _only(self, named: set[str]) -> bool:
+        told = {_platform(one) for one in self.findings if _told(one)} - {""}
+        if len(named | told) > 1:
+            return False
+        there = self.platforms()
+        return there is not None and len({*named, *told, *there}) <= 1
+
+
+def _platform(finding: Finding) -> str:
+    """The platform that a finding names; one from a log may name a job or session instead."""
+    named = finding.data.get("platform")
+    if isinstance(named, str):
+        return named
+    return "" if _told(finding) else finding.subject.split(" ")[0]

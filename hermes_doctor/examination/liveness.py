@@ -1,0 +1,170 @@
+"""The liveness ladder of a gateway: from a running process up to answers that are sent.
+
+Each rung says what was observed and since when. A gateway reaches the highest rung that holds
+while no rung below it has failed; a missing supervisor does not count as a failure, because a
+running gateway works without one. A rung that cannot be checked is unknown, and a higher one may
+still hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from hermes_doctor.model import SUPPORT, CouldNotLook, Gateway, Hold, Rung
+from hermes_doctor.probes.probes import Probes
+
+PATIENCE = timedelta(minutes=10)
+"""How long an answer may take before it counts as missing."""
+
+
+def ladder(probes: Probes) -> tuple[Rung, ...]:
+    """All rungs, the lowest first."""
+    rungs: list[Rung] = []
+    if served := _served(probes):
+        return served
+    for name, look in _RUNGS:
+        broken = [rung for rung in rungs if rung.hold is Hold.FAILED]
+        fallen = next((rung for rung in broken if rung.name in (PROCESS, LOOP)), None)
+        if fallen:
+            rungs.append(Rung(name, Hold.FAILED, f"no {fallen.name}", fallen.since))
+            continue
+        try:
+            hold, what, since = look(probes)
+        except CouldNotLook as doubt:
+            hold, what, since = Hold.UNKNOWN, str(doubt), None
+        rungs.append(Rung(name, hold, what, since))
+    return tuple(rungs)
+
+
+def _served(probes: Probes) -> tuple[Rung, ...]:
+    """The rungs of a profile that the root home's gateway serves: only the first one is known."""
+    try:
+        server = probes.served_by()
+    except CouldNotLook:
+        return ()
+    if server is None:
+        return ()
+    first = f"process {server.pid}, the gateway of the root home, serves this profile"
+    rest = "told for the root home, whose gateway serves this profile"
+    return (
+        Rung(PROCESS, Hold.OK, first, server.started_at),
+        *(Rung(name, Hold.UNKNOWN, rest, None) for name, _ in _RUNGS if name != PROCESS),
+    )
+
+
+Seen = tuple[Hold, str, datetime | None]
+
+
+def _gateway(probes: Probes) -> Gateway:
+    """The gateway that holds the lock, else any of them."""
+    gateways = probes.gateways()
+    if not gateways:
+        raise CouldNotLook("no gateway is seen to run")
+    holder = probes.runtime().lock_holder
+    return next((one for one in gateways if one.pid == holder), gateways[0])
+
+
+def _process(probes: Probes) -> Seen:
+    if probes.gateways():
+        found = _gateway(probes)
+        return Hold.OK, f"process {found.pid}", found.started_at
+    runtime = probes.runtime()
+    if runtime.unseen:
+        return Hold.UNKNOWN, runtime.unseen, None
+    try:
+        pulse = probes.pulse()
+    except CouldNotLook:
+        lives = probes.diary()
+        ended = lives[-1].ended if lives else None
+        return Hold.FAILED, "no gateway of this home runs", ended or runtime.updated_at
+    return Hold.UNKNOWN, f"none here; {pulse.what}", None
+
+
+def _lock(probes: Probes) -> Seen:
+    found, holder = _gateway(probes), probes.runtime().lock_holder
+    if holder == found.pid:
+        return Hold.OK, "it holds gateway.lock", found.started_at
+    if holder is not None:
+        return Hold.FAILED, f"process {holder} holds gateway.lock", None
+    kinds = probes.vitals(found.pid).kinds
+    if kinds is None:
+        return Hold.UNKNOWN, "you may not see what it holds", None
+    runtime = probes.runtime()
+    mine = runtime.state_owner is not None and runtime.state_owner.pid == found.pid
+    if runtime.state == "starting" or not mine:
+        return Hold.UNKNOWN, "it is still starting", found.started_at
+    return Hold.FAILED, "it does not hold gateway.lock", None
+
+
+def _supervised(probes: Probes) -> Seen:
+    if not probes.gateways() and probes.runtime().unseen:
+        return Hold.UNKNOWN, "its process cannot be seen", None
+    found = probes.supervision()
+    hold = {True: Hold.OK, False: Hold.FAILED, None: Hold.UNKNOWN}[found.revives]
+    return hold, found.why, None
+
+
+def _loop(probes: Probes) -> Seen:
+    pulse = probes.pulse()
+    if pulse.turns is None:
+        return Hold.UNKNOWN, pulse.what, None
+    if pulse.turns:
+        return Hold.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
+    return Hold.FAILED, pulse.what, pulse.since
+
+
+def _platforms(probes: Probes) -> Seen:
+    """Compare the platform states that this gateway process reported with its open connections."""
+    found = _gateway(probes)
+    states = [
+        one
+        for one in probes.runtime().platforms.values()
+        if one.updated_at is not None and one.updated_at >= found.started_at
+    ]
+    if not states:
+        return Hold.UNKNOWN, "it has named no platform since it started", None
+    bad = [one for one in states if one.state != "connected"]
+    since = max(one.updated_at for one in bad or states if one.updated_at)
+    if bad:
+        return Hold.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
+    names = frozenset(one.name for one in states)
+    links = [one for one in probes.links(found.pid, names) if one.platform.name in names]
+    for link in links:
+        if link.how is None:
+            return Hold.FAILED, f"{link.platform.name} has no connection", None
+        if dead := link.dead_for():
+            silent = datetime.now(UTC) - timedelta(seconds=dead[0])
+            return Hold.FAILED, f"the connection of {link.platform.name} is dead", silent
+    doubtful = [one.platform.name for one in links if not one.sure]
+    said = ", ".join(sorted(names)[:6])
+    return Hold.OK, said + (f" (likely: {', '.join(doubtful[:6])})" if doubtful else ""), since
+
+
+def _messages_in(probes: Probes) -> Seen:
+    last, began = probes.traffic().last_in, _gateway(probes).started_at
+    if last is None or last < began:
+        return Hold.UNKNOWN, "no message since it started", None
+    return Hold.OK, "the last message came in", last
+
+
+def _answers_out(probes: Probes) -> Seen:
+    found, began = probes.traffic(), _gateway(probes).started_at
+    waits = found.waits_since
+    if waits is not None and waits >= began and datetime.now(UTC) - waits > PATIENCE:
+        return Hold.FAILED, "a message waits for its answer", waits
+    if found.last_out is None or found.last_out < began:
+        return Hold.UNKNOWN, "no answer since it started", None
+    return Hold.OK, "the last answer went out", found.last_out
+
+
+PROCESS, LOOP = "process", "event loop"
+_RUNGS: tuple[tuple[str, Callable[[Probes], Seen]], ...] = (
+    (PROCESS, _process),
+    ("lock", _lock),
+    (SUPPORT, _supervised),
+    (LOOP, _loop),
+    ("platforms", _platforms),
+    ("messages in", _messages_in),
+    ("answers out", _answers_out),
+)

@@ -1,0 +1,253 @@
+"""The base class of gateway control: safe stopping and proven starting, for every supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.gateway import planned_stop
+from hermes_doctor.gateway.copied_home import refuse_namesake
+from hermes_doctor.gateway.process_handle import Held, Origin, held, origin
+from hermes_doctor.gateway.startup_proof import proven
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.pulse import OLD
+from hermes_doctor.processes.home_of import works_on
+from hermes_doctor.processes.process_stat import own_number
+from hermes_doctor.system import progress, time_limits
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.probes.pulse import Pulse
+
+LOOK_EVERY = 2.0
+GRACE, WAKING = 5.0, 20.0
+"""Seconds that an event loop must stay frozen before its process is killed; the second value is
+for a process that was suspended."""
+SILENCE = OLD
+"""The same for an event loop without a heartbeat, which we have to watch ourselves."""
+DOUBT = 5.0
+"""Seconds within which a process that was asked to stop reports that it drains."""
+DEATH = 10.0
+"""Seconds within which a killed process must be gone."""
+
+
+class Owned:
+    """Gateway control for one home; each subclass works through one kind of supervisor."""
+
+    keeps = True
+    """Whether the supervisor starts the gateway, and not a process of ours."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._place = _place(home.path)
+        self.origin: Origin | None = None
+        """How the gateway that we stopped had been started."""
+        self._said: list[str] = []
+        self._asked: int | None = None
+        """The process that was asked to stop."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.describe() == self.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.describe())
+
+    # -- what each supervisor implements ---------------------------------------------------
+
+    def describe(self) -> str:
+        """Describe the supervisor, for the plan."""
+        raise NotImplementedError
+
+    def ask_to_stop(self, process: Held) -> None:
+        """Ask the supervisor to stop the gateway; return at once."""
+        raise NotImplementedError
+
+    def ask_to_start(self) -> None:
+        """Ask the supervisor to start a gateway; return at once."""
+        raise NotImplementedError
+
+    def trouble(self) -> str | None:
+        """Why the start has failed for good, if the supervisor knows; else None."""
+        return None
+
+    def restless(self) -> bool:
+        """Whether the supervisor will start a gateway by itself although none runs now."""
+        return False
+
+    def loops(self) -> bool:
+        """Whether the supervisor restarts the gateway again and again, and none stays up."""
+        return False
+
+    def ends(self, pid: int) -> bool:  # noqa: ARG002 (most supervisors stop only the gateway)
+        """Whether stopping the gateway also stops this process."""
+        return False
+
+    def laid_down(self) -> bool:
+        """Whether the gateway was stopped through its supervisor and not started since."""
+        return False
+
+    def refuse(self) -> None:
+        """Raise CannotFix if we cannot control the supervisor, before anything is done."""
+
+    # -- the contract ----------------------------------------------------------------------
+
+    def notes(self) -> Sequence[str]:
+        """Notes from stopping and starting, for the receipt."""
+        return tuple(self._said)
+
+    def running(self) -> int | None:
+        """The process id of this home's gateway, or None; raise CannotFix if there are several."""
+        try:
+            found = [gateway.pid for gateway in self.probes().gateways()]
+        except CouldNotLook as why:
+            raise CannotFix(str(why)) from None
+        if len(found) > 1:
+            listed = " and ".join(map(str, found))
+            raise CannotFix(f"{len(found)} gateways run on this home (processes {listed})")
+        return found[0] if found else None
+
+    def stop(self, limit: float) -> None:
+        """Drain and stop the gateway; it is killed only if its event loop is proven frozen."""
+        pid = self.running()
+        if pid is None:
+            return
+        number = own_number(pid)
+        with contextlib.suppress(ProcessLookupError), held(pid) as process:
+            if self.running() != pid:  # it ended, and its id may be reused by now
+                raise CannotFix(f"process {pid} ended by itself just now; try again")
+            if works_on(pid, self.home.path) is False:
+                raise CannotFix(
+                    f"process {pid} does not hold the lock of this home: it is only starting, or "
+                    f"not its gateway; look again in a few minutes"
+                )
+            self.origin = origin(pid)
+            frozen = self._stuck(pid)
+            told = datetime.now(UTC)
+            self.ask_to_stop(process)
+            self._asked = pid
+            self._wait(process, frozen, told, limit)
+        planned_stop.clear(self.home, number)
+
+    def settled(self, limit: float) -> int | None:
+        """Wait for a process that was asked to stop; return the one that runs then, or None.
+
+        That includes a process that an earlier command asked: it reports itself that it drains.
+        """
+        until = time.monotonic() + limit
+        doubt = time.monotonic() + time_limits.stretched(DOUBT)
+        while (pid := self.running()) is not None:
+            ending = pid == self._asked or self.probes().runtime().state == "draining"
+            if time.monotonic() >= (until if ending else doubt):
+                return pid
+            time.sleep(LOOK_EVERY / 4)
+        return None
+
+    def asked(self) -> int | None:
+        """The process that was asked to stop, even if it has not stopped yet."""
+        return self._asked
+
+    def remember(self, file: Path) -> None:
+        """Save what a later command needs to start the gateway; a supervisor needs nothing."""
+
+    def recall(self, file: Path) -> None:
+        """Load what an earlier command saved with `remember`."""
+
+    def start(self, limit: float) -> None:
+        """Start a gateway and check that it stays up, whoever started it.
+
+        The proof requires a new process that works on this home.
+        """
+        until = time.monotonic() + limit
+        os.close(self.hold())
+        if self.running() is None:
+            refuse_namesake(self.probes())
+            self.ask_to_start()
+        try:
+            self._said += proven(self, until, old=self._asked)
+        except CouldNotLook as why:
+            raise CannotFix(f"whether it came up cannot be told: {why}") from None
+
+    def probes(self) -> Probes:
+        """Fresh probes without cached answers."""
+        from hermes_doctor.probes.probes import Probes
+
+        return Probes(self.home)
+
+    def hold(self) -> int:
+        """Open the home's folder; raise CannotFix if another folder has replaced it."""
+        try:
+            fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise CannotFix(f"the home cannot be opened any more ({why})") from None
+        if _place(fd) == self._place:
+            return fd
+        os.close(fd)
+        raise CannotFix("another folder was put in the place of the home meanwhile")
+
+    # -- stopping --------------------------------------------------------------------------
+
+    def _stuck(self, pid: int) -> Pulse | None:
+        """The pulse of a process if its event loop is frozen now, or may be; else None."""
+        try:
+            pulse = self.probes().pulse()
+        except CouldNotLook:
+            return None
+        if pulse is None or pulse.pid != pid or pulse.turns is not False:
+            return None
+        return pulse if pulse.certain or pulse.mute else None
+
+    def _drains(self, pid: int, told: datetime) -> bool:
+        """Whether it reported draining after it was asked to stop: then its loop runs again."""
+        runtime = self.probes().runtime()
+        mine = runtime.state_owner is not None and runtime.state_owner.pid == pid
+        said = runtime.updated_at
+        return mine and runtime.state == "draining" and said is not None and said >= told
+
+    def _wait(self, process: Held, frozen: Pulse | None, told: datetime, limit: float) -> None:
+        """Wait for the process to end; kill it only if its event loop stays frozen throughout.
+
+        A process that was suspended or stuck and runs again may finish its answer.
+        """
+        asked = since = time.monotonic()
+        held = frozen is not None and frozen.halted
+        while not process.ended(LOOK_EVERY):
+            frozen = self._stuck(process.pid)
+            if frozen is None or self._drains(process.pid, told):
+                since = time.monotonic()
+            else:
+                held = held or frozen.halted
+                spent = time.monotonic() - since
+                needed = WAKING if held else GRACE if frozen.certain else SILENCE
+                if spent >= needed:
+                    more = "" if frozen.certain else f", again and again for {spent:.0f} s"
+                    self._kill(process, frozen.what + more)
+                    return
+                progress.tell(f"watching whether process {process.pid} is stuck", spent / needed)
+            if time.monotonic() - asked >= limit:
+                raise CannotFix(
+                    f"process {process.pid} was asked to end and still works after {limit:g} s; "
+                    f"its loop is not proven frozen, so it was not killed"
+                )
+
+    def _kill(self, process: Held, proof: str) -> None:
+        process.send(signal.SIGKILL)
+        if not process.ended(time_limits.stretched(DEATH)):
+            raise CannotFix(f"process {process.pid} does not even end when it is killed")
+        self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
+
+
+def _place(folder: Path | int) -> tuple[int, int, int] | None:
+    """The identity of a folder: device, inode and owner; None if it does not exist."""
+    try:
+        st = os.stat(folder)
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino, st.st_uid

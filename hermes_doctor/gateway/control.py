@@ -1,0 +1,197 @@
+"""Choose the gateway control for a home: the one of its supervisor, or a background process."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+
+if TYPE_CHECKING:
+    from hermes_doctor.gateway.base import Owned
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.supervisors.find import Supervision, Unit
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "NO_PROXY")
+INSIDE = (
+    "this runs inside the gateway that would be stopped, which would cut off the answer in the "
+    "middle: run it from a shell of your own"
+)
+
+
+_known: WeakKeyDictionary[Probes, Owned] = WeakKeyDictionary()
+"""Cache: asking a supervisor takes a while, and several fixes of one plan need the answer."""
+
+
+def gateway_service(probes: Probes) -> Owned:
+    """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
+    if probes not in _known:
+        _known[probes] = _of(probes)
+    return _known[probes]
+
+
+def _of(probes: Probes) -> Owned:
+    try:
+        gateways = probes.gateways()
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    runtime = probes.runtime()
+    holder = runtime.lock_holder
+    if not gateways and runtime.unseen:
+        raise CannotFix(runtime.unseen)
+    if not gateways and holder is not None:
+        raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
+    if not gateways:
+        from hermes_doctor.gateway.copied_home import refuse_namesake
+
+        _refuse_second(probes)
+        refuse_namesake(probes)
+    refuse_inside([gateway.pid for gateway in gateways])
+    if len(gateways) > 1:
+        listed = " and ".join(str(gateway.pid) for gateway in gateways)
+        raise CannotFix(
+            f"{len(gateways)} gateways run on this home (processes {listed}), so it is not clear "
+            f"which one is meant: end the one that is too much first"
+        )
+    _refuse_strangers(probes, gateways)
+    service = _choose(probes, gateways)
+    service.refuse()
+    return service
+
+
+"""The name under which fixes know it."""
+
+
+def refuse_inside(pids: list[int]) -> None:
+    """Refuse if we run inside the gateway: an agent must not stop it in the middle of an answer."""
+    from hermes_doctor.gateway.process_handle import ancestors
+
+    if os.environ.get("_HERMES_GATEWAY") or (pids and set(pids) & set(ancestors())):
+        raise CannotFix(INSIDE)
+
+
+def _refuse_second(probes: Probes) -> None:
+    """Refuse to start a second gateway for a profile that the root home's gateway serves."""
+    try:
+        server = probes.served_by()
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    if server is not None:
+        raise CannotFix(
+            f"the gateway of the root home (process {server.pid}) serves this profile: a second "
+            f"one would answer on the same accounts"
+        )
+
+
+def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
+    """Refuse to control a home or gateway of another user, unless we are root."""
+    owner = os.stat(probes.home.path).st_uid
+    if os.geteuid() not in (0, owner):
+        raise CannotFix(f"the home belongs to uid {owner}: run it as that user, or with sudo")
+    for gateway in gateways:
+        try:
+            uid = os.stat(f"/proc/{gateway.pid}").st_uid
+        except OSError:
+            continue
+        if os.geteuid() not in (0, uid):
+            raise CannotFix(f"process {gateway.pid} belongs to uid {uid}: run it with sudo")
+
+
+def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
+    try:
+        found = probes.supervision()
+    except CouldNotLook as why:
+        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+    running = gateways[0].pid if gateways else None
+    _refuse_rivals(found, running)
+    if found.owner is not None:
+        if found.owner.silence:
+            raise CannotFix(f"{found.owner.name} cannot be steered: {found.owner.silence}")
+        return of_unit(probes, found.owner)
+    if found.unsure:
+        raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
+    from hermes_doctor.gateway.docker import container_of
+
+    if running is None and (held := container_of(probes.home)):
+        return of_unit(probes, held)
+    from hermes_doctor.gateway.detached import Detached
+    from hermes_doctor.processes.home_of import shares_view
+
+    if running is not None and not shares_view(running):
+        raise CannotFix(
+            f"process {running} runs in a container, and who would start it there again cannot be "
+            f"told: restart that container"
+        )
+    return Detached(probes.home, probes.installation(), proxies(found.units))
+
+
+def _refuse_rivals(found: Supervision, running: int | None) -> None:
+    """Refuse if two supervisors claim the gateway: if one stops it, the other starts it again."""
+    others = [unit for unit in found.units if unit is not found.owner]
+    busy = [unit for unit in others if unit.state in ("active", "activating")]
+    if busy:
+        whose = found.owner.name if found.owner else f"process {running}"
+        names = " and ".join([whose, *(unit.name for unit in busy)])
+        raise CannotFix(f"{names} all claim the gateway of this home: switch all but one off first")
+    ready = [unit for unit in found.units if unit.enabled]
+    if running is None and len(ready) > 1:
+        names = " and ".join(unit.name for unit in ready)
+        raise CannotFix(f"{names} would each start it: switch all but one off first")
+
+
+def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
+    """The proxy variables that the units of this home set for its gateway."""
+    return {
+        name: value
+        for unit in units
+        for name, value in unit.environment.items()
+        if name.upper() in PROXIES
+    }
+
+
+def of_unit(probes: Probes, unit: Unit) -> Owned:
+    """Make the gateway control for one supervisor unit."""
+    from hermes_doctor.supervisors import find as kinds
+
+    home = probes.home
+    if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
+        from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+        from hermes_doctor.system.accounts import account
+
+        _refuse_led_away(home, unit)
+        user = account(unit.manager) if unit.manager is not None else None
+        return SystemdUnit(home, unit.name, Manager(user))
+    if unit.kind == kinds.LAUNCHD:
+        from hermes_doctor.gateway.launchd import LaunchAgent
+
+        return LaunchAgent(home, unit.name, unit.path, unit.settings.get("domain"))
+    if unit.kind == kinds.S6:
+        from hermes_doctor.gateway.s6 import Slot
+
+        return Slot(home, unit.name, unit.path.parent if unit.path else None)
+    if unit.kind == kinds.DOCKER:
+        from hermes_doctor.gateway.docker import Container
+        from hermes_doctor.supervisors import docker
+
+        if docker.inside():
+            raise CannotFix(
+                "the gateway is the main process of this container: restart the container from "
+                "outside (docker restart)"
+            )
+        # By its name: Compose may recreate it meanwhile, and then it has another id.
+        return Container(home, unit.name.removeprefix("container "), docker.engine())
+    raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
+
+
+def _refuse_led_away(home: Home, unit: Unit) -> None:
+    """Refuse a unit without a profile name if it would start another, active profile."""
+    from hermes_doctor.gateway.hermes_command import names_home, refuse_led_away
+    from hermes_doctor.gateway.manager_commands import owner_of
+    from hermes_doctor.supervisors.unit import flat, runs_gateway
+
+    if runs_gateway(unit.program) and not names_home(flat(unit.program)):
+        folder = unit.environment.get("HOME") or owner_of(home).folder
+        refuse_led_away(home, folder, unit.name)

@@ -1,0 +1,44 @@
+"""Refuse to start a gateway in a copied home whose state file names the original's gateway.
+
+Hermes trusts gateway_state.json: it does not start while the process named there runs, and with
+`--replace` it even stops that process. So we never use `--replace`, and do not call Hermes if it
+would not start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.processes import process_stat
+from hermes_doctor.processes.gateway_command import is_gateway
+from hermes_doctor.processes.home_of import works_on
+from hermes_doctor.processes.lineage import command_line
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+BELIEVING = (0, 17)
+"""The first release that trusts the state file without checking the lock."""
+_ENDED = (None, "stopped", "startup_failed")
+
+
+def refuse_namesake(probes: Probes) -> None:
+    """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
+    runtime = probes.runtime()
+    named = runtime.state_owner
+    if named is None or runtime.state in _ENDED:
+        return
+    seen = process_stat.stat(named.pid)
+    if seen is None or seen.doing == "Z" or named.start_time not in (None, seen.start_time):
+        return
+    if not is_gateway(command_line(named.pid)) or works_on(named.pid, probes.home.path):
+        return
+    installation = probes.installation()
+    if installation is not None and installation.release < BELIEVING:
+        return
+    raise CannotFix(
+        f"gateway_state.json names process {named.pid}, which is the gateway of another home, as "
+        f"in a home that was copied while it ran; Hermes would not start beside it: move that "
+        f"file away first"
+    )

@@ -1,0 +1,206 @@
+"""Control a gateway without a supervisor: signal its process, start it in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.gateway import planned_stop
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.hermes_command import entry, profile_words
+from hermes_doctor.gateway.manager_commands import login, owner_of
+from hermes_doctor.gateway.process_handle import Held, Origin, origin
+from hermes_doctor.home import BACKGROUND_LOG, Home
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.system import disk
+from hermes_doctor.system.accounts import Account, refuse_untrusted
+from hermes_doctor.system.files import MEGABYTE, read
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hermes_doctor.installation.find import Installation
+
+LOG = BACKGROUND_LOG
+_OF_ITS_OWNER = (
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "MANAGERPID",
+    "NOTIFY_SOCKET",
+    "SYSTEMD_EXEC_PID",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "XPC_SERVICE_NAME",
+)
+_STEERS = ("LD_", "PYTHON", "BASH_", "ENV", "GCONV_PATH", "IFS", "SHELLOPTS", "VIRTUAL_ENV")
+"""Prefixes of variables that decide which code runs: root takes none of them from a process."""
+_OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_SESSION_")
+"""Variables that the agent gives to its tools: with these a gateway would think it is a tool."""
+
+
+class Detached(Owned):
+    """Gateway control for a gateway without a supervisor."""
+
+    keeps = False
+
+    def __init__(
+        self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(home)
+        self.owner = owner_of(home)
+        """The user it runs as; read once, even if the home changes owner meanwhile."""
+        self.installation = installation
+        self.more = dict(more or {})
+        """Extra variables that a unit of this home would set, mainly proxies."""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def describe(self) -> str:
+        return "a process of its own in the background, since nobody supervises it"
+
+    def refuse(self) -> None:
+        self._user(None)
+        self._command()
+
+    # -- stopping --------------------------------------------------------------------------
+
+    def ask_to_stop(self, process: Held) -> None:
+        if self.origin is not None:
+            self._user(self.origin.uid)
+        planned_stop.leave(self.home, process)
+        process.send(signal.SIGTERM)
+        process.send(signal.SIGCONT)  # a suspended process must continue to drain
+
+    # -- starting --------------------------------------------------------------------------
+
+    def ask_to_start(self) -> None:
+        import subprocess
+
+        user = self._user(self.origin.uid if self.origin else None)
+        command = self._command()
+        umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
+        options = user.options()
+        folder = self.hold()
+        output = None
+        try:
+            output = _log(self.home)
+            self._process = subprocess.Popen(
+                command,
+                env=self.environment(user),
+                cwd=_by_descriptor(folder, self.home.path),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                umask=umask,
+                **options,  # type: ignore[call-overload]
+            )
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise CannotFix(f"Hermes cannot be started: {command[0]} ({why})") from None
+        finally:
+            for fd in (folder, output):
+                if fd is not None:
+                    os.close(fd)
+
+    def trouble(self) -> str | None:
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"it ended with {self._process.returncode}; {LOG} has its last words"
+
+    # -- saved for a later command -----------------------------------------------------------
+
+    def remember(self, file: Path) -> None:
+        """Save how the gateway was started, with its variables, while it is stopped.
+
+        The file is as private as .env and is removed at the end of the run.
+        """
+        pid = self.running()
+        if pid is not None:
+            disk.save(file, json.dumps(origin(pid)._asdict()).encode())
+
+    def recall(self, file: Path) -> None:
+        try:
+            refuse_untrusted(file, self.owner)
+            found: Any = json.loads(read(file, MEGABYTE)[0])
+            known = Origin(tuple(found["argv"]), found["environment"], found["uid"], found["umask"])
+            texts = [*known.argv, *(known.environment or {}), *(known.environment or {}).values()]
+        except (OSError, CannotFix, CouldNotLook, ValueError, KeyError, TypeError, AttributeError):
+            return
+        numbers = all(one is None or type(one) is int for one in (known.uid, known.umask))
+        if numbers and all(isinstance(text, str) for text in texts):
+            self.origin = known
+
+    def environment(self, user: Account) -> dict[str, str]:
+        """The variables it had before if known, else those of a login."""
+        known = self.origin.environment if self.origin else None
+        made = dict(known) if known else login(user) | self.more
+        for name in [*made]:
+            steers = user.uid == 0 and name.startswith(_STEERS)
+            if steers or name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
+                del made[name]
+        if user.uid == 0:
+            made["PATH"] = login(user)["PATH"]
+        made["HERMES_HOME"] = str(self.home.path)
+        return made
+
+    def _user(self, uid: int | None) -> Account:
+        """The user to run it as: the owner of the home; raise CannotFix if that does not fit."""
+        owner = self.owner
+        if os.geteuid() not in (0, owner.uid):
+            raise CannotFix(
+                f"the home belongs to uid {owner.uid}: run it as that user, or with sudo"
+            )
+        if uid is not None and uid != owner.uid:
+            raise CannotFix(
+                f"the gateway runs as uid {uid}, but its home belongs to uid {owner.uid}: it is "
+                f"not clear as whom it should run"
+            )
+        return owner
+
+    def _command(self) -> list[str]:
+        if self.installation is None:
+            raise CannotFix("no installation of Hermes was found that could run it")
+        python = python_of(self.installation.where, self.owner)
+        folder = self.environment(self.owner).get("HOME")
+        begin = entry(self.home, python, self.owner, folder)
+        return [*begin, *profile_words(self.home, folder), "gateway", "run"]
+
+
+def python_of(where: Path, user: Account) -> Path:
+    """The interpreter of a virtual environment or checkout, if the user may trust it."""
+    for folder in (where, where / "venv", where / ".venv"):
+        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+            if os.access(folder / name, os.X_OK):
+                packages = folder.glob("lib*/python*/site-packages")
+                for place in (where, folder / name, *packages):
+                    refuse_untrusted(place, user)
+                return folder / name
+    raise CannotFix(f"{where} has no interpreter that could run Hermes")
+
+
+def _by_descriptor(folder: int, path: Path) -> str | Path:
+    """A path to an open folder that cannot be replaced meanwhile, if the system has /proc."""
+    name = f"/proc/self/fd/{folder}"
+    return name if os.path.isdir(name) else path
+
+
+def _log(home: Home) -> int:
+    """Open the background log with the privileges of the home's owner."""
+    from hermes_doctor.system.privileges import acting_for
+
+    path = home / LOG
+    disk.make_folder(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY
+    try:
+        with acting_for(path) as here:
+            return os.open(here, flags, disk.FILE_MODE)
+    except OSError as error:
+        raise CannotFix(
+            f"{LOG} cannot be written ({os.strerror(error.errno or 0).lower()})"
+        ) from None

@@ -1,0 +1,49 @@
+"""Move a gateway from a background process to a new systemd unit, or back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.detached import Detached
+from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.systemd import SystemdUnit
+
+
+class Moving(Owned):
+    """Gateway control that uses the unit if its file exists, and a background process if not."""
+
+    def __init__(self, alone: Detached, unit: SystemdUnit, file: Path) -> None:
+        super().__init__(alone.home)
+        self.alone = alone
+        self.unit = unit
+        self.file = file
+
+    def describe(self) -> str:
+        there = os.path.lexists(self.file)
+        return f"{self.alone.describe()}" if there else self.unit.describe()
+
+    def refuse(self) -> None:
+        self.unit.refuse()
+
+    def ask_to_stop(self, process: Held) -> None:
+        main = self.unit.manager.tell(self.unit.name, "MainPID")
+        mine = self.unit.runs(main, process.pid)
+        self.alone.origin = self.origin
+        (self.unit if mine else self.alone).ask_to_stop(process)
+
+    def ask_to_start(self) -> None:
+        self._owner().ask_to_start()
+
+    def trouble(self) -> str | None:
+        return self._owner().trouble()
+
+    def remember(self, file: Path) -> None:
+        self.alone.remember(file)
+
+    def recall(self, file: Path) -> None:
+        self.alone.recall(file)
+
+    def _owner(self) -> Detached | SystemdUnit:
+        return self.unit if os.path.lexists(self.file) else self.alone

@@ -1,0 +1,59 @@
+"""Control a gateway that launchd runs on macOS."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.gateway import planned_stop
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.manager_commands import ask, insist, owner_of
+from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+
+
+class LaunchAgent(Owned):
+    """Gateway control for a launch agent.
+
+    With KeepAlive launchd restarts the gateway unless the agent is booted out.
+    """
+
+    def __init__(self, home: Home, label: str, plist: Path | None, domain: str | None) -> None:
+        super().__init__(home)
+        self.label = label
+        self.plist = plist
+        self._domain = domain
+
+    def describe(self) -> str:
+        return f"its launch agent {self.label}"
+
+    @property
+    def domain(self) -> str:
+        """The launchd domain it is loaded in: the desktop session (gui) first, else user."""
+        if self._domain is None:
+            uid = owner_of(self.home).uid
+            gui = f"gui/{uid}"
+            known = ask(["launchctl", "print", f"{gui}/{self.label}"]).code == 0
+            user = ask(["launchctl", "print", f"user/{uid}/{self.label}"]).code == 0
+            self._domain = f"user/{uid}" if user and not known else gui
+        return self._domain
+
+    def refuse(self) -> None:
+        if self.plist is None:
+            raise CannotFix(
+                f"the file of {self.label} was not found, so it cannot be started again"
+            )
+        if os.environ.get("XPC_SERVICE_NAME") == self.label:
+            raise CannotFix(f"this runs inside {self.label}: run it from a shell of your own")
+
+    def ask_to_stop(self, process: Held) -> None:
+        domain = self.domain  # must be looked up before bootout
+        planned_stop.leave(self.home, process)
+        insist(["launchctl", "bootout", f"{domain}/{self.label}"])
+
+    def ask_to_start(self) -> None:
+        target = f"{self.domain}/{self.label}"
+        if ask(["launchctl", "print", target]).code != 0:
+            insist(["launchctl", "bootstrap", self.domain, str(self.plist)])
+        insist(["launchctl", "kickstart", target])

@@ -1,0 +1,150 @@
+"""Run commands of a supervisor (such as systemctl) as the right user with a time limit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.redaction import clean
+from hermes_doctor.system.accounts import Account, account, refuse_untrusted
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hermes_doctor.home import Home
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LIMIT = 30.0
+
+
+def owner_of(home: Home) -> Account:
+    """The user who owns a home.
+
+    Root runs programs as that user, so nobody else may control its content: no other user may own
+    a folder or symlink on the path, and a home of root must not be writable by others.
+    """
+    from hermes_doctor.system import privileges
+
+    try:
+        st = os.stat(home.path)
+        if os.geteuid() == 0:
+            whose = privileges.of(home / "any")
+            led = privileges.of(home.named / "any") if home.named and st.st_uid == 0 else None
+            other = whose if (whose.uid if whose else 0) != st.st_uid else led
+            if other is not None:
+                raise CannotFix(
+                    f"the home belongs to uid {st.st_uid}, but uid {other.uid} can put another in "
+                    f"its place: {other.folder}"
+                )
+            if st.st_uid == 0 and privileges.shared(st):
+                raise CannotFix(f"others may write to {home.path}, so it is not root's alone")
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"whose the home is cannot be told ({why})") from None
+    except Trouble as trouble:
+        raise CannotFix(str(trouble)) from None
+    return account(st.st_uid)
+
+
+class Said(NamedTuple):
+    """The exit code and last output line of a command."""
+
+    code: int
+    text: str
+    """The last line that it printed, safe to show."""
+
+
+def _program(name: str, user: Account | None) -> str:
+    """The path of a program; raise CannotFix if it is missing or unsafe to run as that user."""
+    program = shutil.which(name)
+    if program is None:
+        raise CannotFix(f"there is no {name} on the PATH")
+    refuse_untrusted(Path(program), user)
+    return program
+
+
+def ask(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+    cwd: Path | None = None,
+    keep: Sequence[int] = (),
+) -> Said:
+    """Run a command to its end; raise CannotFix if it is missing or takes too long.
+
+    `keep` lists file descriptors that the command inherits.
+    """
+    import subprocess
+
+    program = _program(words[0], user)
+    options: dict[str, object] = user.options() if user else {}
+    try:
+        done = subprocess.run(
+            [program, *words[1:]],
+            env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
+            cwd=cwd or "/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=limit,
+            start_new_session=True,
+            pass_fds=keep,
+            **options,  # type: ignore[call-overload]
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotFix(f"{words[0]} gave no answer within {limit:g} s") from None
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"{words[0]} cannot be run ({why})") from None
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    return Said(done.returncode, clean(lines[-1])[:200] if lines else "")
+
+
+def insist(
+    words: Sequence[str],
+    *,
+    user: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> None:
+    """Run a command to its end; raise CannotFix unless it succeeds."""
+    said = ask(words, user=user, env=env, limit=limit)
+    if said.code:
+        shown = " ".join(words)
+        raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
+
+
+def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a command without waiting for its end."""
+    import subprocess
+
+    return subprocess.Popen(
+        [_program(words[0], None), *words[1:]],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def login(user: Account) -> dict[str, str]:
+    """The environment variables of a login of that user that a gateway needs."""
+    made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
+    if user.folder:
+        made["HOME"] = user.folder
+        if user.uid != 0:  # sudo may have kept another user's HOME
+            made["PATH"] = f"{user.folder}/.local/bin:{_PATH}"
+    if user.name:
+        made["USER"] = made["LOGNAME"] = user.name
+    for name in ("TZ",):
+        if name in os.environ:
+            made[name] = os.environ[name]
+    return made

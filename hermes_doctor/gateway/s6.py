@@ -1,0 +1,45 @@
+"""Control a gateway in an s6 service slot; the official container has one per profile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.manager_commands import insist
+from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+
+SLOTS = Path("/run/service")
+
+
+class Slot(Owned):
+    """Gateway control for an s6 service slot.
+
+    It writes no planned-stop file: the state that Hermes then records would keep the container from
+    starting the gateway at its next boot.
+    """
+
+    def __init__(self, home: Home, name: str, folder: Path | None = None) -> None:
+        super().__init__(home)
+        self.name = name
+        self.folder = folder or SLOTS / name
+
+    def describe(self) -> str:
+        return f"its s6 slot {self.name}"
+
+    def refuse(self) -> None:
+        if not os.access(self.folder / "supervise" / "control", os.W_OK):
+            raise CannotFix(f"you may not steer the slot {self.name}: run it as root there")
+
+    def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the slot is stopped)
+        self._steer("-d")
+
+    def ask_to_start(self) -> None:
+        self._steer("-u")
+
+    def _steer(self, option: str) -> None:
+        """Run s6-svc, which the official container does not have on the PATH."""
+        own = "/command/s6-svc"
+        insist([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])

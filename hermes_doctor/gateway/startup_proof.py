@@ -1,0 +1,145 @@
+"""Wait for proof that a gateway has started: a new process on this home that stays up and works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_doctor.model import CannotFix, CouldNotLook, Gateway
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.processes.runtime_files import Runtime
+
+SETTLE = 8.0
+"""Seconds that it must stay up: a failing start fails within this time."""
+CONNECTING = 45.0
+"""Seconds to wait for its platforms to connect; a later connection is noted, not a failure."""
+_LOOK_EVERY = 0.25
+
+
+class Starter(Protocol):
+    """What the proof needs from the gateway control that started the gateway."""
+
+    home: Home
+
+    def probes(self) -> Probes:
+        """Fresh probes without cached answers."""
+
+    def trouble(self) -> str | None:
+        """Why the start has failed for good, if that is known; else None."""
+
+
+def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
+    """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come."""
+    gateway, runtime = up(starter, until, old)
+    yield f"process {gateway.pid} holds the lock of this home"
+    if runtime.state == "starting":
+        yield "it is still connecting its platforms"
+    _settled(starter, gateway)
+    yield _beating(starter, gateway)
+    yield from _connected(starter, gateway, until)
+
+
+def up(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
+    """Wait until a new gateway reports that it runs, whoever started it, or raise CannotFix."""
+    gateway = _appeared(starter, until, old)
+    return gateway, _up(starter, gateway, until)
+
+
+def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
+    probes = starter.probes()
+    return probes.gateways(), probes.runtime()
+
+
+def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
+    """Wait for a new gateway process that holds gateway.lock according to the kernel."""
+    seen: list[Gateway] = []
+    while True:
+        try:
+            seen, runtime = _look(starter)
+            for gateway in seen:
+                if gateway.pid != old and gateway.pid == runtime.lock_holder:
+                    return gateway
+        except CouldNotLook as why:
+            if time.monotonic() >= until:
+                raise CannotFix(f"no telling whether it came up: {why}") from None
+        if why_not := starter.trouble():
+            raise CannotFix(f"it did not come up: {why_not}")
+        if time.monotonic() >= until:
+            waits = f"; process {seen[0].pid} has not taken the lock yet" if seen else ""
+            raise CannotFix(f"no gateway came up on this home in time{waits}")
+        time.sleep(_LOOK_EVERY)
+
+
+def _up(starter: Starter, gateway: Gateway, until: float) -> Runtime:
+    """Wait until the gateway's own state file says that it runs."""
+    while True:
+        gateways, runtime = _look(starter)
+        _insist(starter, gateway, gateways)
+        own = runtime.state_owner is not None and runtime.state_owner.pid == gateway.pid
+        if own and runtime.state == "startup_failed":
+            raise CannotFix("it came up and says that its start failed")
+        if own and runtime.state in ("running", "degraded", "draining"):
+            return runtime
+        if time.monotonic() >= until:
+            if own and runtime.state == "starting":
+                return runtime
+            raise CannotFix(f"process {gateway.pid} does not say that it runs")
+        time.sleep(_LOOK_EVERY)
+
+
+def _insist(starter: Starter, gateway: Gateway, now: list[Gateway]) -> None:
+    if gateway.pid not in [one.pid for one in now]:
+        spent = (datetime.now(UTC) - gateway.started_at).total_seconds()
+        why = starter.trouble()
+        more = f": {why}" if why else ""
+        raise CannotFix(f"process {gateway.pid} ended again after {spent:.0f} s{more}")
+
+
+def _settled(starter: Starter, gateway: Gateway) -> None:
+    until = time.monotonic() + SETTLE
+    while time.monotonic() < until:
+        _insist(starter, gateway, _look(starter)[0])
+        time.sleep(4 * _LOOK_EVERY)
+
+
+def _beating(starter: Starter, gateway: Gateway) -> str:
+    """Check that its event loop runs, if that can be checked; return a note."""
+    try:
+        pulse = starter.probes().pulse()
+    except CouldNotLook as why:
+        return f"whether its loop turns cannot be told: {why}"
+    if pulse is None or pulse.turns is None:
+        return f"it stayed up for {SETTLE:.0f} s; whether its loop turns cannot be told"
+    if not pulse.turns:
+        raise CannotFix(f"process {gateway.pid} came up, but its loop does not turn: {pulse.what}")
+    return f"it stayed up for {SETTLE:.0f} s, and {pulse.what}"
+
+
+def _connected(starter: Starter, gateway: Gateway, until: float) -> Iterator[str]:
+    """Wait for its platforms and yield notes on them; states of an earlier process do not count."""
+    until = min(until, time.monotonic() + CONNECTING)
+    while True:
+        gateways, runtime = _look(starter)
+        _insist(starter, gateway, gateways)
+        states = {
+            one.name: one.state
+            for one in runtime.platforms.values()
+            if one.updated_at and one.updated_at >= gateway.started_at
+        }
+        waiting = [name for name, state in states.items() if state in ("connecting", "retrying")]
+        if not waiting or time.monotonic() >= until:
+            break
+        time.sleep(4 * _LOOK_EVERY)
+    good = sorted(name for name, state in states.items() if state == "connected")
+    if good:
+        yield f"connected: {', '.join(good)}"
+    bad = sorted(
+        f"{n} ({s})" for n, s in states.items() if s not in ("connected", "disabled", "paused")
+    )
+    if bad:
+        yield f"not connected yet: {', '.join(bad)}"

@@ -1,0 +1,179 @@
+"""Control a gateway that a systemd user or system unit runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from hermes_doctor.gateway import planned_stop
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.manager_commands import Said, ask, insist, login, owner_of
+from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.supervisors.unit import was_stopped
+from hermes_doctor.supervisors.wrapper import wraps
+from hermes_doctor.system.accounts import Account
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
+_LASTING = ("failed",)
+
+
+class Manager:
+    """One systemd instance: the system's, or that of one user, reached on that user's bus."""
+
+    def __init__(self, user: Account | None) -> None:
+        self.user = user
+        """None for the system's."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manager) and other.user == self.user
+
+    def __hash__(self) -> int:
+        return hash(self.user)
+
+    @property
+    def words(self) -> list[str]:
+        """The first arguments of a command for it."""
+        return ["systemctl", "--user" if self.user else "--system"]
+
+    @property
+    def runtime(self) -> Path | None:
+        """The runtime folder with a user's bus; a login may have set another one than usual."""
+        if self.user is None:
+            return None
+        own = os.environ.get("XDG_RUNTIME_DIR") if self.user.is_us else None
+        return Path(own or f"/run/user/{self.user.uid}")
+
+    def environment(self) -> dict[str, str]:
+        """The variables that `systemctl` needs to reach it."""
+        if self.user is None or self.runtime is None:
+            return {}
+        made = login(self.user) | {"XDG_RUNTIME_DIR": str(self.runtime)}
+        made["PATH"] = os.environ.get("PATH", made["PATH"])
+        if (self.runtime / "bus").exists():
+            made["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.runtime}/bus"
+        return made
+
+    def refuse(self) -> None:
+        """Raise CannotFix if we cannot or may not use it."""
+        if self.user is None:
+            if os.geteuid() != 0:
+                raise CannotFix("its unit is one of the system's: run it with sudo")
+        elif not self.user.is_us and os.geteuid() != 0:
+            raise CannotFix(f"its unit belongs to uid {self.user.uid}: run it as that user")
+        elif self.runtime is not None and not any(
+            (self.runtime / name).exists() for name in ("bus", "systemd/private")
+        ):
+            raise CannotFix(
+                f"the systemd of uid {self.user.uid} cannot be reached ({self.runtime})"
+            )
+
+    def ask(self, *words: str, limit: float = 30.0) -> Said:
+        """Run a systemctl command and return its result."""
+        return ask([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
+
+    def insist(self, *words: str, limit: float = 30.0) -> None:
+        """Run a systemctl command that must succeed."""
+        insist([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
+
+    def tell(self, unit: str, name: str) -> str:
+        """One property of a unit; empty if it cannot be read."""
+        said = self.ask("show", unit, f"--property={name}", "--value")
+        return said.text if said.code == 0 else ""
+
+
+def manager_of(home: Home, *, system: bool) -> Manager:
+    """The systemd instance that runs a home's unit."""
+    return Manager(None if system else owner_of(home))
+
+
+class SystemdUnit(Owned):
+    """Gateway control for a systemd unit."""
+
+    def __init__(self, home: Home, name: str, manager: Manager) -> None:
+        super().__init__(home)
+        if not NAME.fullmatch(name):
+            raise CannotFix("its unit has a name that no unit can have")
+        self.name = name
+        self.manager = manager
+
+    def describe(self) -> str:
+        whose = "user unit" if self.manager.user else "system unit"
+        return f"its systemd {whose} {self.name}"
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+        if _inside(self.name):
+            raise CannotFix(
+                f"this runs inside {self.name}, which would end it in the middle of the work: run "
+                f"it from a shell of your own"
+            )
+        if self.manager.tell(self.name, "LoadState") == "masked":
+            raise CannotFix(f"{self.name} is masked: somebody decided that it must not run")
+
+    def restless(self) -> bool:
+        return self.manager.tell(self.name, "ActiveState") == "activating"
+
+    def loops(self) -> bool:
+        return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
+
+    def laid_down(self) -> bool:
+        """Whether the unit was stopped on purpose, or is stopping now."""
+        state = self.manager.tell(self.name, "ActiveState")
+        return state == "deactivating" or was_stopped(
+            lambda name: self.manager.tell(self.name, name), state
+        )
+
+    def stop(self, limit: float) -> None:
+        if self.running() is None and self.restless():  # between two starts of a loop
+            self.manager.insist("stop", self.name, limit=limit)
+        super().stop(limit)
+
+    def ask_to_stop(self, process: Held) -> None:
+        main = self.manager.tell(self.name, "MainPID")
+        if not self.runs(main, process.pid):
+            raise CannotFix(
+                f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
+            )
+        planned_stop.leave(self.home, process)
+        # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
+        self.manager.insist("stop", "--no-block", self.name)
+
+    def runs(self, main: str, pid: int) -> bool:
+        """Whether the unit's main process is this gateway or only a wrapper around it."""
+        return main.isdigit() and main != "0" and wraps(int(main), pid, self.home.path)
+
+    def ask_to_start(self) -> None:
+        self._await_the_end_of_the_stop()
+        failed = self.manager.tell(self.name, "ActiveState") == "failed"
+        # A unit that was stopped between two restarts would go on counting them.
+        if failed or self.manager.tell(self.name, "NRestarts") not in ("", "0"):
+            self.manager.insist("reset-failed", self.name)
+        self.manager.insist("start", "--no-block", self.name)
+
+    def _await_the_end_of_the_stop(self) -> None:
+        """Wait until the unit has finished stopping, because it cannot start before."""
+        import time
+
+        for _ in range(600):
+            if self.manager.tell(self.name, "ActiveState") != "deactivating":
+                return
+            time.sleep(0.1)
+        raise CannotFix(f"{self.name} does not come to its end")
+
+    def trouble(self) -> str | None:
+        if self.manager.tell(self.name, "ActiveState") not in _LASTING:
+            return None
+        result = self.manager.tell(self.name, "Result")
+        status = self.manager.tell(self.name, "ExecMainStatus")
+        return f"{self.name} failed ({result}, status {status})"
+
+
+def _inside(unit: str) -> bool:
+    """Whether we run in the control group of a unit: stopping it would stop us, too."""
+    try:
+        return any(unit in line.rstrip("\n").split("/") for line in open("/proc/self/cgroup"))
+    except OSError:
+        return False

@@ -1,0 +1,35 @@
+"""Find modules of the installed Hermes that are missing, by the installer's RECORD file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, listing, read
+
+LIMIT = 4 * MEGABYTE
+QUICK = frozenset({"hermes_cli", "gateway", "gateway/platforms", "cron", "agent", "tools", ""})
+"""The folders that a quick check run compares; a gateway needs them to start."""
+
+
+def missing(packages: Path, version: str, *, deep: bool) -> list[str]:
+    """Return the modules of Hermes that were installed and no longer exist."""
+    try:
+        data, _ = read(packages / f"hermes_agent-{version}.dist-info" / "RECORD", LIMIT)
+    except (FileNotFoundError, CouldNotLook):
+        return []
+    wanted: dict[str, list[str]] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        name = line.partition(",")[0]
+        if name.endswith(".py") and not name.startswith(("/", "../")):
+            folder, _, file = name.rpartition("/")
+            if deep or folder in QUICK:
+                wanted.setdefault(folder, []).append(file)
+    gone: list[str] = []
+    for folder, files in wanted.items():
+        try:
+            there = set(listing(packages / folder if folder else packages))
+        except CouldNotLook:
+            continue
+        gone += [f"{folder}/{file}" if folder else file for file in files if file not in there]
+    return gone

@@ -1,0 +1,55 @@
+"""List the Python packages that the installed Hermes can import, without importing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor.installation.virtualenv import packages_of, settings_of
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, listing, read
+
+
+class Packages(NamedTuple):
+    """The site-packages folder of one environment, and the names in it."""
+
+    folder: Path
+    names: frozenset[str]
+    alone: bool
+    """Whether the environment is isolated: no packages outside of it are used."""
+
+    def has(self, module: str) -> bool:
+        """Whether a module exists as a folder, a file or a compiled library."""
+        return (
+            module in self.names
+            or f"{module}.py" in self.names
+            or any(name.startswith(f"{module}.") and name.endswith(".so") for name in self.names)
+        )
+
+    def text(self, *parts: str) -> str | None:
+        """Return the text of one of its files; None if it is missing or cannot be read."""
+        try:
+            data, _ = read(self.folder.joinpath(*parts), MEGABYTE)
+        except (FileNotFoundError, CouldNotLook):
+            return None
+        return data.decode("utf-8", "replace")
+
+
+def beside(environment: Path) -> Packages | None:
+    """Return the packages of an environment; None if their folder is not found."""
+    folder = packages_of(environment)
+    if folder is None:
+        return None
+    try:
+        names = frozenset(listing(folder))
+    except CouldNotLook:
+        return None
+    return Packages(folder, names, _is_alone(environment))
+
+
+def _is_alone(environment: Path) -> bool:
+    try:
+        said = settings_of(environment)
+    except (FileNotFoundError, CouldNotLook):
+        return False
+    return said.get("include-system-site-packages", "false").lower() != "true"

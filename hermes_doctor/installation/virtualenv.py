@@ -1,0 +1,263 @@
+"""Find the virtual environments that gateways are started from, and what is broken in them.
+
+It only reads files and runs no code of Hermes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hermes_doctor.installation import git_checkout, missing_files
+from hermes_doctor.installation.find import Installation, program
+from hermes_doctor.installation.git_checkout import Left
+from hermes_doctor.knowledge.releases import release
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.supervisors.find import Supervision
+from hermes_doctor.system.files import MEGABYTE, listing, read, read_head
+
+_DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
+_MAPPED = pattern(r"'([^']+)': '(/[^']+)'")
+_NEEDED = {"yaml": "PyYAML", "dotenv": "python-dotenv", "httpx": "httpx"}
+_ENTRIES = (
+    *("hermes_cli/main.py", "hermes_cli/gateway.py", "hermes_cli/config.py", "gateway/run.py"),
+    *("gateway/config.py", "gateway/status.py", "run_agent.py", "hermes_state.py"),
+    *("hermes_constants.py", "model_tools.py", "cli.py", "pyproject.toml"),
+)
+_OLD_LINK = "hermes-agent.egg-link"
+_MARKERS = (b"<<<<<<< ", b"\n=======\n", b"\n>>>>>>> ")
+
+
+class Environment(NamedTuple):
+    """One virtual environment that Hermes is started from."""
+
+    root: Path
+    used_by: str
+    """The service or the command that starts Hermes from it."""
+    version: str | None
+    """The version of Hermes in it."""
+    faults: tuple[tuple[str, str], ...]
+    """Pairs of a path and what is wrong with it."""
+
+
+class Environments(NamedTuple):
+    """All virtual environments of this home, and the state of its checkout."""
+
+    found: tuple[Environment, ...]
+    rivals: tuple[tuple[Path, str | None], ...]
+    """The environments of the checkout with their Hermes versions, if there is more than one."""
+    conflicts: tuple[Path, ...]
+    """Files of the checkout with unresolved merge conflicts."""
+    unfinished: Path | None
+    """The marker file of an update that did not finish."""
+    checkout: Path | None = None
+    git: Left | None = None
+    """What an unfinished update left in the checkout."""
+
+
+def find(
+    supervision: Supervision, installed: Installation | None, *, deep: bool = False
+) -> Environments:
+    """Examine the environments that the services and the command `hermes` start."""
+    roots: dict[Path, str] = {}
+    for unit in supervision.units:
+        root = _started_from(unit.program)
+        if root:
+            roots.setdefault(root, unit.name)
+    for place, who in _commands(installed):
+        roots.setdefault(place, who)
+    found = tuple(_environment(root, who, deep=deep) for root, who in roots.items())
+    checkout = next((c for root in roots if (c := _checkout(root))), None)
+    if checkout is None:
+        return Environments(found, (), (), None)
+    beside = [checkout / name for name in ("venv", ".venv")]
+    real = [(place, _version(place)) for place in beside if (place / "pyvenv.cfg").exists()]
+    mark = checkout / ".update-incomplete"
+    return Environments(
+        found,
+        tuple(real) if len(real) > 1 else (),
+        tuple(_conflicts(checkout)),
+        mark if os.path.lexists(mark) else None,
+        checkout,
+        git_checkout.left(checkout, deep=deep),
+    )
+
+
+def _started_from(program: Sequence[str]) -> Path | None:
+    """Return the environment that a command line starts Hermes from."""
+    if "hermes_cli.main" in program:
+        return _root_of(Path(program[0]))
+    script = next((Path(word) for word in program[:2] if Path(word).name == "hermes"), None)
+    return _behind(script) if script else None
+
+
+def _root_of(python: Path) -> Path | None:
+    """Return the virtual environment that an interpreter or a script belongs to, if any."""
+    root = python.parent.parent
+    if python.parent.name not in ("bin", "Scripts") or str(root) in ("/", "/usr", "/usr/local"):
+        return None
+    made = (root / "pyvenv.cfg", root / "bin" / "activate", root / "Scripts" / "activate")
+    return root if any(map(os.path.exists, made)) else None
+
+
+def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
+    command = program("hermes")
+    if command and _is_hermes(Path(command)) and (root := _behind(Path(command))):
+        yield root, command
+    if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
+        yield root, "the gateway" if installed.running else "the installed Hermes"
+
+
+def _is_hermes(script: Path) -> bool:
+    """Whether a script starts Hermes Agent; other programs are called `hermes`, too."""
+    try:
+        return b"hermes_cli" in read_head(script, 4096)[0]
+    except (FileNotFoundError, CouldNotLook):
+        return False
+
+
+def _behind(script: Path) -> Path | None:
+    """Return the environment of the interpreter that the first line of a script names."""
+    try:
+        first = read_head(script, 4096)[0].split(b"\n")[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
+    return _root_of(Path(words[0])) if words else None
+
+
+def _environment(root: Path, used_by: str, *, deep: bool) -> Environment:
+    return Environment(root, used_by, _version(root), tuple(_faults(root, deep=deep)))
+
+
+def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
+    config = root / "pyvenv.cfg"
+    try:
+        said = settings_of(root)
+    except FileNotFoundError:
+        yield str(config), "is gone, so Python finds none of the packages"
+        return
+    except CouldNotLook:
+        return
+    if said.get("home") and not os.path.isdir(said["home"]):
+        yield said["home"], "the Python that it was made from is gone"
+    packages = packages_of(root)
+    if packages is None:
+        yield str(root), "has no folder of packages"
+        return
+    names = set(_names(packages))
+    versions = sorted(match[1] for name in names if (match := _DIST.fullmatch(name)))
+    alone = said.get("include-system-site-packages", "false").lower() != "true"
+    if not versions and (_OLD_LINK in names or not alone):
+        return  # installed with an egg-link, or in the system's site-packages
+    if not versions:
+        yield str(packages), "hermes-agent is not installed in it"
+        return
+    if len(versions) > 1:
+        yield str(packages), f"parts of {' and '.join(versions)} lie side by side"
+    if "hermes_cli" not in names:
+        yield from _editable(packages, names)
+    for module, package in _NEEDED.items() if alone else ():
+        if module not in names and f"{module}.py" not in names:
+            yield str(packages / module), f"{package} is gone"
+    gone = missing_files.missing(packages, versions[-1], deep=deep) if len(versions) == 1 else []
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are not there any more"
+
+
+def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the faults of an editable installation: missing link files or missing targets."""
+    leads = [name for name in sorted(names) if name.startswith("__editable__") and "hermes" in name]
+    leads += [name for name in ("hermes_agent.pth", "_hermes_agent.pth") if name in names]
+    if not leads:
+        yield str(packages / "hermes_cli"), "is gone"
+    for name in leads:
+        try:
+            data, _ = read(packages / name, MEGABYTE)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        text = data.decode("utf-8", "replace")
+        targets = [path for module, path in _MAPPED.findall(text) if module == "hermes_cli"]
+        if name.endswith(".pth"):
+            targets += [line for line in text.splitlines() if line.startswith("/")]
+        for target in targets:
+            if not os.path.exists(target):
+                yield target, f"{name} leads there, and nothing is there"
+
+
+def settings_of(root: Path) -> dict[str, str]:
+    """Return the settings in the pyvenv.cfg of an environment; FileNotFoundError if missing."""
+    data, _ = read(root / "pyvenv.cfg", MEGABYTE)
+    lines = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
+
+
+def packages_of(root: Path) -> Path | None:
+    """Return the site-packages of an environment; those of an older Python are ignored."""
+    folders = [
+        root / lib / name / "site-packages"
+        for lib in ("lib", "lib64")
+        for name in _names(root / lib)
+        if name.startswith("python")
+    ]
+    found = [folder for folder in folders if folder.is_dir()]
+    if len({folder.parent.name for folder in found}) > 1:
+        own = _own_python(root)
+        found.sort(key=lambda folder: folder.parent.name != own)
+    if found:
+        return found[0]
+    windows = root / "Lib" / "site-packages"
+    return windows if windows.is_dir() else None
+
+
+def _own_python(root: Path) -> str:
+    """Return the name of the library folder of an environment's Python, such as `python3.12`."""
+    try:
+        said = settings_of(root)
+    except (FileNotFoundError, CouldNotLook):
+        return ""
+    number = said.get("version") or said.get("version_info") or ""
+    return "python" + ".".join(number.split(".")[:2])
+
+
+def _version(root: Path) -> str | None:
+    packages = packages_of(root)
+    found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
+    return max(found, key=release, default=None)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return listing(folder)
+    except CouldNotLook:
+        return []
+
+
+def _checkout(root: Path) -> Path | None:
+    """Return the Hermes checkout that contains an environment; None if there is none."""
+    folder = root.parent
+    if root.name not in ("venv", ".venv"):
+        return None
+    try:
+        data, _ = read(folder / "pyproject.toml", MEGABYTE)
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    return folder if b'name = "hermes-agent"' in data else None
+
+
+def _conflicts(checkout: Path) -> Iterator[Path]:
+    """Yield the files with merge conflict markers, among those that Hermes needs to start."""
+    if not os.path.exists(checkout / ".git"):
+        return
+    for name in _ENTRIES:
+        try:
+            data, _ = read(checkout / name, 4 * MEGABYTE)
+        except (FileNotFoundError, CouldNotLook):
+            continue
+        data = data.replace(b"\r\n", b"\n")
+        begins = data.startswith(_MARKERS[0]) or b"\n" + _MARKERS[0] in data
+        if begins and all(mark in data for mark in _MARKERS[1:]):
+            yield checkout / name

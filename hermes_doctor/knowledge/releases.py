@@ -1,0 +1,13 @@
+"""Parse the version of a Hermes release into comparable numbers."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+
+@cache
+def release(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version text; empty if it has none."""
+    match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -1,0 +1,175 @@
+"""Read a log and its rotated files as one, only as far back as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.logs import clock, window
+from hermes_doctor.logs.block_reader import BLOCK, Opened, Packed, Place, blocks
+from hermes_doctor.logs.clock import Clock
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import size as shown
+
+_AGE = 300.0
+"""Seconds by which a file's mtime may be wrong, e.g. on a network file system."""
+MOST_FILES = 100
+_FEW = 8 * 1024
+_ROTATED = pattern(r"(?:\.(?P<number>\d{1,4})|(?P<day>-\d{8}(?:-\d{1,10})?))(?:\.gz)?")
+_ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
+
+
+class Part(NamedTuple):
+    """A file of a rotated log that must be read."""
+
+    file: Opened
+    start: int
+    clock: Clock
+
+
+Tell = Callable[[Unread], None]
+Note = Callable[[str, Place], None]
+
+
+def names(name: str, present: Iterable[str]) -> list[str]:
+    """Return the files of a log among those present, newest first."""
+    numbered: list[tuple[int, str]] = []
+    dated: list[str] = []
+    for one in present:
+        match = _ROTATED.fullmatch(one.removeprefix(name)) if one.startswith(name) else None
+        if match and match["number"]:
+            numbered.append((int(match["number"]), one))
+        elif match:
+            dated.append(one)
+    older = [one for _, one in sorted(numbered)] + sorted(dated, reverse=True)
+    return [name, *older][:MOST_FILES]
+
+
+def archives(present: Iterable[str]) -> list[str]:
+    """Return the files in an s6-log folder, whose archives are named after their end time."""
+    old = (name for name in present if _ARCHIVED.fullmatch(name))
+    return ["current", *sorted(old, reverse=True)][:MOST_FILES]
+
+
+def entries(
+    files: Iterable[tuple[Path, str]],
+    form: Format,
+    span: Span,
+    *,
+    most: int | None = None,
+    zone: tzinfo | None = None,
+    tell: Tell,
+    note: Note | None = None,
+    covers: Callable[[float], None] | None = None,
+    size: int = BLOCK,
+) -> Iterator[Entry]:
+    """Yield the entries of a rotated log, oldest first; `files` are given newest first.
+
+    A rotation in the meantime neither hides nor repeats anything: open files stay open and are
+    recognised under their new name. `covers` is called with the time from which on nothing is
+    missing.
+    """
+    with ExitStack() as stack:
+        parts = _parts(files, form, span.since, most, zone, tell, stack)
+        if covers and parts:
+            covers(_begin(parts[-1], form, span.since))
+        for part in reversed(parts):
+            if note:
+                note(part.file.name, part.file.place)
+            lines = blocks(part.file, part.start, size)
+            yield from form.parse(lines, part.clock, span, part.file.name, form.kind)
+            if why := part.file.lacks():
+                tell(Unread(part.file.name, why, partly=True))
+
+
+def _begin(oldest: Part, form: Format, since: float) -> float:
+    """Return when the first line that is read was written, if that is after `since`."""
+    first = next(_shown(oldest.file, oldest.start, form), None)
+    at = since if first is None else oldest.clock.latest(first)
+    return since if at > oldest.file.written + _AGE else max(since, at)
+
+
+def _parts(
+    files: Iterable[tuple[Path, str]],
+    form: Format,
+    since: float,
+    most: int | None,
+    zone: tzinfo | None,
+    tell: Tell,
+    stack: ExitStack,
+) -> list[Part]:
+    """Return what must be read of which files, newest first."""
+    parts: list[Part] = []
+    seen: set[Place] = set()
+    left = most
+    for path, name in files:
+        try:
+            file = (Packed if name.endswith(".gz") else Opened)(path, name)
+        except FileNotFoundError:
+            continue
+        except CouldNotLook as why:
+            tell(Unread(name, str(why)))
+            continue
+        stack.callback(file.close)
+        if file.place in seen:
+            continue
+        seen.add(file.place)
+        if file.written < since - _AGE:
+            break
+        holds = file.claims() if isinstance(file, Packed) else file.size
+        if isinstance(file, Packed) and left is not None:
+            file.size = left  # the end of a compressed file costs as much as all of it
+            if holds > file.size:
+                tell(Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True))
+                break
+        newer = parts[-1].clock if parts else None
+        part, reached = _part(file, form, since, left, zone, newer)
+        parts.append(part)
+        if reached:
+            break
+        if left is not None:
+            left -= holds
+            if left < 0:
+                tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
+                break
+    return parts
+
+
+def _part(
+    file: Opened,
+    form: Format,
+    since: float,
+    left: int | None,
+    zone: tzinfo | None,
+    newer: Clock | None,
+) -> tuple[Part, bool]:
+    packed = isinstance(file, Packed)
+    if form.utc:
+        read_by = Clock(UTC)
+    else:
+        last = None if packed else window.last(file, form.local)
+        read_by = clock.of_file(last, file.written, zone, newer)
+
+    def moment(line: bytes) -> float | None:
+        shows = form.local(line)
+        return None if shows is None else read_by.latest(shows)
+
+    if packed:
+        return Part(file, 0, read_by), bool(window.early(file, 0, moment, since))
+    floor = 0 if left is None else max(0, file.size - left)
+    start, reached = window.find(file, moment, since, floor)
+    if read_by.behind is None:
+        read_by.settle(_shown(file, start, form), file.written)
+    return Part(file, start, read_by), reached
+
+
+def _shown(file: Opened, start: int, form: Format) -> Iterator[float]:
+    for _, lines in blocks(file, start, _FEW):
+        for line in lines:
+            if (shows := form.local(line)) is not None:
+                yield shows

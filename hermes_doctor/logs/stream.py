@@ -1,0 +1,214 @@
+"""Read everything that was recorded about a gateway as one stream in order of time.
+
+    reading = read(home, since=time.time() - 7200)
+    for entry in reading:
+        …
+    reading.unread          # what could not be read, once the stream has ended
+    reading.where(entry)    # logs/gateway.log:8812
+
+Within one file, the order of the lines is kept, even where its clock went back. The level is the
+one of the source; text without a level (a plain line of output, a journal record without priority)
+is INFO, and the start of a traceback is ERROR. Messages of systemd in the journal have the logger
+`systemd`; a process that exited with a failure is INFO there, because it is a notice.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.home import Home
+from hermes_doctor.logs import hermes, records, rotated, s6, undated
+from hermes_doctor.logs.duplicates import once
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
+from hermes_doctor.logs.line_numbers import Places
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE, listing
+
+if TYPE_CHECKING:
+    from hermes_doctor.supervisors.unit import Unit
+
+QUICK = MEGABYTE
+"""Bytes of one log that a quick check reads."""
+_LOGS = ("gateway.log", "errors.log")
+"""The gateway's own loggers from INFO on, and all others from WARNING on."""
+_SERIOUS = ("WARNING", "ERROR", "CRITICAL")
+WHOLE = "agent.log"
+"""Contains everything, most of it a second time."""
+GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
+"""The prefixes of the loggers that have a log of their own."""
+_RECORDS = {
+    "logs/gateway-exit-diag.log": records.DIARY,
+    "logs/gateway-shutdown-watchdog.log": records.DIARY,
+    "logs/gateway-shutdown-diag.log": records.ENDING,
+    "gateway-starts.log": records.STARTS,
+    "logs/update.log": records.UPDATE,
+}
+_UNDATED = ("gateway.error.log", "gateway-stdio.log")
+
+
+class Reading:
+    """One pass over the sources. It can be iterated once."""
+
+    def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
+        self.unread: list[Unread] = []
+        """What could not be read; complete when the iteration has ended."""
+        self.covered: dict[str, float] = {}
+        """The time since which each log is complete, by name; known once iteration has started."""
+        self._tell = self.unread.append
+        self._home = home
+        self._span = span
+        self._most = most
+        self._zone = zone
+        self._places = Places()
+        self._streams: list[Iterator[Entry]] = []
+        self._merged: Iterator[Entry] | None = None
+        self._doubled: Container[str] = ()
+
+    def __iter__(self) -> Iterator[Entry]:
+        if self._merged is None:
+            self._merged = heapq.merge(*self._streams)
+            if self._doubled:
+                self._merged = once(self._merged, self._doubled)
+        return self._merged
+
+    def where(self, entry: Entry) -> str:
+        """Return the position of an entry: `logs/gateway.log:8812`."""
+        return self._places.where(entry)
+
+    def reach(self, since: float) -> None:
+        """Set how far back the sources go that are added from now on."""
+        self._span = self._span._replace(since=since)
+
+    def add(self, stream: Iterator[Entry]) -> None:
+        """Add a source whose entries are in order of time."""
+        self._streams.append(stream)
+
+    def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
+        """Add Hermes' own logs; an entry that is in two of them is yielded once.
+
+        From the log that contains everything, only entries that are in no other are taken.
+        """
+        asked = self._span
+        for names in logs:
+            rest = names[0] == WHOLE and not whole
+            self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
+            self.add_series(folder, names, hermes.FORMAT)
+        self._span = asked
+        if len(logs) > 1:
+            self._doubled = LEVELS if whole else _SERIOUS
+
+    def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
+        """Add a log and its rotated files, newest first."""
+        files = [(folder / name, self._home.name_of(folder / name)) for name in names]
+        note = self._places.noting({name: path for path, name in files})
+        self.add(
+            rotated.entries(
+                *(files, form, self._span),
+                covers=partial(self.covered.__setitem__, files[0][1]),
+                most=self._most,
+                zone=self._zone,
+                tell=self._tell,
+                note=note,
+            )
+        )
+
+    def add_undated(self, path: Path) -> None:
+        """Add output that was recorded without times."""
+        name = self._home.name_of(path)
+        note = self._places.noting({name: path})
+        self.add(undated.entries(path, name, self._span, self._tell, note))
+
+
+def read(
+    home: Home,
+    *,
+    since: float,
+    records_since: float | None = None,
+    until: float | None = None,
+    most: int | None = QUICK,
+    wanted: Wanted | None = None,
+    whole: bool = False,
+    zone: tzinfo | None = None,
+    units: Iterable[Unit] = (),
+) -> Reading:
+    """Return a stream of what was written about this home since then.
+
+    The small records of starts, ends and updates may be requested from further back. `most` limits
+    the bytes of one log, the newest first; None reads the whole window. `whole` takes every line
+    from the log that contains everything, instead of only what is in no other. `zone` is that of
+    the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose supervisor
+    is asked for their output, with one command each.
+    """
+    span = Span(since, float("inf") if until is None else until, wanted)
+    reading = Reading(home, span, most, zone)
+    folder = home / "logs"
+    try:
+        present = listing(folder)
+    except CouldNotLook as why:
+        reading.unread.append(Unread("logs", str(why)))
+        present = [*_LOGS, WHOLE]  # its files may be readable even if it cannot be listed
+    logs = [
+        rotated.names(name, present)
+        for name in (*_LOGS, WHOLE)
+        if any(one.startswith(name) for one in present)
+    ]
+    reading.add_logs(folder, logs, whole)
+    reading.reach(records_since if records_since is not None else since)
+    for name, form in _RECORDS.items():
+        reading.add_series((home / name).parent, [Path(name).name], form)
+    reading.reach(since)
+    for name in _UNDATED:
+        reading.add_undated(folder / name)
+    for slot in _slots(home, present, reading.unread):
+        _add_slot(reading, slot)
+    for unit in units:
+        _add_unit(reading, unit, span, most)
+    return reading
+
+
+def _alone(wanted: Wanted | None, level: str, logger: str) -> bool:
+    """Tell whether an entry of the log with everything is in no other log, and is wanted."""
+    if level in _SERIOUS or logger.startswith(GATEWAY):
+        return False
+    return wanted is None or wanted(level, logger)
+
+
+def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Path]:
+    """Return the folders in which s6-log keeps the output of this home's gateway."""
+    if home.profile:
+        return [home.path.parent.parent / "logs" / "gateways" / home.profile]
+    if "gateways" not in present:
+        return []
+    folder = home / "logs" / "gateways"
+    try:
+        others = {path.name for path in home.profiles()}
+        return [folder / name for name in listing(folder) if name not in others]
+    except CouldNotLook as why:
+        unread.append(Unread("logs/gateways", str(why)))
+        return []
+
+
+def _add_slot(reading: Reading, folder: Path) -> None:
+    try:
+        reading.add_series(folder, rotated.archives(listing(folder)), s6.FORMAT)
+    except CouldNotLook as why:
+        reading.unread.append(Unread(f"logs/gateways/{folder.name}", str(why)))
+
+
+def _add_unit(reading: Reading, unit: Unit, span: Span, most: int | None) -> None:
+    from hermes_doctor.supervisors.unit import DOCKER
+
+    if unit.systemd:
+        from hermes_doctor.logs import journald
+
+        reading.add(journald.entries(unit, span, most, reading.unread.append))
+    elif unit.kind == DOCKER:
+        from hermes_doctor.logs import containers
+
+        reading.add(containers.entries(unit, span, most, reading.unread.append))

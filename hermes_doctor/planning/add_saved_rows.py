@@ -1,0 +1,109 @@
+"""Plan the step that adds rows of a backup to the live database that lacks them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.unique_rows import expired_before
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite import saved_rows
+from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import open_regular, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.journal import Journal
+
+
+@dataclass(frozen=True)
+class AddSaved(ReplaceDatabase):
+    """Step that adds rows of a backup to a database, and records if that settles the backup."""
+
+    backup: str = ""
+    files: tuple[Path, ...] = ()
+    """The saved database and its log."""
+    settles: bool = False
+    """Whether the database then has every row of the backup, and the backup no other database."""
+    joined: list[Path] = field(default_factory=list, compare=False)
+    """The temporary file that joins the saved database and its log."""
+
+    def save_first(self, vault: Vault, receipt: Journal) -> None:  # noqa: ARG002
+        if self.settles:
+            receipt.settled.append(self.backup)
+
+    def _make(self, target: Path) -> None:
+        joined = target.with_name(target.name + ".attempt")
+        self.joined[:] = [joined]
+        try:
+            with ExitStack() as opened:
+                main, log = (_open(path, opened) for path in self.files)
+                Image(main, log).write(joined)
+            super()._make(target)
+        finally:
+            disk.remove(joined)
+
+
+def _open(path: Path, opened: ExitStack) -> int:
+    try:
+        fd = open_regular(path, follow=False)
+    except (OSError, CouldNotLook) as why:
+        raise CannotFix(f"{path.name} of the backup cannot be read") from why
+    opened.callback(os.close, fd)
+    return fd
+
+
+def add_saved_rows(probes: Probes, id: str, name: str) -> AddSaved:
+    """Add the messages to a history that a backup of its deleted log has and it lacks."""
+    from hermes_doctor.planning import database_repair
+    from hermes_doctor.sqlite.repairs import saved_rows as mending
+
+    path = probes.home / name
+    plan = database_repair.plan_of(probes, path)
+    root = next((one.root for one in probes.saved_logs() if one.id == id), None)
+    if root is None:
+        raise CannotFix(f"backup {id} is not needed any more: check again")
+    reader = probes.condition(path).reader
+    if reader is None:
+        raise CannotFix(f"{path.name} must be sound first")
+    vault = Vault(probes.home, root)
+    since = expired_before(probes.home)
+    try:
+        backup = vault.load(id)
+        if wrong := vault.verify(backup):
+            raise CannotFix(f"backup {id} is damaged: {wrong[0]}")
+        parts = [backup.entry(name), backup.entry(f"{name}-wal")]
+        files = tuple(backup.copy_of(one) for one in parts if one)
+        saved = saved_rows.messages(files[0])
+        found = saved_rows.lacking(saved, saved_rows.asking(reader), lambda: since)
+    except (CouldNotLook, Trouble) as why:
+        raise CannotFix(f"backup {id} could not be compared: {why}".rstrip(".")) from why
+    if not found.addable:
+        raise CannotFix(f"{path.name} lacks no message that can be added from backup {id}")
+    what = f"add {found.addable:,} message{'s' * (found.addable != 1)} of backup {id}"
+    if found.left:
+        what += f"; the conversation of {len(found.left):,} more went on without them"
+    joined: list[Path] = []
+
+    def rebuild(copy: Path) -> list[str]:
+        return mending.add(copy, joined[0], saved, since, plan)
+
+    logs = [one for one in backup.entries if one.path.endswith("-wal")]
+    return AddSaved(
+        path,
+        rebuild,
+        what,
+        expect=snapshot(real(path)),
+        times=3,
+        backup=id,
+        files=files,
+        settles=len(logs) == 1 and not found.left,
+        joined=joined,
+    )

@@ -1,0 +1,106 @@
+"""Plan the edits that add one user id to the allowlist which the platform uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.planning.setting_edits import ACCESS, edit_config, edit_env, reload
+from hermes_doctor.settings.access import GLOBAL_USERS
+from hermes_doctor.settings.admission import Entrance, entries
+from hermes_doctor.settings.edit.edits import Assign, Put
+from hermes_doctor.settings.identity import is_id, normalised
+from hermes_doctor.settings.inputs import section
+from hermes_doctor.settings.sourced_text import CONFIG, ENV, Text
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.steps.base import Step
+
+_MIRRORS = (0, 18)
+"""Since this release pairing also adds the id to the allowlist, if there is one."""
+
+
+def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
+    """Add a user whom the platform refused to its allowlist."""
+    if not is_id(platform, user):
+        raise CannotFix(f"that is no id of {platform}: add it by hand if you know better")
+    if not any((one.platform, one.user) == (platform, user) for one in probes.refusals()):
+        raise CannotFix("the logs no longer tell that this id was turned away")
+    door = _door(probes, platform)
+    if door is None:
+        raise CannotFix(f"{platform} is not set up, or asks nobody who they are")
+    if door.admits(user):
+        return
+    why = f"let {user} in on {door.label}"
+    own = door.own
+    if own is None and door.policed is not None:
+        raise CannotFix(
+            f"{platform} goes by its own list of config.yaml, and a list in .env would replace it: "
+            "add the id to `allow_from` there"
+        )
+    shared = next((one for one in door.lists if one.source.name == GLOBAL_USERS), None)
+    if own is None and shared is not None:
+        yield from _share(probes, shared, user)
+    elif own is None:
+        if door.invites or probes.pairing().approved.get(platform):
+            raise CannotFix(
+                f"people are paired on {door.label}, and a first list would shut out all who are "
+                "not on it: let them write to the bot, and approve the code that they are shown "
+                f"(`hermes pairing approve {platform} CODE`)"
+            )
+        only = f"{why}; from now on only those on the list get in"
+        yield from edit_env(probes, only, Assign(door.variable, user))
+    elif own.source.kind == ENV:
+        yield from edit_env(probes, why, Assign(door.variable, _joined(own, user)))
+    elif own.source.kind == CONFIG:
+        yield from edit_config(probes, why, _put(probes, own, user))
+    else:
+        raise CannotFix(
+            f"{door.variable} is set where the gateway is started, by its service or container: "
+            f"add ,{user} to it there"
+        )
+    yield from reload(probes, ACCESS)
+
+
+def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
+    """Add the id to the allowlist of all platforms: a first list of its own would replace it."""
+    if shared.source.kind != ENV:
+        raise CannotFix(
+            f"{GLOBAL_USERS} is set where the gateway is started, by its service or container: "
+            f"add ,{user} to it there"
+        )
+    why = f"let {user} in, as all on that list are, on every platform"
+    yield from edit_env(probes, why, Assign(GLOBAL_USERS, _joined(shared, user)))
+
+
+def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
+    """Add a paired user to the allowlist in .env, as newer releases do when they pair."""
+    found = probes.installation()
+    door = _door(probes, platform)
+    if door is None or door.own is None or (found is not None and found.release < _MIRRORS):
+        return
+    id = normalised(platform, user, found.release if found else _MIRRORS)
+    if door.own.source.kind == ENV and not {"*", id} & {*entries(door.own)}:
+        why = f"the list of {door.label} shows who is paired"
+        yield from edit_env(probes, why, Assign(door.variable, _joined(door.own, id)))
+
+
+def _door(probes: Probes, platform: str) -> Entrance | None:
+    return next((one for one in probes.doors() if one.name == platform), None)
+
+
+def _joined(listed: Text, user: str) -> str:
+    bare = listed.rstrip(", ")
+    return f"{bare},{user}" if bare else user
+
+
+def _put(probes: Probes, listed: Text, user: str) -> Put:
+    """The edit that adds an id to a list in config.yaml, with the type of the other items."""
+    path = tuple(listed.source.name.split("."))
+    value: Any = section(probes.resolved().world.raw, *path[:-1]).get(path[-1])
+    if not isinstance(value, list):
+        return Put(path, _joined(listed, user))
+    numbers = value and all(isinstance(one, int) for one in value) and user.isdigit()
+    return Put((*path, len(value)), int(user) if numbers else user)

@@ -1,0 +1,119 @@
+"""The step that repairs one database: the rungs that fit, on the plan of the right release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.files import real
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.system.files import snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.sqlite.blueprint import Blueprint
+    from hermes_doctor.sqlite.repairs.ladder import Rung
+
+ATTEMPT, SALVAGE = 2, 4
+"""How often a database must fit: the copy and the attempt; and with a salvage also the new one,
+and what its search is made in.
+"""
+
+
+def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
+    """Repair a database by the first of the named rungs that leads to a sound one.
+
+    magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
+    layers and copies are for a database that is lost as a whole. Those that make a new one need
+    to know the release; the others work by what the file itself declares.
+    """
+    from hermes_doctor.sqlite.repairs import ladder
+
+    steps = [step for name in rungs for step in _rungs(probes, path, name)]
+    return ReplaceDatabase(
+        path,
+        lambda copy: ladder.climb(copy, steps),
+        why=why,
+        expect=snapshot(real(path)),
+        times=SALVAGE if "rows" in rungs else ATTEMPT,
+    )
+
+
+def take_back(path: Path) -> ReplaceDatabase:
+    """Let SQLite play the journal of a database back."""
+    from hermes_doctor.sqlite.repairs import ladder, transactions
+
+    rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
+    return ReplaceDatabase(
+        path,
+        lambda copy: ladder.climb(copy, rungs),
+        why="take back the transaction that was cut off",
+        expect=snapshot(real(path)),
+    )
+
+
+def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
+    from hermes_doctor.sqlite.repairs import fulltext, header, indexes
+
+    if name == "magic":
+        return [("writing its magic bytes back", header.write_magic)]
+    if name == "header":
+        return [("writing its header anew", header.rewrite)]
+    if name == "indexes":
+        return [
+            ("rebuilding its indexes", indexes.reindex),
+            ("declaring its indexes again", indexes.remake),
+        ]
+    if name == "copies":
+        from hermes_doctor.sqlite.repairs import from_copy
+
+        older = probes.copies(path)
+        return [("bringing an older copy back", partial(from_copy.bring_back, candidates=older))]
+    if name == "full text":
+        known = _known(probes, path)
+        return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]
+    plan = plan_of(probes, path)
+    sources = probes.copies(path)
+    if name == "layers":
+        from hermes_doctor.sqlite.repairs import layers
+
+        lay_over = partial(layers.lay_over, plan=plan, candidates=sources)
+        return [("laying its log over an older copy", lay_over)]
+    from hermes_doctor.sqlite.repairs import rescue
+
+    return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
+
+
+def _known(probes: Probes, path: Path) -> Blueprint | None:
+    """The same as far as it is known; a newer file has only its own declarations to go by."""
+    try:
+        return plan_of(probes, path)
+    except CannotFix:
+        return None
+
+
+def plan_of(probes: Probes, path: Path) -> Blueprint:
+    """What the database is to be made of: the installed release's, or what it already has more."""
+    from hermes_doctor.knowledge import atlas
+
+    name = probes.home.name_of(path)
+    kind = atlas.kind_of(name)
+    if kind is None:
+        raise CannotFix(f"what {name} is made of is not known here")
+    installed = probes.installation()
+    release = installed.release if installed else None
+    if atlas.is_beyond(kind, release):
+        raise CannotFix(f"not judged: {probes.newer()}")
+    try:
+        found = probes.schema(path)
+        if atlas.is_newer(kind, found):
+            raise CannotFix(f"not judged: {name} is from a newer Hermes than this tool knows")
+        plan = atlas.richest(kind, release, found)
+    except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
+        plan = atlas.at_or_below(kind, release)
+    if plan is None:
+        raise CannotFix(f"the installed Hermes has no {name}")
+    return plan

@@ -1,0 +1,306 @@
+"""Save write-ahead logs that were deleted while a process goes on writing into them.
+
+What happens to the rows in such a log depends on how the process ends: it may write them into the
+database, drop them, or write old pages over newer ones. So the log is saved, together with the
+database, before anything is stopped; afterwards the database is compared with the saved state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import place_of
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.planning.saved_rows import Pair, Saved
+from hermes_doctor.probes.database_users import OpenFile, identity
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.sqlite import nameless_log
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.system import disk, progress
+from hermes_doctor.system.held_files import open_held
+
+LOG = "write-ahead log (-wal)"
+_SUFFIXES = ("", "-wal", "-shm")
+
+
+def find(probes: Probes) -> tuple[Pair, ...]:
+    """Find every open database that was deleted or whose log was deleted."""
+    found: dict[tuple[object, ...], Pair] = {}
+    for lost in probes.lost_files():
+        if lost.fate == "renamed":
+            continue
+        for files in _opened(probes, lost.database, lost.pid):
+            key = (
+                lost.database,
+                *(files[s].identity if s in files else None for s in ("", "-wal")),
+            )
+            known = found.get(key)
+            pids = {*(known.pids if known else ()), lost.pid}
+            replaced = files[""].identity != identity(lost.database)
+            listed = tuple(files.items())
+            found[key] = Pair(lost.database, tuple(sorted(pids)), listed, replaced)
+    return tuple(found.values())
+
+
+def _opened(probes: Probes, database: Path, pid: int) -> Iterator[dict[str, OpenFile]]:
+    """The files of a database that one process has open, for each of its logs.
+
+    A process that opened the database again after the log was deleted has two of them.
+    """
+    real = Path(os.path.realpath(database))
+    mine = [one for one in probes.held().open if one.pid == pid]
+    known = {
+        suffix: list(
+            {one.identity: one for one in mine if one.path == _beside(real, suffix)}.values()
+        )
+        for suffix in _SUFFIXES
+    }
+    logs: list[OpenFile | None] = [*known["-wal"]]
+    for log in logs or [None]:
+        if log is not None and not log.deleted and known[""] and _is_empty(log):
+            continue  # created when the process opened the database again; empty
+        gone = log is None or log.deleted
+        mains = sorted(known[""], key=lambda one: one.deleted != gone)
+        if not mains:
+            continue
+        indexes = sorted(known["-shm"], key=lambda one: one.deleted != gone)
+        files = {"": mains[0]}
+        files |= {"-wal": log} if log else {}
+        yield files | ({"-shm": indexes[0]} if indexes else {})
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _is_empty(file: OpenFile) -> bool:
+    with contextlib.suppress(OSError):
+        return os.stat(f"/proc/{file.pid}/fd/{file.fd}").st_size == 0
+    return False
+
+
+def refuse(home: Home) -> None:
+    """Raise CannotFix if a process of this home writes into a deleted log."""
+    for pair in find(Probes(home)):
+        raise CannotFix(
+            f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
+            f"the rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
+        )
+
+
+@dataclass(frozen=True)
+class SaveDeleted(Step):
+    """Step that saves deleted logs with their databases, and restores lost rows after the stop.
+
+    `stops` is the gateway process that the run stops. Without it the run only saves the files, and
+    tells the operator what to do next.
+    """
+
+    home: Home
+    names: tuple[str, ...]
+    pids: tuple[int, ...]
+    stops: int | None
+    compares: bool = True
+    """False if the databases are replaced by others anyway."""
+    saved: list[Saved] = field(default_factory=list, compare=False)
+    said: list[str] = field(default_factory=list, compare=False)
+    planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
+    """The changes to make after the gateway has stopped; determined only once."""
+    vaults: list[Vault] = field(default_factory=list, compare=False)
+    """The vault of the run."""
+    rooms: list[Path] = field(default_factory=list, compare=False)
+    receipts: list[Journal] = field(default_factory=list, compare=False)
+    """The receipt of the run."""
+
+    def sentence(self) -> str:
+        many = "processes" if len(self.pids) > 1 else "process"
+        who = f"{many} {' and '.join(map(str, self.pids))}"
+        first = f"save the {' and the '.join(self.names)} of {who} with the deleted {LOG}"
+        if self.stops is None:
+            return f"{first} into the vault; nothing is stopped"
+        return f"{first} into the vault before anything is stopped, and compare the file afterwards"
+
+    def notes(self) -> Sequence[str]:
+        return tuple(self.said)
+
+    def save_first(self, vault: Vault, receipt: Journal) -> None:
+        if self.saved:
+            return
+        self.vaults[:] = [vault]
+        self.receipts[:] = [receipt]
+        probes = Probes(self.home)
+        found = find(probes)
+        if not found:
+            raise CannotFix("the process that held the deleted log has ended: check again")
+        layers: list[list[Pair]] = []
+        for pair in found:  # two logs of one database need a backup each
+            known = sum(one.database == pair.database for layer in layers for one in layer)
+            if known == len(layers):
+                layers.append([])
+            layers[known].append(pair)
+        for layer in layers:
+            self._save(layer, vault, receipt)
+        others = {
+            pid: pair.database.name
+            for pair in found
+            for pid in (*probes.held().holders(pair.database), *pair.pids)
+            if pid != self.stops
+        }
+        if others:
+            raise CannotFix(self._next(probes, others, vault))
+
+    def _next(self, probes: Probes, others: Mapping[int, str], vault: Vault) -> str:
+        """Tell the operator what to do about other processes that have the databases open."""
+        pid, name = min(others.items())
+        ids = " and ".join(dict.fromkeys(one.backup.id for one in self.saved))
+        saved = f"It is saved as backup {ids}, and nothing was stopped."
+        if self.stops is not None:  # the gateway still holds the log when this is run again
+            held = f"{_who(probes, pid)} has {name} open. {saved}"
+            return f"{held} Stop that process, then run this again"
+        who = " and ".join(_who(probes, one) for one in sorted(others))
+        options = f"--home {shlex.quote(str(self.home.path))}"
+        if vault.root != self.home.vault:
+            options += f" --vault {shlex.quote(str(vault.root))}"
+        commands = " and ".join(
+            f"`hermes-doctor backup restore {one.backup.id} {shlex.quote(one.name)} {options}`"
+            for one in self.saved
+        )
+        return (
+            f"{who} {'has' if len(others) == 1 else 'have'} {name} open. {saved} Stop "
+            f"{'that process' if len(others) == 1 else 'these processes'}, then run {commands}: "
+            f"it says which messages are missing, and asks before it restores anything"
+        )
+
+    def _save(self, layer: Sequence[Pair], vault: Vault, receipt: Journal) -> None:
+        names = ", ".join(pair.database.name for pair in layer)
+        progress.tell(f"saving {names} with its deleted log")
+        opened: list[tuple[Pair, dict[str, int]]] = []
+        kept = False
+        try:
+            for pair in layer:
+                opened.append((pair, {}))
+                for suffix, file in pair.files:
+                    opened[-1][1][suffix] = _open(file, pair.database)
+            sizes = [os.fstat(fd).st_size for _, fds in opened for fd in fds.values()]
+            vault.room(sum(sizes))
+            backup = vault.keep(
+                reason=f"{names} with a deleted {LOG}, saved before anything was stopped",
+                hermes=None,
+                write=lambda folder: [
+                    entry for pair, fds in opened for entry in self._copy(folder, pair, fds)
+                ],
+            )
+            kept = True  # an open log that is deleted takes up disk space until it is closed
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved: {why}") from None
+        except Trouble as why:
+            raise CannotFix(f"the deleted {LOG} of {names} could not be saved. {why}") from None
+        finally:
+            for _, fds in opened:
+                for suffix, fd in fds.items():
+                    if not kept or suffix != "-wal":
+                        os.close(fd)
+        receipt.saved.append(backup.id)
+        self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
+        for pair, fds in opened:
+            name = self.home.name_of(pair.database)
+            self.saved.append(Saved(pair, backup, name, fds.get("-wal")))
+
+    def _copy(self, folder: Path, pair: Pair, fds: dict[str, int]) -> Iterator[Entry]:
+        name = self.home.name_of(pair.database)
+        target = place_of(folder, name)
+        disk.make_folder(target.parent)
+        made = nameless_log.copy(fds[""], fds.get("-wal"), fds.get("-shm"), target)
+        for suffix in _SUFFIXES:
+            path = _beside(target, suffix)
+            if path in made:
+                st = os.fstat(fds[suffix])
+                yield Entry(
+                    name + suffix,
+                    "file",
+                    size=path.stat().st_size,
+                    mode=st.st_mode & 0o777,
+                    uid=st.st_uid,
+                    gid=st.st_gid,
+                    mtime_ns=st.st_mtime_ns,
+                    sha256=made[path],
+                )
+
+    def release(self) -> None:
+        from hermes_doctor.planning.saved_rows import clear
+
+        while self.saved:
+            log = self.saved.pop().log
+            if log is not None:
+                os.close(log)
+        while self.rooms:
+            clear(self.rooms.pop())
+
+    def changes(self) -> Sequence[Change]:
+        if not self.saved or self.stops is None or not self.compares:
+            return []
+        if "found" not in self.planned:
+            from hermes_doctor.planning.saved_rows import restored
+
+            self.planned["found"] = restored(self)
+            saved = {one.backup.id for one in self.saved}
+            saved -= {one.backup.id for one in self.saved if one.pair.replaced}
+            for receipt in self.receipts:  # none of their rows is missing after the run
+                receipt.settled[:] = sorted(saved)
+        return self.planned["found"]
+
+
+def _open(file: OpenFile, database: Path) -> int:
+    """Open a file that another process has open."""
+    name = file.path.name
+    try:
+        fd = open_held(file.pid, file.fd, database)
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise CannotFix(f"the {name} of process {file.pid} cannot be read: {why}") from None
+    st = os.fstat(fd)
+    if (st.st_dev, st.st_ino) != file.identity:
+        os.close(fd)
+        raise CannotFix(f"process {file.pid} has closed its {name}: check again")
+    return fd
+
+
+def _who(probes: Probes, pid: int) -> str:
+    command = f" ({probes.command(pid)})" if pid and probes.command(pid) else ""
+    return f"process {pid}{command}" if pid else "a process of another container"
+
+
+_steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] = (
+    WeakKeyDictionary()
+)
+"""Several fixes of one plan share the step, so that the files are saved once."""
+
+
+def save_deleted_logs(
+    probes: Probes, stops: int | None, *, compares: bool = True
+) -> SaveDeleted | None:
+    """The step to run before the gateway process `stops` is stopped; None if no log is deleted."""
+    known = _steps.setdefault(probes, {})
+    if (stops, compares) not in known:
+        known[stops, compares] = _step(probes, stops, compares=compares)
+    return known[stops, compares]
+
+
+def _step(probes: Probes, stops: int | None, *, compares: bool) -> SaveDeleted | None:
+    with contextlib.suppress(CouldNotLook):
+        if found := find(probes):
+            names = dict.fromkeys(probes.home.name_of(pair.database) for pair in found)
+            pids = sorted({pid for pair in found for pid in pair.pids})
+            return SaveDeleted(probes.home, tuple(names), tuple(pids), stops, compares)
+    return None

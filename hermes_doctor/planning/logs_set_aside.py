@@ -1,0 +1,235 @@
+"""Plan to set a foreign write-ahead log aside, or to add the rows that exist only in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.snapshot import ASIDE
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.steps.files import MoveAside
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import Snapshot, open_regular, reason, snapshot
+from hermes_doctor.system.privileges import acting_for
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.sqlite.salvage.log_rows import Ask, OnlyInLog
+
+HISTORY = "state.db"
+"""The only database whose rows are added from a log: a kanban task would run again."""
+
+_COPIED = ("", "-wal")
+"""Suffixes of the files that a stop of the gateway may change: the database and its log."""
+
+
+@dataclass(frozen=True)
+class SetLogAside(Step):
+    """Step that renames a foreign log so that SQLite does not apply it; the vault keeps a copy."""
+
+    path: Path
+    """The log."""
+    aside: Path
+    only: str
+    """How many rows are only in it, in words."""
+    hint: tuple[str, ...] = ()
+    """Lines below the sentence of the plan."""
+
+    def sentence(self) -> str:
+        return (
+            f"rename {self.path.name} to {self.aside.name}: the database is sound only without "
+            f"this write-ahead log (-wal). Only in it: {self.only}"
+        )
+
+    def lines(self) -> Sequence[str]:
+        return self.hint
+
+    def changes(self) -> Sequence[Change]:
+        taken = snapshot(self.path)
+        if taken.kind != "file":
+            raise CannotFix(f"{self.path.name} is gone")
+        kept = Change(self.aside, snapshot(self.aside), make=self._copy, room=taken.size)
+        return [kept, Change(self.path, taken, absent=True)]
+
+    def notes(self) -> Sequence[str]:
+        return (
+            "The database file was not changed. "
+            f"The write-ahead log (-wal) is kept as {self.aside.name}.",
+        )
+
+    def _copy(self, target: Path) -> None:
+        with disk.fresh(target) as fd:
+            disk.copy(self.path, fd)
+
+
+@dataclass(frozen=True)
+class KeepDatabase(Step):
+    """Step that sets aside a foreign log which a gateway uses, and keeps the database unchanged.
+
+    A stopping gateway writes the log into the database and would damage it. So both are first
+    copied into unnamed files, and the database is restored if the stop changed it.
+    """
+
+    path: Path
+    aside: Path | None
+    """Where the log is kept; None if the vault is enough."""
+    only: str
+    hint: tuple[str, ...] = ()
+    held: dict[str, int] = field(default_factory=dict, compare=False)
+    """The open copies, by the suffix of the original."""
+    was: list[Snapshot] = field(default_factory=list, compare=False)
+    """Snapshots of the database and its log before they were copied."""
+
+    def sentence(self) -> str:
+        named = f" (it stays as {self.aside.name})" if self.aside else ""
+        also = f" Only in that log: {self.only}" if self.aside else ""
+        return (
+            f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
+            f"stopping the gateway would mix this write-ahead log (-wal) into it.{also}"
+        )
+
+    def lines(self) -> Sequence[str]:
+        return self.hint if self.aside else ()
+
+    def prepare(self) -> None:
+        self.was[:] = self._now()
+        for suffix, taken in zip(_COPIED, self.was, strict=True):
+            self._hold(suffix, taken)
+        with _alone(self.path) as ask:
+            verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
+        if verdict != ["ok"] or self._now() != self.was:
+            raise CannotFix(f"{self.path.name} is being written just now")
+
+    def _now(self) -> list[Snapshot]:
+        return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
+
+    def _hold(self, suffix: str, taken: Snapshot) -> None:
+        """Copy one file with the privileges of the home's owner, who may replace it any time."""
+        path = self.path.with_name(self.path.name + suffix)
+        try:
+            with acting_for(path) as here:
+                source = open_regular(here, follow=False)
+        except (OSError, CouldNotLook) as why:
+            raise CannotFix(f"{path.name} cannot be read") from why
+        try:
+            if Snapshot.of(os.fstat(source)) != taken:
+                raise CannotFix(f"{path.name} is being written just now")
+            try:
+                self.held[suffix] = kept = disk.nameless(path.parent)
+                disk.transfer(source, kept, 0, taken.size)
+            except OSError as error:
+                raise CannotFix(f"{path.name} cannot be copied: {reason(error, path)}") from error
+        finally:
+            os.close(source)
+
+    def release(self) -> None:
+        while self.held:
+            os.close(self.held.popitem()[1])
+
+    def changes(self) -> Sequence[Change]:
+        found = []
+        log = snapshot(self.path.with_name(self.path.name + "-wal"))
+        if self.aside is not None:
+            make = partial(self._make, "-wal")
+            found.append(Change(self.aside, snapshot(self.aside), make=make, room=log.size))
+        for suffix in ("-wal", "-shm"):
+            beside = self.path.with_name(self.path.name + suffix)
+            if (taken := snapshot(beside)).kind == "file":
+                found.append(Change(beside, taken, absent=True))
+        now = snapshot(self.path)
+        if not self.was or now != self.was[0]:
+            found.append(Change(self.path, now, make=partial(self._make, ""), room=now.size))
+        return found
+
+    def notes(self) -> Sequence[str]:
+        said = [f"{self.path.name} has the content that it had before the gateway stopped."]
+        kept = f"The write-ahead log (-wal) is kept as {self.aside.name}." if self.aside else ""
+        return [*said, kept] if kept else said
+
+    def _make(self, suffix: str, target: Path) -> None:
+        kept = self.held[suffix]
+        with disk.fresh(target) as fd:
+            disk.transfer(kept, fd, 0, os.fstat(kept).st_size)
+
+
+def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
+    """Plan to move a log away; it stays in the home if it has rows to add or may not be foreign.
+
+    `hint` is shown below that step in the plan.
+    """
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    only = _rows(probes, path, log) if probes.home.name_of(path) == HISTORY else ""
+    aside: Path | None = None
+    found = probes.condition(path)
+    if not only and not found.foreign_log:  # it may be the database's own: keep it in the home
+        only, hint = "no rows that can be added", ()
+    if only:
+        when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
+        aside = path.with_name(f"{path.name}{ASIDE}{when:%Y%m%dT%H%M%S}")
+        if snapshot(aside).kind != "absent":
+            raise CannotFix(f"{aside.name} exists already")
+    if found.holders:
+        return [KeepDatabase(path, aside, only, tuple(hint))]
+    why = "the database is sound only without it"
+    steps: list[Step] = [SetLogAside(log, aside, only, tuple(hint))] if aside else []
+    rest = [part for part in (log, index) if part != log or aside is None]
+    steps += [MoveAside(part, why=why) for part in rest if snapshot(part).kind == "file"]
+    return steps
+
+
+def _rows(probes: Probes, path: Path, log: Path) -> str:
+    """How many rows exist only in a log, in words; empty if there are none."""
+    try:
+        with _alone(path) as ask:
+            only = _compared(probes, path, log, ask)
+    except (CannotFix, CouldNotLook, FileNotFoundError):
+        return "rows that could not be counted"
+    return only.counted if only.any else ""
+
+
+def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
+    """Add the rows to a history that exist only in a log that was set aside."""
+    from hermes_doctor.planning import database_repair
+    from hermes_doctor.sqlite.repairs import log_rows
+
+    plan = database_repair.plan_of(probes, path)
+    reader = probes.condition(path).reader
+    if reader is None:
+        raise CannotFix(f"{path.name} must be sound first")
+    only = _compared(probes, path, log, lambda sql: reader.ask(sql).rows)
+    if not only.any:
+        left = " ".join(only.left_out())
+        raise CannotFix(f"{path.name} lacks no row that can be added from it. {left}".strip())
+    return ReplaceDatabase(
+        path,
+        partial(log_rows.add, log=log, plan=plan),
+        why=" ".join([f"add {only.counted} from {log.name}.", *only.left_out()]),
+        expect=snapshot(real(path)),
+        times=2,
+    )
+
+
+def _compared(probes: Probes, path: Path, log: Path, ask: Ask) -> OnlyInLog:
+    from hermes_doctor.planning import database_repair
+    from hermes_doctor.sqlite.salvage import log_rows
+
+    return log_rows.compare(log_rows.read(log, database_repair.plan_of(probes, path)), ask)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[Ask]:
+    """Query the database without its log, with SQLite in a worker process."""
+    from hermes_doctor.sqlite import inspector
+    from hermes_doctor.sqlite.reader import InProcess
+
+    with closing(InProcess(path, inspector.REST)) as reader:
+        yield lambda sql: reader.ask(sql).rows

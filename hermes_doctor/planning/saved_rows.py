@@ -1,0 +1,210 @@
+"""Compare a database with what was saved before the gateway stopped, and restore lost rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.database_users import OpenFile
+from hermes_doctor.sqlite import nameless_log
+from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.sqlite.soundness import OK
+from hermes_doctor.steps.base import Change
+from hermes_doctor.steps.database import ReplaceDatabase
+from hermes_doctor.system import disk, progress
+from hermes_doctor.system.files import open_regular, snapshot
+from hermes_doctor.system.privileges import acting_for
+
+WANTED, FOUND = "wanted.db", "found.db"
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+
+
+class SavedFiles(Protocol):
+    """The interface of the step that saved databases before the gateway stopped."""
+
+    @property
+    def home(self) -> Home:
+        """The home of the run."""
+
+    @property
+    def saved(self) -> list[Saved]:
+        """The databases with their deleted logs."""
+
+    @property
+    def said(self) -> list[str]:
+        """Notes for the receipt."""
+
+    @property
+    def vaults(self) -> list[Vault]:
+        """The vault of the run."""
+
+    @property
+    def rooms(self) -> list[Path]:
+        """Temporary folders for private copies."""
+
+
+def restored(step: SavedFiles) -> Sequence[Change]:
+    """The changes that restore rows which the stopped gateway did not leave in its databases."""
+    found: dict[Path, Sequence[Change]] = {}
+    for saved in step.saved:
+        changes = _restored(step, saved)
+        if changes and saved.pair.database in found:
+            ids = " and ".join(one.backup.id for one in step.saved)
+            raise CannotFix(
+                f"two deleted logs of {saved.pair.database.name} hold rows that are not in it. "
+                f"They are kept as backups {ids}"
+            )
+        if changes:
+            found[saved.pair.database] = changes
+    return [change for changes in found.values() for change in changes]
+
+
+def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
+    """The changes for one database; raise CannotFix if this run must not restore its rows."""
+    path = Path(os.path.realpath(saved.pair.database))
+    if saved.pair.replaced:  # the current file is another database
+        return []
+    progress.tell(f"comparing {path.name} with what was saved")
+    with ExitStack() as files:
+        before = _image(files, saved.copy_of(""), saved.copy_of("-wal"))
+        now = _image(files, path, path.with_name(path.name + "-wal"))
+        ended = Image(before.main, saved.log)
+        if ended.extends(before):
+            return _judged(step, saved, path, Images(ended, before, now, exact=True))
+        # The log was restarted after it was saved, so the database has its earlier content.
+        last = Image(now.main, saved.log)
+        for wanted in (last, before):
+            images = Images(wanted, before, now, exact=False)
+            if changes := _judged(step, saved, path, images):
+                return changes
+    return []
+
+
+class Images(NamedTuple):
+    """The wanted content of a database, the saved one, and the current one."""
+
+    wanted: Image
+    before: Image
+    now: Image
+    exact: bool
+    """The database must have exactly the wanted content: only this log was written to."""
+
+
+def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Sequence[Change]:
+    wanted, before, now, exact = images
+    if exact and now.equals(wanted):
+        return []
+    room = _room(step)
+    check_room(room, (wanted.count + now.count) * wanted.page_size)
+    wanted.write(room / WANTED)
+    now.write(room / FOUND)
+    said = nameless_log.compare(room / WANTED, room / FOUND)
+    lost = dict(said.missing)
+    if exact:  # an outdated row counts as lost, too
+        lost |= {table: lost.get(table, 0) + n for table, n in said.different.items()}
+    if (said.first, said.second) == (OK, OK) and not lost:
+        return []
+    if said.first != OK and wanted is not before and not exact:
+        return []  # inconclusive; the saved content is compared next
+    kept = f"What it held is kept as backup {saved.backup.id}"
+    if said.first != OK:
+        raise CannotFix(f"{path.name} is not sound even with its deleted log. {kept}")
+    if said.second == OK and not now.is_made_of((before, wanted)):
+        raise CannotFix(
+            f"{path.name} lacks {_counted(lost)} that were in its deleted log, and other rows "
+            f"were written into it since. {kept}"
+        )
+    what = f"lacked {_counted(lost)}" if said.second == OK else "was damaged"
+    then = "when the gateway stopped"
+    if wanted is before:
+        then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
+    step.said.append(
+        f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
+        f"together with its deleted log, {then}"
+    )
+    why = "the deleted log holds rows that are not in it"
+    return ReplaceDatabase(path, _Rebuild(room / WANTED), why, snapshot(path)).changes()
+
+
+class _Rebuild:
+    """Replaces the copy of a database by the wanted content."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+
+    def __call__(self, copy: Path) -> Sequence[str] | None:
+        for suffix in ("-wal", "-journal", ""):
+            disk.remove(copy.with_name(copy.name + suffix))
+        with disk.fresh(copy) as fd:
+            disk.copy(self.source, fd)
+        return None
+
+
+def _counted(lost: Mapping[str, int]) -> str:
+    found = [f"{n} row{'s' * (n != 1)} of {table}" for table, n in sorted(lost.items())]
+    return ", ".join(found)
+
+
+def _image(files: ExitStack, main: Path, log: Path) -> Image:
+    there = snapshot(log).kind == "file"
+    return Image(_opened(files, main), _opened(files, log) if there else None)
+
+
+def _opened(files: ExitStack, path: Path) -> int:
+    with acting_for(path) as here:
+        fd = open_regular(here, follow=False)
+    files.callback(os.close, fd)
+    return fd
+
+
+def _room(step: SavedFiles) -> Path:
+    """Make a temporary folder in the vault; if this run is killed, the next one removes it."""
+    [vault] = step.vaults
+    room = vault.root / (vault.next_id() + PARTIAL)
+    disk.make_folder(room)
+    step.rooms.append(room)
+    disk.save(room / BEGUN, str(step.home.path).encode("utf-8", "surrogateescape"))
+    return room
+
+
+def clear(room: Path) -> None:
+    """Remove a temporary folder made by `_room`."""
+    for name in os.listdir(room) if room.is_dir() else ():
+        disk.remove(room / name)
+    disk.remove_folder(room)
+
+
+class Pair(NamedTuple):
+    """A database and one of its logs that some processes have open."""
+
+    database: Path
+    pids: tuple[int, ...]
+    files: tuple[tuple[str, OpenFile], ...]
+    """The suffix ("", -wal or -shm) of each file, and the open file of a process to read."""
+    replaced: bool
+    """The file at the database's path is now another one."""
+
+
+class Saved(NamedTuple):
+    """A pair that was saved in the vault, and an open descriptor of its deleted log."""
+
+    pair: Pair
+    backup: Backup
+    name: str
+    """The name of the database in the backup."""
+    log: int | None
+    """The deleted log itself: the process may write into it until it stops."""
+
+    def copy_of(self, suffix: str) -> Path:
+        """The path of a file's copy in the backup."""
+        return place_of(self.backup.folder, self.name + suffix)

@@ -1,0 +1,145 @@
+"""Plan edits of a home's config.yaml and .env, and the gateway restart that they need."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.settings import config_file, env_file
+from hermes_doctor.settings.edit.edits import ConfigEdit, EnvEdit
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile, ReplaceSpan
+from hermes_doctor.steps.gateway import GatewayStep
+from hermes_doctor.system.files import Snapshot, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.settings.release import Release
+
+MODEL, KEY, VARIABLE, FALLBACK, PLATFORM, ACCESS, GONE = (
+    "model",
+    "key",
+    "variable",
+    "fallback",
+    "platform",
+    "access",
+    "gone",
+)
+_READ_AT_EVERY_MESSAGE: dict[str, tuple[int, ...] | None] = {
+    MODEL: (0,),
+    KEY: (0,),
+    VARIABLE: (0, 18, 1),
+    FALLBACK: (0, 19),
+    PLATFORM: None,
+    ACCESS: None,
+    GONE: None,
+}
+"""The first release in which a running gateway notices a change by itself; None if none does."""
+
+
+def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
+    """Make one step that applies these edits to config.yaml, or none if nothing changes."""
+    from hermes_doctor.settings.edit import yaml_text
+
+    refuse_managed(probes)
+    config = probes.config()
+    before = config.data if config else b""
+    after = yaml_text.edited(before, edits)
+    path = probes.home / config_file.NAME
+    taken = config.snapshot if config else snapshot(path)
+    yield from _step(path, before, after, why, taken)
+
+
+def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
+    """Make one step that applies these edits to .env, or none if nothing changes."""
+    from hermes_doctor.settings import env_parsers
+    from hermes_doctor.settings.edit import env_text
+
+    refuse_managed(probes)
+    env = probes.env()
+    if env is not None and env.mark is not None:
+        raise CannotFix(".env is not in plain UTF-8; mend that first")
+    path = probes.home / env_file.NAME
+    taken = env.snapshot if env else snapshot(path)
+    release = _release(probes)
+
+    def read(data: bytes) -> list[dict[str, str]]:
+        readings = env_parsers.read(env_file.EnvFile(path, data, taken), release, {})
+        return [
+            {name: str(value) for name, value in one.values.items()}
+            for one in (readings.dotenv, readings.own)
+        ]
+
+    before = env.data if env else b""
+    yield from _step(path, before, env_text.edited(before, edits, read), why, taken)
+
+
+def reload(probes: Probes, *what: str) -> Iterator[Step]:
+    """Make the restart step that a running gateway needs to notice the change, if any.
+
+    A gateway that we cannot restart keeps its old settings until its owner restarts it. The file
+    is corrected anyway, and the next check reports that the settings are newer.
+    """
+    from hermes_doctor.gateway import control
+
+    if not probes.gateways():
+        return
+    release = _release(probes)
+    late = [one for one in what if not _notices(release, one)]
+    if late:
+        with contextlib.suppress(CannotFix):
+            why = f"it reads its {_SAID[late[0]]} only when it starts"
+            yield GatewayStep(control.gateway_service(probes), restart=True, why=why)
+
+
+_SAID = {
+    VARIABLE: "variables",
+    FALLBACK: "fallback chain",
+    PLATFORM: "platforms",
+    ACCESS: "lists of users",
+    GONE: "environment, in which a variable stays that is gone from .env,",
+}
+
+
+def _notices(release: Release, what: str) -> bool:
+    since = _READ_AT_EVERY_MESSAGE[what]
+    return since is not None and release.since(*since)
+
+
+def refuse_managed(probes: Probes) -> None:
+    """Refuse to edit a home that a package manager manages: it would overwrite the edit."""
+    from hermes_doctor.probes import effective_settings
+
+    if effective_settings.is_managed(probes):
+        raise CannotFix(
+            "this home is managed by a package manager (NixOS, Homebrew): change it there"
+        )
+
+
+def _release(probes: Probes) -> Release:
+    from hermes_doctor.settings.release import Release
+
+    found = probes.installation()
+    return Release(found.release if found else None)
+
+
+def _step(path: Path, before: bytes, after: bytes, why: str, taken: Snapshot) -> Iterator[Step]:
+    if after == before:
+        return
+    if taken.kind == "absent":
+        yield ReplaceFile(path, after, why, taken)
+        return
+    start = _shared(before, after)
+    tail = _shared(before[start:][::-1], after[start:][::-1])
+    end = len(before) - tail
+    yield ReplaceSpan(path, before, start, end, after[start : len(after) - tail], why, taken)
+
+
+def _shared(one: bytes, two: bytes) -> int:
+    """The length of the common prefix of two texts."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))

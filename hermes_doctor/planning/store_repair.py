@@ -1,0 +1,43 @@
+"""Plan the repair of a store, with a restart if the running gateway would overwrite it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.steps.gateway import GatewayStep
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.stores.best_repair import Repair
+    from hermes_doctor.stores.store_file import StoreFile
+
+
+def store_steps(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
+    """Make the steps that replace a store by its repaired content."""
+    yield from replaced_store(probes, file, repair.data, repair.why, repair.lines)
+
+
+def replaced_store(
+    probes: Probes, file: StoreFile, data: bytes, why: str, lines: tuple[str, ...]
+) -> Iterator[Step]:
+    """Make the steps that replace a store; a gateway that reads it only at start is restarted."""
+    from hermes_doctor.gateway import control
+
+    yield ReplaceFile(
+        file.path, data, why=why, expect=file.snapshot, before=file.data, entries=lines
+    )
+    if file.store.read == "start" and probes.gateways():
+        reason = f"it reads {file.path.name} when it starts, and would write its own over it"
+        yield GatewayStep(control.gateway_service(probes), restart=True, why=reason)
+
+
+def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:
+    """Lines for the plan that show how each entry of a sound store changes."""
+    from hermes_doctor.stores.entries import difference, named
+
+    before, after = named(file.values, file.store), named(values, file.store)
+    head = f"{file.path.name}, {file.store.holds} one by one:"
+    return head, *difference(before, after, (), file.store, changed)

@@ -1,0 +1,127 @@
+"""Apply log rules to the logs of a home, which are read once in order of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.stream import GATEWAY, QUICK, WHOLE
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.plugins.log_rules.incidents import Incident, Ledger
+from hermes_doctor.plugins.log_rules.rule import Line, Rule
+from hermes_doctor.system.files import MEGABYTE, read
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+FURTHER = 16 * MEGABYTE
+"""Bytes of a log to read when the quick pass does not reach back far enough."""
+SESSIONS, MOST_SESSIONS = "sessions/sessions.json", 8 * MEGABYTE
+LIVED = 30.0
+"""Seconds a process must have lived to count as a start; a second gateway is refused at once."""
+
+
+class Asked(NamedTuple):
+    """The incidents found in the logs, and the logs that could not be read."""
+
+    incidents: tuple[Incident, ...]
+    """Including those that are over."""
+    where: Callable[[Entry], str]
+    unread: tuple[Unread, ...]
+
+
+def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
+    """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
+    asked = _once(probes, rules, None if probes.deep else QUICK)
+    if not probes.deep and any(one.doubtful for one in asked.incidents):
+        asked = _once(probes, rules, FURTHER)
+    return asked
+
+
+def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
+    ledger = Ledger(
+        rules,
+        now=time.time(),
+        release=_release(probes),
+        starts=_starts(probes),
+        chats=lru_cache(lambda: _chats(probes)),
+    )
+    reading = probes.entries(
+        ledger.since("log", "stderr", "journal"),
+        ledger.wanted,
+        records_since=ledger.since(),
+        most=most,
+    )
+    for entry in reading:
+        ledger.take(entry)
+    unread = list(reading.unread)
+    if ledger.dropped:
+        unread.append(Unread("logs", "there are too many different incidents to tell all", True))
+    found = (_doubted(one, reading.covered) for one in ledger.incidents())
+    return Asked(tuple(found), reading.where, tuple(unread))
+
+
+def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
+    """Mark an incident if the log that would record its end does not reach back to it.
+
+    Warnings are also in a log of their own that goes back further.
+    """
+    if incident.cleared_at is not None:
+        return incident
+    logs = {log for line in incident.rule.cleared_by for log in _logs(line)}
+    begin = max((covered.get(log, 0.0) for log in logs), default=0.0)
+    return incident._replace(doubtful=begin) if incident.last < begin else incident
+
+
+def _logs(line: Line) -> Iterable[str]:
+    """Yield the logs that contain such a line, unless it is a warning."""
+    if line.level not in ("DEBUG", "INFO"):
+        return
+    own = [name for name in line.loggers if name.startswith(GATEWAY)]
+    if own or not line.loggers:
+        yield "logs/gateway.log"
+    if len(own) < len(line.loggers) or not line.loggers:
+        yield f"logs/{WHOLE}"
+
+
+def _chats(probes: Probes) -> dict[str, str]:
+    """Map each session of the gateway to its chat: the last part of the session's key."""
+    import json
+
+    try:
+        said = json.loads(read(probes.home / SESSIONS, MOST_SESSIONS)[0])
+        named = [(one["session_id"], key) for key, one in said.items() if isinstance(one, dict)]
+    except (OSError, CouldNotLook, ValueError, KeyError, AttributeError, RecursionError):
+        return {}
+    return {id: key.rpartition(":")[2] for id, key in named if isinstance(id, str)}
+
+
+def _release(probes: Probes) -> tuple[int, ...] | None:
+    try:
+        installed = probes.installation()
+    except CouldNotLook:
+        return None
+    return installed.release if installed else None
+
+
+def _starts(probes: Probes) -> list[float]:
+    """Return when processes of the gateway started, without those that stopped at once."""
+    found: list[datetime] = []
+    try:
+        lives = probes.diary()
+        later = [life.began for life in lives[1:]]
+        for life, after in zip(lives, [*later, None], strict=False):
+            ended = life.ended or after
+            if life.how == "alive" or (
+                ended is not None and (ended - life.began).total_seconds() > LIVED
+            ):
+                found.append(life.began)
+        found += [one.started_at for one in probes.gateways()]
+    except CouldNotLook:
+        pass
+    return sorted({at.timestamp() for at in found})

@@ -1,0 +1,80 @@
+"""Read `causes.yaml`: which finding explains which others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules.source import (
+    CODE,
+    Fault,
+    Wrong,
+    allow,
+    mappings,
+    span,
+    text,
+    texts,
+    yes,
+)
+
+NAME = "causes.yaml"
+_FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_platform"})
+
+
+def read(folder: Path, faults: list[Fault]) -> list[Cause]:
+    """Read the causes of a folder; mistakes are added to `faults`."""
+    path = folder / NAME
+    if not path.is_file():
+        return []
+    found: list[Cause] = []
+    for number, raw in mappings(path, "causes", faults):
+        try:
+            found.append(_cause(raw))
+        except Wrong as wrong:
+            faults.append(Fault(path, number, str(wrong)))
+    if circle := _circle(found):
+        faults.append(Fault(path, 1, f"goes in a circle: {' → '.join(circle)}"))
+        return []
+    return found
+
+
+def _cause(raw: Mapping[str, Any]) -> Cause:
+    allow(raw, _FIELDS)
+    codes = (text(raw, "cause"), *texts(raw, "explains"))
+    for code in codes:
+        if not CODE.fullmatch(code):
+            raise Wrong(f"{code!r} is not a code: capitals, digits and hyphens")
+    if len(codes) < 2:
+        raise Wrong("`explains` is missing")
+    return Cause(
+        codes[0],
+        codes[1:],
+        text(raw, "because"),
+        yes(raw, "first"),
+        span(raw, "slack", "10m"),
+        yes(raw, "same_platform"),
+    )
+
+
+def _circle(causes: Iterable[Cause]) -> list[str]:
+    """Return a chain of codes in which a code explains itself; empty if there is none."""
+    follows: dict[str, set[str]] = {}
+    for cause in causes:
+        follows.setdefault(cause.code, set()).update(cause.explains)
+    done: set[str] = set()
+    for start in sorted(follows):
+        way: list[tuple[str, Iterator[str]]] = []
+        code: str | None = start
+        while code is not None or way:
+            if code is not None and code in (walked := [one for one, _ in way]):
+                return [*walked[walked.index(code) :], code]
+            if code is not None and code not in done:
+                way.append((code, iter(sorted(follows.get(code, ())))))
+            if not way:
+                break
+            code = next(way[-1][1], None)
+            if code is None:
+                done.add(way.pop()[0])
+    return []

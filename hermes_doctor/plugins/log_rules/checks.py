@@ -1,0 +1,63 @@
+"""Turn a folder of log rules into one check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_ISDIR
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook, Finding, Partly, Skip
+from hermes_doctor.plugins.declare import Check
+from hermes_doctor.system.files import listing, reason
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.log_rules.folder import Folder
+    from hermes_doctor.probes.probes import Probes
+
+ID = "log-rules"
+GROUP = "logs"
+STARTS = "gateway-starts.log"
+"""The only record outside of logs/; a profile's s6-log output is in the root home."""
+QUESTION = "Do the logs tell of a fault that is not over?"
+
+
+def check_of(id: str, folder: Folder) -> Check:
+    """Return the check that applies the rules of a folder."""
+    return Check(id, GROUP, folder.codes, QUESTION, lambda probes: _look(probes, folder), 5.0)
+
+
+def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
+    _there(probes.home / "logs")
+    if _is_silent(probes):
+        raise Skip("there is no log yet")
+    from hermes_doctor.plugins.log_rules.ask_logs import ask
+
+    asked = ask(probes, folder.held.rules)
+    if asked.incidents:
+        from hermes_doctor.plugins.log_rules.findings import findings
+
+        yield from findings(asked.incidents, asked.where)
+    for source, why, partly in asked.unread:
+        yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")
+
+
+def _is_silent(probes: Probes) -> bool:
+    """Tell whether there is no log yet, so that the rules need not be loaded."""
+    try:
+        written = listing(probes.home / "logs") or (probes.home / STARTS).exists()
+        return not written and not probes.home.profile and probes.supervision().owner is None
+    except (CouldNotLook, OSError):
+        return False
+
+
+def _there(logs: Path) -> None:
+    """Raise Skip or CouldNotLook unless the logs folder can be read."""
+    try:
+        kind = logs.stat().st_mode
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not logs.is_symlink():
+            raise Skip("there is no log yet") from None
+        raise CouldNotLook(f"logs: {reason(error, logs)}") from None
+    if not S_ISDIR(kind):
+        raise CouldNotLook("logs: is not a folder")

@@ -1,0 +1,135 @@
+"""Turn incidents that are not over into findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+
+from hermes_doctor.lazy import pattern
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.model import Evidence, Finding, Severity
+from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident
+from hermes_doctor.plugins.log_rules.rule import KEYS
+from hermes_doctor.redaction import spoken
+
+_LONG, _REASON = 200, 120
+_NAMED = tuple(name for name in KEYS if name != "session")
+_EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
+"""From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
+_PROMPTED = ("job", "task")
+_IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
+_PLACE = pattern(r"\{(\w+)\}")
+
+
+def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:
+    """Yield findings for the open incidents; skip those that are over or may still clear."""
+    open_ = [one for one in incidents if one.cleared_at is None and not one.pending]
+    open_.sort(key=_subject)
+    for (_, subject), same in groupby(open_, key=_subject):
+        yield _finding(list(same), subject, where)
+
+
+def _subject(incident: Incident) -> tuple[str, str]:
+    """Return the rule and subject of an incident's finding; sessions share one finding."""
+    named = [_told(name, incident.key[name]) for name in _NAMED if name in incident.key]
+    return incident.rule.id, shown(" ".join(named))
+
+
+def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) -> Finding:
+    last = max(same, key=lambda one: one.last)
+    rule = last.rule
+    count = sum(one.number for one in same)
+    sessions = {one.key["session"] for one in same if "session" in one.key}
+    first = min(one.first for one in same)
+    quotes = sorted((q for one in same for q in one.quotes), key=lambda q: q.entry.at)
+    kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
+    severity = Severity(rule.severity)
+    doubt = last.doubtful
+    if doubt and severity.rank < Severity.WARNING.rank:
+        severity = Severity.WARNING
+    return Finding(
+        code=rule.code,
+        severity=severity,
+        title=title(last),
+        subject=subject,
+        detail=" ".join(
+            filter(None, [_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)])
+        ),
+        evidence=tuple(
+            Evidence(where(q.entry), f"{_time(q.entry.at)} {shown(q.text)}") for q in kept
+        ),
+        since=moment(first),
+        fix=rule.fix,
+        data={
+            "rule": rule.id,
+            "unless_ok": tuple(rule.unless_ok),
+            "last": last.last,
+            **_keys(last),
+        },
+    )
+
+
+def _doubt(begin: float) -> str:
+    if not begin:
+        return ""
+    return (
+        f"Whether it is over cannot be told: what is left of the log begins at {_time(begin)} UTC."
+    )
+
+
+def title(incident: Incident) -> str:
+    """Return the rule's title with the incident's values filled in."""
+    return _filled(incident.rule.title, incident)
+
+
+def _filled(text: str, incident: Incident) -> str:
+    """Fill the {name} places of a text; a value that no line contained becomes `?`."""
+    fields = {**incident.key, **incident.fields}
+
+    def put(place: re.Match[str]) -> str:
+        name = place[1]
+        value = _told(name, fields.get(name, "?"))
+        return shown(value[:_REASON] if name == "reason" else value)
+
+    return _PLACE.sub(put, text)
+
+
+def _keys(incident: Incident) -> dict[str, str]:
+    return {name: shown(_told(name, value)) for name, value in incident.key.items()}
+
+
+def _told(name: str, value: str) -> str:
+    """Shorten the name of a job or task, because an unnamed one shows the start of its prompt."""
+    if name not in _PROMPTED or _IDENTIFIER.fullmatch(value):
+        return value
+    from binascii import crc32
+
+    return f"{value[:3].strip()}…{crc32(value.encode('utf-8', 'replace')) & 0xFFFF:04x}"
+
+
+def shown(text: str) -> str:
+    """Shorten and redact a piece of a log line for display."""
+    short = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    return spoken(short)
+
+
+def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
+    if count == 1:
+        return ""
+    first, last = min(one.first for one in same), max(one.last for one in same)
+    told = f"{count} times between {_time(first)} and {_time(last)} UTC"
+    if len(sessions) > 1:
+        told += f", in {len(sessions)} sessions"
+    hours = (last - first) / 3600
+    return told + (f", {count / hours:.0f} an hour." if hours >= 1 else ".")
+
+
+def _time(at: float) -> str:
+    return moment(at).strftime("%H:%M:%S")
+
+
+def moment(at: float) -> datetime:
+    """Convert a log time to a datetime, clamped because a line may contain an impossible one."""
+    return datetime.fromtimestamp(min(max(at, _EARLIEST), _LATEST), UTC)

@@ -1,0 +1,87 @@
+"""Read the log rules of a folder: the built-in ones precompiled, others from YAML."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.lazy import NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.log_rules.rule import Cause, Rule
+    from hermes_doctor.plugins.log_rules.source import Fault
+
+COMPILED, CODES = "compiled.json", "codes.txt"
+"""Made by tools/compile_signatures.py.
+
+Reading the YAML and checking the patterns instead costs `check` 0.8 s more CPU, on a used home
+beside a running gateway (`benchmarks/trees.py`).
+"""
+
+
+class Held(NamedTuple):
+    """The rules and causes of a folder."""
+
+    rules: tuple[Rule, ...]
+    causes: tuple[Cause, ...]
+    faults: tuple[Fault, ...] = ()
+    """Mistakes in the rules that were left out."""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The finding codes that the rules report."""
+        return tuple(sorted({rule.code for rule in self.rules}))
+
+
+class Folder:
+    """A folder of log rules; precompiled rules are loaded when a log is read."""
+
+    def __init__(self, place: Path, *, ours: bool = False) -> None:
+        self.place = place
+        self.ours = ours
+        """Only built-in rules are used in compiled form; others were never checked."""
+        compiled = ours and (place / CODES).is_file()
+        self.faults = () if compiled else self.held.faults
+        self.codes = (
+            tuple((place / CODES).read_bytes().decode().split()) if compiled else self.held.codes
+        )
+
+    @cached_property
+    def held(self) -> Held:
+        """The rules and causes, loaded on first use."""
+        path = self.place / COMPILED
+        return unpacked(path.read_bytes()) if self.ours and path.is_file() else written(self.place)
+
+
+def written(folder: Path) -> Held:
+    """Read the rules from the YAML files."""
+    from hermes_doctor.plugins.log_rules import causes, source
+
+    found = source.read(folder)
+    faults = list(found.faults)
+    return Held(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
+
+
+def unpacked(data: bytes) -> Held:
+    """Read the rules from their compiled form."""
+    import json
+
+    from hermes_doctor.plugins.log_rules import rule
+
+    found = json.loads(data)
+    causes = (rule.Cause(*one) for one in found["causes"])
+    return Held(tuple(map(rule.unpacked, found["rules"])), tuple(causes))
+
+
+def packed(held: Held) -> str:
+    """Compile the rules to JSON that is quick to read, one rule per line."""
+    import json
+
+    from hermes_doctor.plugins.log_rules import rule
+
+    def items(found: list[list[Any]]) -> str:
+        return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
+
+    rules = items([rule.packed(one) for one in held.rules])
+    return f'{{"rules": {rules},\n"causes": {items([rule.packed(one) for one in held.causes])}}}\n'

@@ -1,0 +1,263 @@
+"""Group matching log lines into incidents: what happened, how often, and whether it is over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
+from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.plugins.log_rules.versions import covers
+
+QUOTES = 3
+MOST, MOST_OF_ONE = 2000, 500
+"""Limits for closed incidents in total and for open ones of each rule.
+
+They are counted apart, so that a flood of accounts or sessions cannot fill memory or hide others.
+"""
+FEW = 50
+"""Up to this number of open incidents, a rule's incidents are compared one by one."""
+_AHEAD = 5.0
+"""Seconds by which the clock of the log's writer may be ahead of ours."""
+_START = ("gateway.run", "Starting Hermes Gateway")
+
+
+_Key = tuple[tuple[str, str], ...]
+
+
+class Quote(NamedTuple):
+    """A log entry and the part of it that may be shown."""
+
+    entry: Entry
+    text: str
+
+
+class Incident(NamedTuple):
+    """Lines that match one rule and concern the same thing."""
+
+    rule: Rule
+    key: Mapping[str, str]
+    """The fields they share: platform, account, session and so on."""
+    fields: Mapping[str, str]
+    """The fields of the last line."""
+    first: float
+    last: float
+    number: int
+    """The number of lines."""
+    quotes: tuple[Quote, ...]
+    cleared_at: float | None = None
+    """When a line said that it was over, or the gateway was restarted."""
+    pending: bool = False
+    """Too early to report: it may still clear by itself."""
+    doubtful: float = 0.0
+    """When the log that would record its end starts, if that is after the incident; else 0."""
+
+
+class _Open:
+    """An incident under construction."""
+
+    def __init__(self, rule: Rule, key: Mapping[str, str]) -> None:
+        self.rule = rule
+        self.key = key
+        self.fields: Mapping[str, str] = {}
+        self.first = 0.0
+        self.count = 0
+        self.times: deque[float] = deque(maxlen=max(1, rule.threshold))
+        self.reached = False
+        self.begin: list[Quote] = []
+        self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
+        self.waiting: deque[Match] = deque(maxlen=100)
+        """Lines that count only if a `followed_by` line comes after them."""
+
+    def take(self, match: Match) -> None:
+        at = match.entry.at
+        self.first = self.first if self.count else at
+        self.count += 1
+        self.fields = match.fields
+        self.times.append(at)
+        long = self.rule.within or self.rule.window
+        full = len(self.times) == self.rule.threshold
+        self.reached = self.reached or (full and at - self.times[0] <= long)
+        quote = Quote(match.entry, match.quote)
+        (self.end if self.begin else self.begin).append(quote)
+
+    def follow(self, match: Match) -> None:
+        """Count the waiting lines that this line follows; those of other sessions keep waiting."""
+        until, tag = match.entry.at, match.entry.session
+        others = []
+        while self.waiting:
+            first = self.waiting.popleft()
+            if tag and first.entry.session and first.entry.session != tag:
+                others.append(first)
+            elif until - first.entry.at <= self.rule.follows_within:
+                self.take(first)
+        self.waiting.extend(others)
+
+    def agrees(self, fields: Mapping[str, str]) -> bool:
+        """Tell whether a line is about the same thing, judged by the fields that both have."""
+        return all(fields.get(name, value) == value for name, value in self.key.items())
+
+    def told(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
+        quotes = (*self.begin, *self.end)
+        last = self.times[-1]
+        return Incident(
+            self.rule, self.key, self.fields, self.first, last, self.count, quotes,
+            cleared_at, pending,
+        )  # fmt: skip
+
+
+class Ledger:
+    """Builds incidents from log entries that are added in order of time."""
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        *,
+        now: float,
+        release: tuple[int, ...] | None = None,
+        starts: Sequence[float] = (),
+        chats: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """`starts`: when gateway processes started; if empty, the start lines of the log are used.
+
+        `chats`: the chat of each session that entries are tagged with, where known.
+        """
+        self.rules = [rule for rule in rules if covers(rule.versions, release)]
+        self.now = now
+        self.starts = deque(sorted(starts))
+        self.by_log = not starts
+        self.chats = chats
+        self.open: dict[str, dict[_Key, _Open]] = {}
+        """Open incidents by rule, then by key."""
+        self.keys: dict[str, Sequence[str]] = {}
+        self.closed: deque[Incident] = deque(maxlen=MOST)
+        self.dropped = 0
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Built when the first line arrives, because sorting all rules takes time."""
+        return Matcher(self.rules)
+
+    def since(self, *kinds: str) -> float:
+        """Return the earliest time that any rule about these sources needs."""
+        windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
+        return self.now - max(windows, default=0.0)
+
+    def wanted(self, level: str, logger: str) -> bool:
+        """Tell whether entries of this level and logger matter; only log files name a logger."""
+        return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
+
+    def take(self, entry: Entry) -> None:
+        """Process one entry."""
+        while self.starts and self.starts[0] <= entry.at:
+            self.started(self.starts.popleft())
+        if self.by_log and _starts(entry):
+            self.started(entry.at)
+        for match in self.matcher.ask(entry):
+            if entry.at < self.now - match.rule.window:
+                continue
+            if match.rule.per_session or match.rule.platform or "platform" in match.fields:
+                match = match._replace(fields=_fields(match))
+            if match.role == CLEAR:
+                self._clear(match)
+            elif match.role == FOLLOW:
+                self._follow(match)
+            else:
+                self._take(match)
+
+    def started(self, at: float) -> None:
+        """Close what the previous gateway process reported, because the gateway was restarted."""
+        for same in list(self.open.values()):
+            for key, one in list(same.items()):
+                if not one.rule.outlives_start and _last(one) <= at:
+                    self._close(key, one, at)
+
+    def incidents(self) -> list[Incident]:
+        """Return the open and closed incidents, oldest first."""
+        while self.starts:
+            self.started(self.starts.popleft())
+        found = list(self.closed)
+        for one in (one for same in self.open.values() for one in same.values()):
+            if one.reached:
+                early = -_AHEAD <= self.now - one.first < one.rule.settle
+                found.append(one.told(cleared_at=None, pending=early))
+        return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _take(self, match: Match) -> None:
+        key = self._key(match)
+        same = self.open.setdefault(match.rule.id, {})
+        one = same.get(key)
+        if one is None:
+            if len(same) >= MOST_OF_ONE:
+                self.dropped += 1
+                return
+            one = same[key] = _Open(match.rule, dict(key))
+            self.matcher.begin(match.rule)
+        if match.rule.followed_by:
+            one.waiting.append(match)
+        else:
+            one.take(match)
+
+    def _key(self, match: Match) -> _Key:
+        keys = self.keys.get(match.rule.id)
+        if keys is None:
+            keys = self.keys[match.rule.id] = _keys(match.rule)
+        fields = match.fields
+        return tuple((name, fields[name]) for name in keys if name in fields)
+
+    def _about(self, match: Match) -> list[tuple[_Key, _Open]]:
+        """Return the open incidents that a line is about, judged by its fields."""
+        same = self.open.get(match.rule.id, {})
+        if len(same) > FEW and (one := same.get(key := self._key(match))) is not None:
+            return [(key, one)]
+        if len(same) > FEW and key and len(key) == len(next(iter(same))):
+            return []  # the line has all key fields, and no incident has this key
+        return [(known, one) for known, one in same.items() if one.agrees(match.fields)]
+
+    def _follow(self, match: Match) -> None:
+        chat = self.chats().get(match.entry.session) if match.entry.session else None
+        if chat and not match.rule.per_session:
+            match = match._replace(fields={"session": chat, **match.fields})
+        for _, one in self._about(match):
+            one.follow(match)
+
+    def _clear(self, match: Match) -> None:
+        for key, one in self._about(match):
+            self._close(key, one, match.entry.at)
+
+    def _close(self, key: _Key, one: _Open, at: float) -> None:
+        del self.open[one.rule.id][key]
+        self.matcher.end(one.rule)
+        if one.reached:
+            self.closed.append(one.told(cleared_at=at))
+
+
+def _starts(entry: Entry) -> bool:
+    """Tell whether the entry is the first line of a gateway's start."""
+    return entry.logger == _START[0] and entry.text.startswith(_START[1])
+
+
+def _keys(rule: Rule) -> Sequence[str]:
+    taken = rule.per_session or "(?P<session>" in rule.line.pattern
+    return KEYS if taken else [name for name in KEYS if name != "session"]
+
+
+def _fields(match: Match) -> dict[str, str]:
+    """Return the fields of a line together with those that the rule and the entry add."""
+    fields = dict(match.fields)
+    if match.rule.platform:
+        fields.setdefault("platform", match.rule.platform)
+    if "platform" in fields:  # [Telegram] and telegram are the same
+        fields["platform"] = fields["platform"].lower()
+    if match.rule.per_session and match.entry.session:
+        fields.setdefault("session", match.entry.session)
+    return fields
+
+
+def _last(one: _Open) -> float:
+    if one.waiting:
+        return one.waiting[-1].entry.at
+    return one.times[-1] if one.times else 0.0

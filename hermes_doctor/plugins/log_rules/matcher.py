@@ -1,0 +1,179 @@
+"""Match a log entry against the lines of all log rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins.log_rules.rule import LEVELS, Line, Rule
+
+MOST = 4000
+"""Characters of a message that are searched, so that a pattern cannot run forever on a long one."""
+MOST_KNOWN = 500
+"""Texts whose matches are remembered, for each logger."""
+_RANKS = {level: rank for rank, level in enumerate(LEVELS)}
+MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
+
+
+class Match(NamedTuple):
+    """A log entry that matched a line of a rule."""
+
+    rule: Rule
+    role: str
+    """match: the rule's own line; follow: its `followed_by`; clear: its `cleared_by`."""
+    entry: Entry
+    fields: Mapping[str, str]
+    quote: str
+    """The part that the pattern matched; nothing else of the line may be shown."""
+
+
+class _Seen(NamedTuple):
+    rule: Rule
+    role: str
+    fields: Mapping[str, str]
+    quote: str
+
+
+class _Candidate(NamedTuple):
+    rule: Rule
+    role: str
+    line: Line
+
+
+class _Candidates:
+    """The lines that entries of one kind, level and logger could match."""
+
+    def __init__(self, found: list[_Candidate]) -> None:
+        self.first = [one for one in found if one.role == MATCH]
+        """The rules' own lines."""
+        self.after = [one for one in found if one.role != MATCH]
+        """Lines that follow them or clear them."""
+        self.asked: list[_Candidate] = self.first
+        self.known: dict[tuple[str, tuple[str, ...]], list[_Seen]] = {}
+        """Matches of texts seen before, because logs repeat themselves."""
+        self.turn = 0
+
+    def of(self, begun: Mapping[str, int], turn: int) -> list[_Candidate]:
+        """Return the lines to try; followers and clearing lines only for open incidents."""
+        if turn != self.turn and self.after:
+            asked = self.first + [one for one in self.after if one.rule.id in begun]
+            if len(asked) != len(self.asked) or asked != self.asked:
+                self.asked = asked
+                self.known.clear()
+        self.turn = turn
+        return self.asked
+
+
+class Matcher:
+    """All rules, indexed for matching; a pattern is compiled when one of its literals occurs."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.lines: dict[tuple[str, str], list[_Candidate]] = {}
+        """By the kind of source and the logger's name; an empty name means any logger."""
+        for rule in rules:
+            self._add(_Candidate(rule, MATCH, rule.line))
+            if rule.followed_by:
+                self._add(_Candidate(rule, FOLLOW, rule.followed_by))
+            for line in rule.cleared_by:
+                self._add(_Candidate(rule, CLEAR, line))
+        self.known: dict[tuple[str, str, str], _Candidates] = {}
+        self.begun: dict[str, int] = {}
+        """The number of open incidents for each rule id."""
+        self.turn = 0
+        """Counts how often a rule got its first open incident or lost its last one."""
+
+    def _add(self, one: _Candidate) -> None:
+        for name in one.line.loggers or ("",):
+            self.lines.setdefault((one.rule.source, name), []).append(one)
+
+    def begin(self, rule: Rule) -> None:
+        """Note a new open incident: the rule's followers and clearing lines matter from now on."""
+        self.turn += rule.id not in self.begun
+        self.begun[rule.id] = self.begun.get(rule.id, 0) + 1
+
+    def end(self, rule: Rule) -> None:
+        """Note that the rule has one open incident less."""
+        self.begun[rule.id] -= 1
+        if not self.begun[rule.id]:
+            del self.begun[rule.id]
+            self.turn += 1
+
+    def candidates(self, kind: str, level: str, logger: str) -> _Candidates:
+        """Return the lines that entries of this kind, level and logger could match."""
+        key = (kind, level, logger)
+        found = self.known.get(key)
+        if found is None:
+            found = _Candidates(self._candidates(kind, level, logger))
+            if len(self.known) < 10_000:  # a log may contain any number of logger names
+                self.known[key] = found
+        return found
+
+    def _candidates(self, kind: str, level: str, logger: str) -> list[_Candidate]:
+        rank = _RANKS.get(level, len(_RANKS))
+        found = list(self.lines.get((kind, ""), ()))
+        name = logger
+        while name:
+            found += self.lines.get((kind, name), ())
+            name = name.rpartition(".")[0]
+        return [one for one in found if _RANKS[one.line.level] <= rank]
+
+    def wanted(self, level: str, logger: str) -> bool:
+        """Tell whether log file entries of this level and logger could match a rule."""
+        found = self.candidates("log", level, logger)
+        return bool(found.first or found.after)
+
+    def ask(self, entry: Entry) -> list[Match]:
+        """Return a match for every line of every rule that the entry matches.
+
+        Followers and clearing lines are tried only while the rule has an open incident, because
+        most lines of a log would clear something that never happened.
+        """
+        candidates = self.candidates(entry.kind, entry.level, entry.logger)
+        asked = candidates.of(self.begun, self.turn)
+        if not asked:
+            return []
+        key = entry.text, entry.more
+        seen = candidates.known.get(key)
+        if seen is None:
+            seen = _matches(*key, asked)
+            if len(candidates.known) > MOST_KNOWN:
+                candidates.known.clear()
+            candidates.known[key] = seen
+        return [Match(rule, role, entry, fields, quote) for rule, role, fields, quote in seen]
+
+
+def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> list[_Seen]:
+    found = []
+    whole = "\n".join((text, *more)) if more else text
+    for rule, role, line in candidates:
+        place = whole if line.traceback else text
+        for literal in line.literals or ("",):
+            if literal in place:
+                break
+        else:
+            continue
+        if match := _first(line, (text, *more) if line.traceback else (text,)):
+            fields = {name: value for name, value in match.groupdict().items() if value}
+            found.append(_Seen(rule, role, fields, match[0]))
+    return found
+
+
+def _first(line: Line, texts: tuple[str, ...]) -> re.Match[str] | None:
+    """Search the message, then the lines that follow it, for the pattern."""
+    for text in texts:
+        if match := _compiled(line.pattern).search(text[:MOST]):
+            return match
+    return None
+
+
+_patterns: dict[str, re.Pattern[str]] = {}
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return the compiled pattern; the cache of `re` is too small for all of them."""
+    found = _patterns.get(pattern)
+    if found is None:
+        found = _patterns[pattern] = re.compile(pattern)
+    return found

@@ -1,0 +1,73 @@
+"""Check the regular expressions of rules, and find the literals that every match contains."""
+
+from __future__ import annotations
+
+import re
+import re._constants as kinds  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor.plugins.log_rules import regex_cost
+
+SHORT = 3
+"""Shorter literals occur in almost every line and are not used."""
+LONGEST = 2000
+
+
+def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
+    """Yield what is wrong with a pattern, in words."""
+    if len(pattern) > LONGEST:
+        yield f"is longer than {LONGEST} characters"
+        return
+    try:
+        tree = parser.parse(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        yield f"is not a regular expression ({error})"
+        return
+    for name in tree.state.groupdict:
+        if name not in fields:
+            yield f"takes {name!r}, which is none of {', '.join(fields)}"
+    if regex_cost.nested(tree):
+        yield "repeats a repetition or a choice, which can take for ever"
+    elif regex_cost.ways(tree, pattern) > regex_cost.MOST:
+        yield "can share out a line in too many ways; say what stands between, or begin with `^`"
+    if regex_cost.shows_all(tree):
+        yield "ends with `.*`, and what it matches is shown; let it end before that"
+    if re.compile(pattern).search(""):
+        yield "matches an empty line"
+
+
+def literals(pattern: str) -> tuple[str, ...]:
+    """Return texts one of which is in every match; empty if none can be determined."""
+    tree = parser.parse(pattern)
+    return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
+
+
+def _best(tree: Any) -> set[str]:
+    """Of the parts that a match must contain, return the one with the longest texts."""
+    return max(_needed(tree), key=lambda texts: min(map(len, texts)), default=set())
+
+
+def _needed(tree: Any) -> Iterator[set[str]]:
+    """Yield each part that a match must contain, as the set of its alternative texts."""
+    run = ""
+    for kind, value in tree:
+        if kind is kinds.LITERAL:
+            run += chr(value)
+            continue
+        if len(run) >= SHORT:
+            yield {run}
+        run = ""
+        if kind is kinds.SUBPATTERN and not value[1] and not value[2]:
+            yield from _needed(value[3])
+        elif kind is kinds.ASSERT and value[0] > 0:
+            yield from _needed(value[1])
+        elif kind is kinds.BRANCH:
+            ways = [_best(one) for one in value[1]]
+            if all(ways):
+                yield set().union(*ways)
+        elif kind in regex_cost.REPEATS and value[0] > 0:
+            yield from _needed(value[2])
+    if len(run) >= SHORT:
+        yield {run}

@@ -1,0 +1,90 @@
+"""Data classes for log rules and causes, and their packed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+KINDS = ("log", "journal", "stderr", "exit-diary", "update")
+FIELDS = (
+    "platform", "account", "session", "user", "channel", "model", "provider", "host", "path",
+    "job", "task", "board", "name", "count", "number", "seconds", "reason",
+)  # fmt: skip
+"""The group names that a pattern may use."""
+KEYS = ("platform", "account", "session", "job", "task", "board", "provider", "model", "name")
+"""The fields that distinguish the incidents of a rule."""
+
+
+class Line(NamedTuple):
+    """A pattern for one log line, with the loggers and the level it applies to."""
+
+    pattern: str
+    literals: Sequence[str]
+    """One of them is in every matching text; they are searched first because that is cheap."""
+    level: str = "WARNING"
+    loggers: Sequence[str] = ()
+    traceback: bool = False
+
+
+class Rule(NamedTuple):
+    """A log rule: which lines it matches and which finding it reports."""
+
+    id: str
+    code: str
+    severity: str
+    title: str
+    line: Line
+    detail: str = ""
+    platform: str = ""
+    source: str = "log"
+    versions: str = ""
+    window: float = 7200.0
+    threshold: int = 1
+    within: float = 0.0
+    """The threshold must be reached within this many seconds; 0 means the whole window."""
+    followed_by: Line | None = None
+    follows_within: float = 0.0
+    cleared_by: Sequence[Line] = ()
+    settle: float = 0.0
+    per_session: bool = False
+    outlives_start: bool = False
+    unless_ok: Sequence[str] = ()
+    fix: str | None = None
+
+
+class Cause(NamedTuple):
+    """A finding's code and the codes that it explains."""
+
+    code: str
+    explains: Sequence[str]
+    because: str
+    """One sentence, shown with the explained findings."""
+    first: bool = False
+    """Applies only if it started before what it explains, where both times are known."""
+    slack: float = 600.0
+    """Seconds by which it may have been noticed later."""
+    same_platform: bool = False
+
+
+def packed(rule: Rule | Cause) -> list[Any]:
+    """Convert a rule or cause to a list that JSON can store."""
+    return [_plain(value) for value in rule]
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
+
+
+_LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by", "cleared_by"))
+
+
+def unpacked(values: list[Any]) -> Rule:
+    """Rebuild a rule from its packed form, whose list is modified."""
+    values[_LINE] = Line(*values[_LINE])
+    if values[_FOLLOWED_BY]:
+        values[_FOLLOWED_BY] = Line(*values[_FOLLOWED_BY])
+    values[_CLEARED_BY] = [Line(*one) for one in values[_CLEARED_BY]]
+    return Rule(*values)

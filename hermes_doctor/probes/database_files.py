@@ -1,0 +1,127 @@
+"""The part of `Probes` about databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.configured import ConfiguredProbes
+from hermes_doctor.system.once import once
+
+if TYPE_CHECKING:
+    from hermes_doctor.model import Copy
+    from hermes_doctor.probes.database_users import Held, Lost
+    from hermes_doctor.probes.databases import Databases
+    from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.probes.stuck_locks import Stuck
+    from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.header import Header
+    from hermes_doctor.sqlite.reader import Answer
+    from hermes_doctor.sqlite.schema import Schema
+
+
+class DatabaseProbes(ConfiguredProbes):
+    """The databases of a home: their files, schemas and condition."""
+
+    @once(limit=2)
+    def databases(self) -> Databases:
+        """The databases that this home has."""
+        from hermes_doctor.probes import databases
+
+        return databases.find(self.home)
+
+    @once(limit=2)
+    def header(self, path: Path) -> Header:
+        """The first page of a database, checked."""
+        from hermes_doctor.sqlite import header
+
+        return header.read(path)
+
+    @once(limit=2)
+    def schema(self, path: Path) -> Schema:
+        """The schema of a database, read from its pages without opening it."""
+        from hermes_doctor.sqlite import schema
+
+        return schema.read(path)
+
+    def structure(self, path: Path) -> Structure:
+        """Compare the schema of a database with that of the installed Hermes."""
+        from hermes_doctor.probes import structure
+
+        name = self.home.name_of(path)
+        return structure.compare(name, lambda: self.schema(path), self.installation)
+
+    @once(limit=2)
+    def held(self) -> Held:
+        """Which processes have the databases of this home open or locked."""
+        from hermes_doctor.probes import database_users
+
+        return database_users.find(self.databases().paths or self.databases().missing[:1])
+
+    @once(limit=2)
+    def lost_files(self) -> list[Lost]:
+        """Database files that a process still uses although they were deleted or replaced."""
+        from hermes_doctor.probes import database_users
+
+        try:
+            gateways = [gateway.pid for gateway in self.gateways()]
+        except CouldNotLook:
+            gateways = []
+        found = self.databases()
+        return database_users.lost(self.held(), (*found.paths, *found.missing), gateways)
+
+    @once(limit=3)
+    def stuck_locks(self) -> list[Stuck]:
+        """Write locks that are held without being used."""
+        from hermes_doctor.probes import stuck_locks
+
+        return stuck_locks.stuck(self.databases().paths, self.held().locked)
+
+    @once(limit=4)
+    def condition(self, path: Path) -> Condition:
+        """The full examination of a database, shared by all checks."""
+        from hermes_doctor.probes import database_users, databases
+        from hermes_doctor.sqlite import condition, examine
+
+        known = iter([self.held()])
+        return examine.examine(
+            path,
+            holders=lambda: (next(known, None) or database_users.find([path])).holders(path),
+            deep=self.deep,
+            seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
+            watch=lambda share: self.shares.update({self.home.name_of(path): share}),
+        )
+
+    def conditions(self) -> Iterator[tuple[str, Path, Condition]]:
+        """Every database that can be read, with its name in the home.
+
+        Those that cannot be read are reported by one check only, so that a cause is not repeated.
+        """
+        for path in self.databases().paths:
+            try:
+                yield self.home.name_of(path), path, self.condition(path)
+            except (CouldNotLook, FileNotFoundError):
+                continue
+
+    def ask(self, path: Path, sql: str) -> Answer:
+        """Run one query on a database; a quick check waits only a moment for the answer."""
+        found = self.condition(path)
+        if found.reader is None or not found.readable:
+            raise CouldNotLook(f"{self.home.name_of(path)}: {found.doubt or 'cannot be read'}")
+        return found.reader.ask(sql, found.patience(self.deep))
+
+    @once(limit=2)
+    def copies(self, path: Path) -> list[Copy]:
+        """Backups and copies of this database, newest first."""
+        from hermes_doctor.backup import copies
+
+        return copies.of(self.home, path)
+
+    @once(limit=2)
+    def leftovers(self, path: Path) -> list[Copy]:
+        """The copies that Hermes made each time it found this database damaged."""
+        from hermes_doctor.backup import copies
+
+        return copies.leftovers(path)

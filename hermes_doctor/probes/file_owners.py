@@ -1,0 +1,85 @@
+"""Find files of a home that the gateway may not read or write."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from hermes_doctor.home import Home, is_database
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import Snapshot, listing
+from hermes_doctor.system.mounts import User
+
+DEPTH, MOST = 2, 4000
+"""How deep and how far a quick check goes; a deep one goes everywhere."""
+_DEEPEST, _ALL = 12, 200_000
+_SKIPPED = frozenset(
+    (
+        *("hermes-agent", "node_modules", "node", "venv", ".venv", "backups", "profiles"),
+        *("cache", "image_cache", "audio_cache", "checkpoints", "state-snapshots", "lost+found"),
+    )
+)
+"""Code, caches and copies, which the gateway does not write, and other homes."""
+
+
+class Closed(NamedTuple):
+    """A file or folder that the gateway's user may not read or write."""
+
+    path: Path
+    snapshot: Snapshot
+    readable: bool
+
+
+class Owners(NamedTuple):
+    """The result of the search for files that the gateway may not use."""
+
+    closed: tuple[Closed, ...]
+    seen: int
+    whole: bool
+    """Whether the search was completed."""
+
+
+def find(home: Home, user: User, *, deep: bool) -> Owners:
+    """Find everything that the gateway's user may not read or write, except databases."""
+    if user.uid == 0:
+        return Owners((), 0, True)
+    depth, most = (_DEEPEST, _ALL) if deep else (DEPTH, MOST)
+    closed: list[Closed] = []
+    folders = [(home.path, 0)]
+    seen = 0
+    while folders:
+        folder, level = folders.pop()
+        try:
+            names = listing(folder, most)
+        except CouldNotLook:
+            continue
+        for name in names:
+            path = folder / name
+            try:
+                st = os.lstat(path)
+            except OSError:
+                continue
+            seen += 1
+            if seen > most:
+                return Owners(tuple(closed), seen, False)
+            is_folder = stat.S_ISDIR(st.st_mode)
+            if is_folder and (name in _SKIPPED or os.path.ismount(path)):
+                continue
+            if not is_folder and (not stat.S_ISREG(st.st_mode) or is_database(path)):
+                continue
+            if is_folder and level < depth:
+                folders.append((path, level + 1))
+            taken = Snapshot.of(st)
+            readable = _may(user, taken, 0o4)
+            if not readable or not _may(user, taken, 0o2):
+                closed.append(Closed(path, taken, readable))
+    return Owners(tuple(closed), seen, True)
+
+
+def _may(user: User, taken: Snapshot, right: int) -> bool:
+    """Tell whether the mode grants a permission; an owner can always change the mode."""
+    if taken.uid == user.uid:
+        return True
+    return bool(taken.mode & (right << 3 if taken.gid in user.gids else right))

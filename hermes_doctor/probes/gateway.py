@@ -1,0 +1,154 @@
+"""The part of `Probes` about the gateway: its processes, supervisor and state files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.core import CoreProbes
+from hermes_doctor.system.once import once
+
+if TYPE_CHECKING:
+    from hermes_doctor.model import Gateway
+    from hermes_doctor.probes.file_owners import Owners
+    from hermes_doctor.probes.last_log_lines import Word
+    from hermes_doctor.probes.orphans import Orphan
+    from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
+    from hermes_doctor.processes.sqlite_library import Library
+    from hermes_doctor.records.saved_logs import SavedLog
+    from hermes_doctor.records.unfinished import LeftDown, UnfinishedRun
+    from hermes_doctor.supervisors.find import Supervision
+    from hermes_doctor.system.mounts import User
+
+
+class GatewayProbes(CoreProbes):
+    """The gateway of a home: its processes, its supervisor and its state files."""
+
+    @once(limit=3)
+    def gateways(self) -> list[Gateway]:
+        """The running gateways of this home."""
+        from hermes_doctor.processes import gateway_processes
+
+        return gateway_processes.gateways_of(self.home)
+
+    @once(limit=6)
+    def supervision(self) -> Supervision:
+        """The supervisor that would restart this home's gateway."""
+        from hermes_doctor.supervisors import find
+
+        return find.find(self.home, self.gateways)
+
+    @once(limit=4)
+    def runtime(self) -> Runtime:
+        """The state files of this home's gateway, with pids as we see them."""
+        from hermes_doctor.probes import visibility
+        from hermes_doctor.processes import gateway_processes, runtime_files
+
+        found = runtime_files.find(self.home)
+        try:
+            running = [gateway.pid for gateway in self.gateways()]
+        except CouldNotLook:
+            running = []
+        found = runtime_files.translated(found, running)
+        if found.lock_holder is None and found.ever:
+            owners = (found.lock_file, found.pid_file, found.state_owner)
+            named = [*running, *(one.pid for one in owners if one)]
+            found = found._replace(lock_holder=gateway_processes.holder_of(self.home, named))
+        if not running and found.ever and (why := visibility.unseen(self.home, found)):
+            found = found._replace(lock_holder=0, unseen=why)
+        return found
+
+    @once(limit=4)
+    def served_by(self) -> Gateway | None:
+        """The root home's gateway if it serves this profile, which has none of its own."""
+        from hermes_doctor.probes import shared_gateway
+
+        return None if self.gateways() else shared_gateway.server_of(self.home)
+
+    @once(limit=2)
+    def diary(self) -> list[Life]:
+        """The latest gateway processes of this home and how they ended, oldest first."""
+        from hermes_doctor.processes import exit_diary, process_stat
+
+        running = {process_stat.own_number(gateway.pid): gateway.pid for gateway in self.gateways()}
+        return exit_diary.read(self.home, running)
+
+    @once(limit=2)
+    def cut_off(self) -> dict[int, datetime]:
+        """Gateways that their own watchdog killed during shutdown, by pid."""
+        from hermes_doctor.processes import exit_diary
+
+        return exit_diary.cut_off(self.home)
+
+    @once(limit=2)
+    def gateway_user(self) -> User:
+        """The user that the gateway runs as, or most likely would."""
+        from hermes_doctor.system import mounts
+
+        try:
+            gateways = self.gateways()
+        except CouldNotLook:
+            gateways = []
+        return mounts.user_of(gateways[0].pid) if gateways else mounts.owner_of(self.home.path)
+
+    @once(limit=3)
+    def owners(self) -> Owners:
+        """Files of the home that the gateway may not read or write."""
+        from hermes_doctor.probes import file_owners
+
+        return file_owners.find(self.home, self.gateway_user(), deep=self.deep)
+
+    @once(limit=2)
+    def sqlite_library(self) -> Library | None:
+        """The SQLite library of the running gateway."""
+        from hermes_doctor.processes import sqlite_library
+
+        found = (sqlite_library.of(gateway.pid, deep=self.deep) for gateway in self.gateways())
+        return next((one for one in found if one), None)
+
+    def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
+        """The platform states of a running gateway; None if another process wrote the file."""
+        from hermes_doctor.probes import claims
+
+        return claims.valid(self.runtime(), gateway)
+
+    @once(limit=2)
+    def last_words(self, gateway: Gateway) -> list[Word]:
+        """The latest lines that a running gateway wrote into its log, oldest first."""
+        from hermes_doctor.probes import last_log_lines
+
+        return last_log_lines.read(self.home, gateway.started_at)
+
+    @once(limit=2)
+    def left_down(self) -> LeftDown | None:
+        """The last run of this tool that stopped the gateway and could not start it again."""
+        from hermes_doctor.records import unfinished
+
+        return unfinished.left_down(self.home)
+
+    @once(limit=2)
+    def unfinished_runs(self) -> list[UnfinishedRun]:
+        """Runs of this tool that were interrupted."""
+        from hermes_doctor.records import unfinished
+
+        return unfinished.unfinished(self.home)
+
+    @once(limit=2)
+    def orphans(self) -> list[Orphan]:
+        """Processes that an earlier gateway of this home left behind."""
+        from hermes_doctor.probes import orphans
+
+        running = [gateway.pid for gateway in self.gateways()]
+        return [*orphans.servers(self.home, running), *orphans.browsers(self.diary())]
+
+    @once(limit=2)
+    def saved_logs(self) -> list[SavedLog]:
+        """Backups of deleted write-ahead logs whose rows may not be in the database."""
+        if not os.path.isdir(self.home.runs):
+            return []
+        from hermes_doctor.records import saved_logs
+
+        return saved_logs.unsettled(self.home)

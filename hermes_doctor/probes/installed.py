@@ -1,0 +1,74 @@
+"""The part of `Probes` about the installed Hermes and its libraries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.probes.gateway import GatewayProbes
+from hermes_doctor.system.once import once
+
+if TYPE_CHECKING:
+    from hermes_doctor.installation.changes import Change
+    from hermes_doctor.installation.find import Installation
+    from hermes_doctor.installation.packages import Packages
+    from hermes_doctor.installation.virtualenv import Environments
+    from hermes_doctor.records.updates import Update
+
+
+class InstalledProbes(GatewayProbes):
+    """The installed Hermes: its release, its libraries, its updates."""
+
+    @once(limit=3)
+    def installation(self) -> Installation | None:
+        """The Hermes that runs here, or the newest one installed; None if there is none."""
+        from hermes_doctor.installation import find
+
+        return find.find(self.home, self.gateways)
+
+    @once(limit=3)
+    def environments(self) -> Environments:
+        """The virtual environments that the gateway was, or would be, started from."""
+        from hermes_doctor.installation import virtualenv
+
+        return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
+
+    @once(limit=2)
+    def packages(self) -> Packages | None:
+        """The packages installed with Hermes; None if its environment is unknown."""
+        from hermes_doctor.installation import packages
+
+        found = self.installation()
+        return packages.beside(found.where) if found else None
+
+    @once(limit=2)
+    def library_path(self, name: str) -> Path | None:
+        """The path of a library in the installed Hermes; None if it was not found."""
+        found = self.installation()
+        places = found.where.glob(f"lib/python3*/site-packages/{name}") if found else iter(())
+        return next(places, None)
+
+    @once(limit=2)
+    def code_change(self) -> Change | None:
+        """When the code that this home's gateway runs was last changed on disk."""
+        from hermes_doctor.installation import changes
+
+        found = self.installation()
+        return changes.code(found.where) if found else None
+
+    @once(limit=2)
+    def last_update(self) -> Change | None:
+        """The last update that Hermes itself finished."""
+        from hermes_doctor.installation import changes
+
+        return changes.update(self.home)
+
+    @once(limit=2)
+    def guarded_update(self) -> Update | None:
+        """The last update of Hermes that was made with `hermes-doctor update-guard`."""
+        if not os.path.isdir(self.home.vault / "updates"):
+            return None
+        from hermes_doctor.records.updates import Records
+
+        return Records(self.home).last()

@@ -1,0 +1,179 @@
+"""Send one small request to each provider that a message may use; only with `--network`.
+
+It uses the gateway's proxy and certificates, and goes only to the resolved address: redirects are
+not followed. Time and bytes are limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from hermes_doctor import __version__
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.probes.network import reach, verdict
+from hermes_doctor.probes.network.reach import Failure, Target, Trust
+from hermes_doctor.probes.network.verdict import Verdict
+from hermes_doctor.settings.platforms import Endpoint
+from hermes_doctor.settings.proxies import Proxy, towards
+from hermes_doctor.settings.variables import Settings
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.network.request import Request
+    from hermes_doctor.settings.resolved import Resolved, Route
+
+PATIENCE = 15.0
+"""Seconds for each provider in total; all are asked at the same time."""
+LARGEST = 64 * 1024
+"""Bytes that are read of an answer."""
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+"""The order in which Hermes looks for a proxy to a provider; the lower-case names follow."""
+
+
+class Trial(NamedTuple):
+    """How one provider answered. Contains no secret."""
+
+    route: Route
+    proxy: Proxy | None
+    failed: str | None
+    """The stage that failed before there was an answer: as in `Reached`, or `answer`."""
+    why: str
+    verdict: Verdict | None
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The provider's name, for the user."""
+        return name_of(self.route)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether the provider would serve a message."""
+        return self.verdict is not None and self.verdict.kind == verdict.OK
+
+
+def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
+    """Ask all providers at once; abandon those that do not answer in time."""
+    wanted = list(every)
+    found: dict[int, Trial] = {}
+    links: dict[int, socket.socket] = {}
+
+    def one(number: int, request: Request) -> None:
+        found[number] = ask(request, settings, lambda link: links.update({number: link}))
+
+    threads = [
+        threading.Thread(target=one, args=(n, request), name=f"trial-{n}", daemon=True)
+        for n, request in enumerate(wanted)
+    ]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    in_time = dict(found)  # shutting a link below looks like a failure to its thread
+    for number in links.keys() - in_time.keys():
+        with contextlib.suppress(OSError):
+            links[number].shutdown(socket.SHUT_RDWR)
+    return [
+        in_time.get(n) or Trial(request.route, None, "answer", "no answer in time", None, PATIENCE)
+        for n, request in enumerate(wanted)
+    ]
+
+
+def targets(found: Resolved, settings: Settings) -> list[Target]:
+    """Return the hosts of all providers that a message may use, also those not asked."""
+    from hermes_doctor.probes.network import request
+
+    asked = {one.route.path: one for one in request.requests(found)}
+    made = []
+    for route in (found.main, *found.fallback):
+        one = asked.get(route.path)
+        url = one.url if one else str(route.base_url.value) if route.base_url else ""
+        if url.startswith(("http://", "https://")):
+            with contextlib.suppress(ValueError):
+                made.append(_target(route, url, settings, one.trust if one else Trust()))
+    return made
+
+
+def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
+    """Return the host of a URL and how Hermes connects to it."""
+    parts = urlsplit(url)
+    encrypted = parts.scheme == "https"
+    end = Endpoint(parts.hostname or "", parts.port or (443 if encrypted else 80))
+    return Target(name_of(route), end, towards(settings, end.host, PROXIES), encrypted, trust)
+
+
+def name_of(route: Route) -> str:
+    """Return the name of a route's provider, for the user."""
+    asked = route.requested.value
+    known = route.provider.value if route.provider else None
+    return (asked if asked and asked != "auto" else known) or route.path
+
+
+def ask(
+    request: Request,
+    settings: Settings,
+    opened: Callable[[socket.socket], object] = id,
+) -> Trial:
+    """Send one request and judge the answer."""
+    began = time.monotonic()
+    failed, why, found, proxy = None, "", None, None
+    try:
+        wanted = _target(request.route, request.url, settings, request.trust)
+        proxy = wanted.proxy
+        for one in (request, request.otherwise()):
+            with reach.opened(wanted, settings, began) as link:
+                opened(link)
+                link.settimeout(max(1.0, PATIENCE - (time.monotonic() - began)))
+                status, body = _exchange(link, one, wanted)
+            if not verdict.wants_other_limit(status, body):
+                break
+        found = verdict.judge(status, body, request.place)
+        if any(found.said in value.lower() for value in request.headers.values()):
+            found = found._replace(said="")  # it may be the key
+    except Failure as failure:
+        failed, why = failure.stage, failure.why
+    except ValueError:  # an impossible address
+        failed, why = "answer", "the address is malformed"
+    except Exception as error:  # noqa: BLE001 (whatever a server can make of HTTP)
+        failed, why = "answer", _words(error)
+    return Trial(request.route, proxy, failed, why, found, time.monotonic() - began)
+
+
+def _exchange(link: socket.socket, request: Request, wanted: Target) -> tuple[int, bytes]:
+    """Return the status and the start of the body, using an open connection."""
+    from http.client import HTTPConnection
+
+    parts = urlsplit(request.url)
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    headers = {
+        "Host": parts.netloc.rpartition("@")[2],
+        "User-Agent": f"hermes-doctor/{__version__}",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        **request.headers,
+        "Content-Type": "application/json",
+    }
+    if reach.is_forwarded(wanted):
+        path = request.url
+        headers |= reach.proxy_login(wanted.proxy)
+    connection = HTTPConnection(wanted.endpoint.host, wanted.endpoint.port)
+    connection.sock = link
+    connection.request("POST", path, request.body, headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read(LARGEST)
+
+
+def _words(error: Exception) -> str:
+    """Describe an error; never in its own words, because HTTP errors repeat data."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError):
+        return reach.words(error)
+    return "what comes back is no HTTP"

@@ -1,0 +1,168 @@
+"""Build the smallest request that shows whether a provider would serve the gateway.
+
+It sends one word and asks for one token (16 where that is the minimum), in the route's protocol. A
+list of models would cost nothing, but many relays give it to anyone: it shows neither an empty
+account nor an unknown model.
+
+No request is made where the key is not sent in a header or would go to the wrong host: logins,
+Azure, Bedrock, and keys that older releases send to another company's host.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.probes.network import verdict
+from hermes_doctor.probes.network.reach import Trust
+from hermes_doctor.settings import fallback, request_route, urls
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.resolved import Resolved, Route
+from hermes_doctor.settings.sourced_text import ENV, PROCESS
+
+MOST = 8
+"""The maximum number of providers that are asked."""
+_PLACES = {urls.MESSAGES: verdict.CONTENT, urls.RESPONSES: verdict.OUTPUT}
+_SENT = ("usable", "not needed")
+_GENERAL = {"OPENAI_API_KEY": "openai.com", "OPENROUTER_API_KEY": "openrouter.ai"}
+_BEARER = ("api.minimax.io", "api.minimaxi.com")
+_FALSE = ("false", "0", "no", "off")
+_WORD = "Hi"
+_HOST = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)")
+"""A host without user and password before it: those would replace the key."""
+
+
+class Request(NamedTuple):
+    """A request. Contains a secret: only its route is ever shown."""
+
+    route: Route
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    trust: Trust = Trust()
+
+    def __repr__(self) -> str:
+        return f"Request({self.route.path})"
+
+    @property
+    def place(self) -> str:
+        """The field of the answer that contains the message."""
+        mode = self.route.api_mode.value if self.route.api_mode else urls.CHAT
+        return _PLACES.get(mode or "", verdict.CHOICES)
+
+    def otherwise(self) -> Request:
+        """Return the request with the newer name of the token limit, which some models require."""
+        body = json.loads(self.body)
+        if "max_tokens" in body and self.place == verdict.CHOICES:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        return self._replace(body=json.dumps(body).encode())
+
+
+def requests(found: Resolved) -> Iterator[Request]:
+    """Yield one request for each provider that a message may use, in order."""
+    seen: set[tuple[str, str]] = set()
+    for route, used in _routes(found):
+        same = (str(used.base_url), str(used.key))
+        made = request(found.world, route, used)
+        if made and same not in seen and len(seen) < MOST:
+            seen.add(same)
+            yield made
+
+
+def _routes(found: Resolved) -> Iterator[tuple[Route, Runtime]]:
+    world = found.world
+    if not found.main.trouble:
+        yield found.main, request_route.resolve(world, request_route.requested(world)[0])
+    links = {link.path: link for link in fallback.chain(world)}
+    for route in found.fallback:
+        try:
+            yield route, links[route.path].resolve(world)
+        except Unresolved:
+            continue
+
+
+def request(world: World, route: Route, used: Runtime) -> Request | None:
+    """Return the request of one route; None if none is sent."""
+    if route.key is None or route.key.state not in _SENT or not route.model.value:
+        return None
+    if not _HOST.match(used.base_url) or urls.fault(used.base_url) or not used.key.isascii():
+        return None
+    if _is_login(world, used) or _is_strangers(used):
+        return None
+    asked = _asked(used, route.model.value)
+    if asked is None:
+        return None
+    url, headers, body = asked
+    block = _block(world, used.base_url) if world.release.since(0, 18, 1) else NOTHING
+    headers |= _extra(block)
+    if any(char in f"{name}{value}" for name, value in headers.items() for char in "\r\n\0"):
+        return None
+    return Request(route, url, headers, json.dumps(body).encode(), _trust(block))
+
+
+def _asked(used: Runtime, model: str) -> tuple[str, dict[str, str], dict[str, Any]] | None:
+    base, said = used.base_url.rstrip("/"), [{"role": "user", "content": _WORD}]
+    bearer = {"Authorization": f"Bearer {used.key}"}
+    if used.api_mode == urls.MESSAGES:
+        headers = {"anthropic-version": "2023-06-01"}
+        headers |= bearer if urls.host(base) in _BEARER else {"x-api-key": str(used.key)}
+        body = {"model": model, "max_tokens": 1, "messages": said}
+        return re.sub(r"/v1$", "", base) + "/v1/messages", headers, body
+    if used.api_mode == urls.RESPONSES:
+        body = {"model": model, "max_output_tokens": 16, "input": _WORD, "store": False}
+        return f"{base}/responses", bearer, body
+    if used.api_mode == urls.CHAT:
+        if urls.host(base) == "generativelanguage.googleapis.com" and not base.endswith("/openai"):
+            base += "/openai"
+        body = {"model": model, "max_tokens": 1, "messages": said}
+        return f"{base}/chat/completions", bearer, body
+    return None
+
+
+def _is_login(world: World, used: Runtime) -> bool:
+    facts = world.release.registry.get(used.provider)
+    if used.provider == "copilot" or (facts and facts["kind"] != "api_key"):
+        return True
+    own = urls.belongs(used.base_url, "anthropic.com") and not used.key.startswith("sk-ant-api")
+    return own or urls.belongs(used.base_url, "azure.com")
+
+
+def _is_strangers(used: Runtime) -> bool:
+    """Tell whether the key is meant for another host, as releases that send it anywhere allow."""
+    source = used.key.source
+    if used.provider != "custom" or source.kind not in (ENV, PROCESS) or source.via:
+        return False
+    owner = _GENERAL.get(source.name)
+    return owner is not None and not urls.belongs(used.base_url, owner)
+
+
+def _block(world: World, url: str) -> Mapping[Any, Any]:
+    """Return the entry of config.yaml with this address."""
+    wanted = url.rstrip("/").lower()
+    older = world.config.get("custom_providers")
+    blocks = [*(older if isinstance(older, list) else ())]
+    providers = world.config.get("providers")
+    blocks += providers.values() if isinstance(providers, dict) else ()
+    for block in blocks:
+        said = [block.get(k) for k in ("base_url", "url", "api")] if isinstance(block, dict) else []
+        if any(isinstance(one, str) and one.rstrip("/").lower() == wanted for one in said):
+            found: Mapping[Any, Any] = block
+            return found
+    return NOTHING
+
+
+def _trust(block: Mapping[Any, Any]) -> Trust:
+    flag, bundle = block.get("ssl_verify"), block.get("ssl_ca_cert")
+    off = flag is False or (isinstance(flag, str) and flag.strip().lower() in _FALSE)
+    return Trust(not off, bundle.strip() if isinstance(bundle, str) and bundle.strip() else None)
+
+
+def _extra(block: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the headers that the entry adds to each request."""
+    extra = block.get("extra_headers")
+    pairs = extra.items() if isinstance(extra, dict) else ()
+    return {str(k): str(v) for k, v in pairs if v is not None and str(k).isascii()}

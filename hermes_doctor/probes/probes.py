@@ -1,0 +1,166 @@
+"""The class `Probes`, which answers the questions of checks and fixes about one home."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes.store_files import StoreProbes
+from hermes_doctor.system.once import once
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from hermes_doctor.logs.formats import Wanted
+    from hermes_doctor.logs.stream import Reading
+    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.network.provider_trial import Trial
+    from hermes_doctor.probes.network.reach import Reached
+    from hermes_doctor.probes.pulse import Pulse
+    from hermes_doctor.probes.unrestored_rows import Unrestored
+
+
+class Probes(StoreProbes):
+    """All facts that a check or a fix may ask for about one home.
+
+    Every method caches its answer, may be called from any thread, and raises `CouldNotLook` with
+    the reason when there is no answer.
+    """
+
+    @once(limit=4)
+    def newer(self) -> str | None:
+        """Why knowledge about releases does not apply to this home; None if it does."""
+        from hermes_doctor.probes import newer_release
+
+        return newer_release.reason(self)
+
+    @once(limit=8)
+    def unrestored(self) -> list[Unrestored | CouldNotLook]:
+        """Rows that backups of deleted write-ahead logs have and the live databases lack."""
+        logs = self.saved_logs()
+        if not logs:
+            return []
+        from hermes_doctor.probes import unrestored_rows
+
+        return list(unrestored_rows.find(self, logs))
+
+    @once(limit=6)
+    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+        """The connections of each platform; waits a moment for the platforms in `held`."""
+        from hermes_doctor.probes import links
+        from hermes_doctor.processes import sockets
+        from hermes_doctor.settings import provider_hosts
+
+        others = provider_hosts.find(self.settings()).values()
+        addresses = {
+            one.target.endpoint.host: one.addresses
+            for one in (self.reach() if self.network else ())
+            if one.addresses
+        }
+        return links.watch(
+            lambda: sockets.of(pid),
+            lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
+            held,
+        )
+
+    @once(limit=8)
+    def reach(self) -> list[Reached]:
+        """Whether each host that the gateway needs can be reached; requires --network."""
+        from hermes_doctor.probes.network import provider_trial, reach
+        from hermes_doctor.settings import provider_hosts
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        settings = self.settings()
+        try:
+            found, guessed = provider_trial.targets(self.resolved(), settings), {}
+        except CouldNotLook:
+            found, guessed = [], provider_hosts.find(settings)
+        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
+
+    @once(limit=18)
+    def trials(self) -> list[Trial]:
+        """The answers of each provider that a message may use; requires --network."""
+        from hermes_doctor.probes.network import provider_trial
+
+        if not self.network:
+            raise CouldNotLook("the network is asked only with --network")
+        from hermes_doctor.probes.network import request
+
+        return provider_trial.look(request.requests(self.resolved()), self.settings())
+
+    @once(limit=8)
+    def pulse(self) -> Pulse:
+        """Whether the event loop of the gateway is running."""
+        gateways = self.gateways()
+        from hermes_doctor.probes import pulse
+        from hermes_doctor.processes import listeners
+
+        if not gateways:
+            if not (url := self._health_url()):
+                raise CouldNotLook("no gateway is seen to run")
+            return pulse.elsewhere(url, network=self.network)
+        runtime = self.runtime()
+        pids = [gateway.pid for gateway in gateways]
+        pid = runtime.lock_holder if runtime.lock_holder in pids else pids[0]
+        vitals = self.vitals(pid)
+        env, config = self.env(), self.config()
+        ports = pulse.ports(
+            vitals.environment, (env and env.text) or "", (config and config.values) or {}
+        )
+        return pulse.take(
+            *(vitals, runtime, listeners.of(pid), ports, self.space()),
+            closed=lambda: pulse.closed_to(self.gateway_user(), self.home / "state"),
+        )
+
+    def _health_url(self) -> str:
+        """Return the health URL of this home's gateway on another machine; empty if there is none.
+
+        It is this home's if its .env names it, or if our environment does and no other home is
+        examined; and if no local gateway of another home listens there.
+        """
+        from hermes_doctor.probes import port_owner
+        from hermes_doctor.settings import variables
+
+        name = "GATEWAY_HEALTH_URL"
+        env = self.env()
+        own = variables.parse((env and env.text) or "") if env else {}
+        url = own.get(name) or (os.environ.get(name, "") if self.alone else "")
+        return "" if port_owner.is_of_another(url.strip(), self.home.path) else url.strip()
+
+    def entries(
+        self,
+        since: float,
+        wanted: Wanted | None = None,
+        *,
+        records_since: float | None = None,
+        most: int | None,
+    ) -> Reading:
+        """The log entries about the gateway since then; read again on each call."""
+        from hermes_doctor.logs import stream
+
+        try:
+            owner = self.supervision().owner
+        except CouldNotLook:  # reported by other checks
+            owner = None
+        return stream.read(
+            self.home,
+            since=since,
+            records_since=records_since,
+            most=most,
+            wanted=wanted,
+            zone=self._zone(),
+            units=[owner] if owner else [],
+        )
+
+    def _zone(self) -> tzinfo | None:
+        """The running gateway's time zone; None if it must be derived from the logs."""
+        from hermes_doctor.logs import time_zones
+
+        try:
+            for gateway in self.gateways():
+                return time_zones.of_process(gateway.pid, self.vitals(gateway.pid).environment)
+        except CouldNotLook:
+            return None
+        return None

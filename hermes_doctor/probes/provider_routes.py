@@ -1,0 +1,176 @@
+"""The routes to a model as checks need them: where each is set and how much depends on it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor import redaction
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Severity, Skip
+from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
+from hermes_doctor.settings.credential_pool import Entry
+from hermes_doctor.settings.document import Path
+from hermes_doctor.settings.inputs import section
+from hermes_doctor.settings.key_state import key_of
+from hermes_doctor.settings.provider_entries import Own
+from hermes_doctor.settings.resolved import Resolved, Route
+from hermes_doctor.settings.sourced_text import CONFIG, DEFAULT, Key, Source, Text
+from hermes_doctor.system.files import listing
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+_LONGEST = 80
+_PLUGINS = "plugins/model-providers"
+
+
+class Way(NamedTuple):
+    """A route in config.yaml: the main model or an entry of the fallback chain."""
+
+    route: Route
+    path: Path
+    """Its path in config.yaml: `model`, or an entry of the chain."""
+    own: Own | None
+    """The custom provider that it uses."""
+    provider: Path
+    """The path of its provider setting, even if it is not set."""
+    severity: Severity
+    """How bad it is if this route does not work."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the route that config.yaml asks for first."""
+        return self.route.path == "model"
+
+    @property
+    def model(self) -> Path | None:
+        """The path of its model setting; None if it is not set in config.yaml."""
+        source = self.route.model.source
+        if source.kind != CONFIG or not self.route.model.value:
+            return None
+        return (*self.path, "model") if not self.is_main else tuple(source.name.split("."))
+
+
+def configured(probes: Probes) -> Resolved:
+    """Return what the next message would use; Skip if config.yaml cannot be parsed."""
+    found = probes.resolved()
+    if found.world.document.fault:
+        raise Skip("config.yaml does not parse")
+    trouble = found.main.trouble
+    if trouble and trouble.kind == "unknown" and _plugins(probes):
+        raise Skip(f"a plugin of this home may define the provider ({_PLUGINS})")
+    return found
+
+
+def _plugins(probes: Probes) -> list[str]:
+    """Return the model providers that plugins add to Hermes."""
+    try:
+        return [name for name in listing(probes.home / _PLUGINS) if name[:1] not in "._"]
+    except (CouldNotLook, FileNotFoundError):
+        return []
+
+
+def ways(found: Resolved) -> list[Way]:
+    """Return all routes, the main one first."""
+    return [_main(found), *(_link(found, route) for route in found.fallback)]
+
+
+def _main(found: Resolved) -> Way:
+    raw = found.world.raw
+    at_top = not section(raw, "model").get("provider") and raw.get("provider")
+    stands_in = found.used is not None and found.used is not found.main
+    return Way(
+        found.main,
+        ("model",),
+        provider_entries.own_provider(found.world, found.main.requested.value or ""),
+        ("provider",) if at_top else ("model", "provider"),
+        Severity.WARNING if stands_in else Severity.ERROR,
+    )
+
+
+def _link(found: Resolved, route: Route) -> Way:
+    place = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", route.path)
+    path: Path = (route.path,)
+    if place and place[2]:
+        path = (place[1], int(place[2]))
+    needed = found.used is not None and found.used.path == route.path
+    entry = provider_entries.own_provider(found.world, route.requested.value or "")
+    severity = Severity.ERROR if needed else Severity.WARNING
+    return Way(route, path, entry, (*path, "provider"), severity)
+
+
+def users(found: Resolved, entry: Own) -> Severity:
+    """Return how bad it is if a custom provider does not work; INFO if nothing uses it."""
+    able = [way.severity for way in ways(found) if way.own and way.own.path == entry.path]
+    for task in found.tasks:
+        one = provider_entries.own_provider(found.world, task.provider.value or "")
+        if one and one.path == entry.path:
+            able.append(Severity.WARNING)
+    return min(able, key=lambda one: one.rank, default=Severity.INFO)
+
+
+def said(text: Any) -> str:
+    """Shorten and redact a name or an address from a file for display."""
+    bare = str(text or "")
+    shown = redaction.address(bare) if "://" in bare or "@" in bare else redaction.words(bare)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+
+
+def said_variable(found: Resolved, name: str) -> str:
+    """Return the name of a variable for display; only its length if it may be a key."""
+    known = name in found.world.variables and not redaction.like_a_secret(name)
+    return name if known else redaction.variable(name)
+
+
+def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:
+    """Return the provider's name in auth.json and the credentials stored there for a route."""
+    world, asked = found.world, (route.requested.value or "").lower()
+    entry = provider_entries.own_provider(world, asked)
+    url = route.base_url.value if route.base_url else None
+    if entry is not None or (route.provider and route.provider.value == "custom"):
+        pool = custom_providers.pool_for(world, url, entry.name if entry else None) if url else None
+    else:
+        name = route.provider.value if route.provider else world.release.provider(asked)
+        pool = builtin_providers.pool(world, name) if name else None
+    if pool is None:
+        return "", []
+    return pool.provider, [one for one in pool.entries if one.raw]
+
+
+def variable(found: Resolved, name: str) -> Key:
+    """Return a variable as a key: its state and its place, never its value."""
+    world = found.world
+    unset = Text("", Source(DEFAULT, name))
+    return key_of(world.release, world.dotenv_first(name) or world.variables.get(name, unset))
+
+
+def likely_variable(found: Resolved, entry: Own | None) -> str | None:
+    """Return a variable that is named after an entry without a key and that contains one."""
+    if entry is None or any(entry.block.get(key) for key in ("key_env", "api_key", "api_key_env")):
+        return None
+    word = "".join(char if char.isalnum() else "_" for char in entry.name).upper()
+    names = (f"{word}_API_KEY", f"{word}_KEY", f"{word}_TOKEN")
+    return next((name for name in names if variable(found, name).state == "usable"), None)
+
+
+def is_unset(probes: Probes, *names: str) -> bool | None:
+    """Tell whether none of these variables is set for the gateway; None if unsure.
+
+    Asked only if something is wrong, because supervisors answer slowly. If a password vault or an
+    administrator may set more variables, they do not count as unset.
+    """
+    found = probes.resolved()
+    if any(found.world.variables.get(name) for name in names):
+        return False
+    if any(doubt.endswith(("may set more variables", "counts first")) for doubt in found.doubts):
+        return False
+    try:
+        if probes.gateways():
+            return True if probes.vitals(probes.gateways()[0].pid).environment is not None else None
+        owner = probes.supervision().owner
+    except CouldNotLook:
+        return None
+    if owner is None or not owner.environment:
+        return None
+    return not any(owner.environment.get(name) for name in names)

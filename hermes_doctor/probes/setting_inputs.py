@@ -1,0 +1,86 @@
+"""Read all files and variables from which a gateway of this home takes its settings."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import effective_settings
+from hermes_doctor.settings import credential_pool, env_parsers
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.inputs import World, section
+from hermes_doctor.settings.release import Release
+from hermes_doctor.system.files import MEGABYTE, read, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.installed import InstalledProbes
+
+_LIMIT = 4 * MEGABYTE
+_MANAGED = Path("/etc/hermes")
+_VAULTS = ("bitwarden", "onepassword")
+
+
+def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
+    """Return the inputs of this home, and what else may change the result without being read.
+
+    Raises CouldNotLook when one of the deciding files cannot be read.
+    """
+    doubts: list[str] = []
+    started_with: Mapping[str, str] = {}
+    try:
+        started_with = effective_settings.started_with(probes)
+    except CouldNotLook as doubt:
+        doubts.append(str(doubt))
+    found = probes.installation()
+    if found is None:
+        doubts.append("no Hermes is found: the rules of the newest known release are applied")
+    release = Release(found.release if found else None)
+    written, env = probes.config(), probes.env()
+    home = probes.home.path
+    world = World(
+        release=release,
+        document=Document(written.data if written else b"", parsed=written),
+        readings=env_parsers.read(env, release, started_with) if env else env_parsers.NOTHING,
+        started_with=started_with,
+        store=store(home / credential_pool.NAME),
+        root_store=store(home.parent.parent / credential_pool.NAME) if probes.home.profile else {},
+        now=time.time(),
+    )
+    doubts += _elsewhere(home, world)
+    return world, tuple(doubts)
+
+
+def store(path: Path) -> Mapping[str, Any]:
+    """Read auth.json; empty if it is missing or damaged, as for Hermes."""
+    import json
+
+    try:
+        data, _ = read(path, _LIMIT)
+    except FileNotFoundError:
+        return {}
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _elsewhere(home: Path, world: World) -> Iterator[str]:
+    """Yield the places that Hermes reads and this tool does not."""
+    if world.release.since(0, 17):
+        named = world.started_with.get("HERMES_MANAGED_DIR")
+        folder = Path(named) if named else _MANAGED
+        for name in ("config.yaml", ".env"):
+            if os.path.lexists(folder / name):
+                yield f"{folder / name} is the administrator's and counts first"
+    if snapshot(home / "gateway.json").kind == "file":
+        yield "gateway.json of an older set-up fills gaps of config.yaml"
+    if world.release.since(0, 18, 1) and os.path.lexists(home / ".op.env"):
+        yield ".op.env may set more variables"
+    for name in _VAULTS:
+        if section(world.raw, "secrets", name).get("enabled"):
+            yield f"secrets.{name} may set more variables"

@@ -1,1 +1,0 @@
-"""Whatever can start a gateway again: one module for each kind of supervisor."""

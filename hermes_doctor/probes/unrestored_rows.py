@@ -1,0 +1,126 @@
+"""Rows that a run saved from a deleted write-ahead log and that the live database lacks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.unique_rows import LOG_HEAD, expired_before
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records.saved_logs import SavedLog
+from hermes_doctor.sqlite import saved_rows
+from hermes_doctor.sqlite.saved_rows import Message
+from hermes_doctor.system.files import MEGABYTE, size, snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.database_files import DatabaseProbes
+
+HISTORY, BOARD = "state.db", "kanban.db"
+LARGEST = 256 * MEGABYTE
+"""The maximum size in bytes of a saved log that a check reads."""
+
+
+class Unrestored(NamedTuple):
+    """The rows that a backup has and the live database lacks."""
+
+    backup: str
+    made: datetime
+    run: str
+    database: str
+    """Its path within the home."""
+    noun: str
+    addable: int
+    """How many rows the tool can add."""
+    others: int
+    """How many rows it cannot add without mixing them up with existing ones."""
+    options: str
+    """The command line options for this home, and for the vault if it is not the default."""
+
+
+def find(probes: DatabaseProbes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | CouldNotLook]:
+    """Compare each backup with the live databases; rows in several backups count once."""
+    counted: set[tuple[str, Message]] = set()
+    for log in logs:
+        try:
+            backup = _loaded(probes, log)
+            for entry in _databases(backup, log):
+                if found := _compared(probes, log, backup, entry, counted):
+                    yield found
+        except (CouldNotLook, Trouble) as why:
+            reason = str(why).rstrip(".")
+            yield CouldNotLook(f"backup {log.id} could not be compared: {reason}")
+        except OSError:
+            yield CouldNotLook(f"backup {log.id} could not be compared: it cannot be read")
+
+
+def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
+    if snapshot(log.root).kind == "absent":
+        raise CouldNotLook(f"the vault {log.root} is missing")
+    return Vault(probes.home, log.root).load(log.id)
+
+
+def _databases(backup: Backup, log: SavedLog) -> Iterator[Entry]:
+    """Yield the databases with rows in their log that were not restored from this backup."""
+    for entry in backup.entries:
+        known = entry.path.rpartition("/")[2] in (HISTORY, BOARD)
+        if not known or entry.kind != "file" or entry.path in log.restored:
+            continue
+        beside = backup.entry(f"{entry.path}-wal")
+        if beside is None or beside.size < LOG_HEAD:
+            continue
+        if beside.size > LARGEST:
+            raise CouldNotLook(f"its write-ahead log (-wal) has {size(beside.size)}")
+        yield entry
+
+
+def _compared(
+    probes: DatabaseProbes,
+    log: SavedLog,
+    backup: Backup,
+    entry: Entry,
+    counted: set[tuple[str, Message]],
+) -> Unrestored | None:
+    path = probes.home / entry.path
+    if any(lost.database == path for lost in probes.lost_files()):
+        return None  # the process that holds the deleted log still runs: another check reports it
+    ask = _asking(probes, path)
+    copy = backup.copy_of(entry)
+    addable = others = 0
+    if entry.path.rpartition("/")[2] == BOARD:
+        others = saved_rows.tasks(copy, ask)
+    else:
+        since = partial(expired_before, probes.home)
+        found = saved_rows.lacking(saved_rows.messages(copy), ask, since)
+        new = [(entry.path, one) for one in (*found.own, *found.renumbered)]
+        rest = [(entry.path, one) for one in found.left]
+        addable = sum(one not in counted for one in new)
+        others = sum(one not in counted for one in rest)
+        counted.update(new, rest)
+    if not addable and not others:
+        return None
+    options = f"--home {shlex.quote(str(probes.home.path))}"
+    if log.root != probes.home.vault:
+        options += f" --vault {shlex.quote(str(log.root))}"
+    noun = "task" if entry.path.rpartition("/")[2] == BOARD else "message"
+    return Unrestored(
+        log.id, backup.created_at, log.run, entry.path, noun, addable, others, options
+    )
+
+
+def _asking(probes: DatabaseProbes, path: Path) -> saved_rows.Ask:
+    """Return a function that queries the live database."""
+    try:
+        found = probes.condition(path)
+    except FileNotFoundError:
+        raise CouldNotLook(f"{path.name} is missing") from None
+    if found.reader is None or not found.readable:
+        raise CouldNotLook(f"{path.name} cannot be read")
+    return saved_rows.asking(found.reader)

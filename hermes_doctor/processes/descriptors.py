@@ -1,0 +1,50 @@
+"""List the open file descriptors of a process."""
+
+from __future__ import annotations
+
+import os
+
+from hermes_doctor.lazy import NamedTuple
+
+DELETED = " (deleted)"
+
+
+class Descriptor(NamedTuple):
+    """One open file descriptor of a process."""
+
+    number: str
+    """Empty on systems without /proc."""
+    target: str
+    """Its target as the kernel writes it: a path, perhaps with ` (deleted)`, or `socket:[7]`."""
+
+    @property
+    def path(self) -> str:
+        """The path of its target, even if the file was deleted."""
+        return self.target.removesuffix(DELETED)
+
+
+def of(pid: int) -> list[Descriptor] | None:
+    """Return the descriptors of a process; None when it has ended or they may not be read."""
+    if not os.path.isdir("/proc/self"):
+        return _by_psutil(pid)
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    found = []
+    for name in names:
+        try:
+            found.append(Descriptor(name, os.readlink(f"{folder}/{name}")))
+        except OSError:  # closed since
+            continue
+    return found
+
+
+def _by_psutil(pid: int) -> list[Descriptor] | None:
+    import psutil
+
+    try:
+        return [Descriptor("", file.path) for file in psutil.Process(pid).open_files()]
+    except (psutil.Error, OSError):
+        return None

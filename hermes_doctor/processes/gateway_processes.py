@@ -1,0 +1,291 @@
+"""Find running gateways, the homes that they work on, and the processes that have a file open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes import descriptors, file_locks, process_stat
+from hermes_doctor.processes.gateway_command import is_gateway, profile
+from hermes_doctor.processes.home_of import (
+    LOCK,
+    Claim,
+    by_environment,
+    by_files,
+    is_reachable,
+    is_same,
+    locked_file,
+    may_belong,
+    works_on,
+)
+from hermes_doctor.system.files import read
+
+_PROC = Path("/proc")
+LOADING = timedelta(minutes=1)
+"""The time in which a gateway loads its code and takes its lock, even on a slow machine."""
+BEGINNING = timedelta(minutes=6)
+"""The longest start: after many starts in a row a gateway waits up to 5 minutes for its lock."""
+
+
+class Candidate(NamedTuple):
+    """A process with the command line of a gateway, and the home that it works on, if known."""
+
+    gateway: Gateway
+    claim: Claim | None
+
+    @property
+    def works(self) -> bool:
+        """Whether it works as a gateway: it holds the lock, or may still be starting."""
+        if self.claim is None or self.claim.locked is not False:
+            return True
+        return begins(self.gateway, self.claim.home)
+
+
+def begins(gateway: Gateway, home: Path) -> bool:
+    """Whether a process without the lock may be a gateway of this home that is still starting.
+
+    While it loads, its command line and its variables are proof enough. Later it must have written
+    its start into the exit log of this home, as a gateway does before it waits for the lock. A
+    process that is named in gateway.pid already had the lock and lost it, so it is not starting.
+    """
+    age = datetime.now(UTC) - gateway.started_at
+    if age >= BEGINNING or any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK)):
+        return False
+    return age < LOADING or _noted(home, gateway)
+
+
+def _noted(home: Path, gateway: Gateway) -> bool:
+    """Whether the exit log of a home has a record of this start."""
+    from hermes_doctor.processes import exit_diary
+
+    number = process_stat.own_number(gateway.pid)
+    early = gateway.started_at - timedelta(seconds=5)
+    try:
+        lives = exit_diary.read(Home(home))
+    except CouldNotLook:
+        return False
+    return any(life.pid == number and life.began >= early for life in lives if not life.ended)
+
+
+def gateways_of(home: Home) -> list[Gateway]:
+    """Return the running gateways of this home.
+
+    Gateways of other homes, and processes that only look like a gateway, are left out.
+    """
+    found: dict[int, Gateway] = {}
+    lock = home / LOCK
+    for pid in file_locks.holders([lock]).get(lock, []):
+        gateway = _gateway(pid)
+        if gateway is None or works_on(pid, home.path) is False:
+            continue  # the pid in the table of locks may already belong to another process
+        if _titled_or_gateway(pid) or _wrote(lock, pid):
+            found[pid] = gateway
+    doubtful = []
+    for candidate in candidates():
+        if candidate.claim is None:
+            if _conceivable(home, candidate.gateway):
+                doubtful.append(candidate.gateway.pid)
+        elif candidate.works and is_same(candidate.claim.home, home.path):
+            found.setdefault(candidate.gateway.pid, candidate.gateway)
+    found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
+    if len(found) > 1:
+        found = _without_forks(home, found)
+    if doubtful and not found:
+        raise CouldNotLook(
+            f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
+        )
+    return sorted(found.values(), key=lambda gateway: gateway.pid)
+
+
+def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
+    """Leave out forks of a gateway: only a fork can hold the same lock as another process."""
+    first: dict[tuple[int, int], int] = {}
+    forks = set()
+    for one in sorted(found.values(), key=lambda one: one.started_at):
+        file = locked_file(one.pid, home.path)
+        if file is not None and first.setdefault(file, one.pid) != one.pid:
+            forks.add(one.pid)
+    return {pid: one for pid, one in found.items() if pid not in forks}
+
+
+def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
+    """Return which of these processes holds this home's current lock file, by its descriptors."""
+    try:
+        st = os.stat(home / LOCK)
+    except OSError:
+        return None
+    file = st.st_dev, st.st_ino
+    return next((pid for pid in suspects if locked_file(pid, home.path) == file), None)
+
+
+def _conceivable(home: Home, gateway: Gateway) -> bool:
+    """Whether a gateway whose home we may not see could be working on this one.
+
+    It would run as the owner of the home or as root, and be named in gateway.pid or gateway.lock
+    unless it is still starting. Without this test, the gateway of any other user would count.
+    """
+    if not may_belong(gateway.pid, home.path):
+        return False
+    named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK))
+    return named or begins(gateway, home.path)
+
+
+def homes_in_use() -> list[Path]:
+    """Return every home that a running gateway works on."""
+    claims = [one.claim for one in candidates() if one.claim and one.works]
+    return sorted({claim.home for claim in claims if is_reachable(claim.home)})
+
+
+def candidates() -> Iterator[Candidate]:
+    """Yield every process that is a gateway by its command line, with its home."""
+    for pid, argv in _suspects():
+        titled = not is_gateway(argv)
+        gateway = _gateway(pid)
+        if gateway is None:
+            continue
+        claim = by_files(pid)
+        if claim is None and not titled:
+            claim = by_environment(pid, profile(argv))
+        if titled and claim is not None and claim.locked is False:
+            continue  # neither the process title nor an open file proves a gateway
+        if claim is not None or (not titled and process_stat.exists(pid)):
+            yield Candidate(gateway, claim)
+
+
+def _suspects() -> Iterator[tuple[int, list[str]]]:
+    """Yield processes with the command line of a gateway or with Hermes' process title.
+
+    On Linux it reads /proc directly, because a machine has hundreds of other processes.
+    """
+    for pid in every():
+        argv, titled = _words(pid)
+        if titled or is_gateway(argv):
+            yield pid, argv
+
+
+def _words(pid: int) -> tuple[list[str], bool]:
+    """Return the command line of a process, and whether Hermes' process title replaced it."""
+    if not _PROC.exists():
+        return _command(pid)
+    argv = os.fsdecode(_proc(pid, "cmdline")).split("\0")[:-1]
+    return argv, len(argv) <= 1 and _proc(pid, "comm") == b"hermes\n"
+
+
+def _titled_or_gateway(pid: int) -> bool:
+    argv, titled = _words(pid)
+    return titled or is_gateway(argv)
+
+
+def _wrote(path: Path, pid: int) -> bool:
+    """Whether gateway.pid or gateway.lock names this process, as every gateway writes itself there.
+
+    Its start time is compared too, because pids are used again.
+    """
+    import json
+
+    try:
+        said = json.loads(read(path, 65536)[0])
+    except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
+        return False
+    if not isinstance(said, dict) or said.get("pid") not in (pid, process_stat.own_number(pid)):
+        return False
+    began, seen = said.get("start_time"), process_stat.stat(pid)
+    return began is None or (seen is not None and seen.start_time == began)
+
+
+def _proc(pid: int, name: str) -> bytes:
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _command(pid: int) -> tuple[list[str], bool]:
+    """Do the same as `_words` on systems without /proc."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        argv = process.cmdline()
+        return argv, len(argv) <= 1 and process.name() == "hermes"
+    except (psutil.Error, OSError):
+        return [], False
+
+
+def every() -> list[int]:
+    """Return the pids of all processes that we may see."""
+    try:
+        return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
+    except OSError:
+        import psutil
+
+        return psutil.pids()
+
+
+def words_of(pid: int) -> list[str]:
+    """Return the command line of a process; empty when it has ended or a title replaced it."""
+    return _words(pid)[0]
+
+
+def _gateway(pid: int) -> Gateway | None:
+    found = process_stat.stat(pid)
+    if found is None or found.doing == "Z":
+        return None
+    argv, _ = _words(pid)
+    python = argv[0] if argv and Path(argv[0]).is_absolute() else None
+    return Gateway(pid, process_stat.started(found.start_time), python)
+
+
+def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Return the other processes that have each file open or locked, under any name."""
+    wanted = list(paths)
+    found = openers(wanted)
+    for path, pids in file_locks.holders(wanted).items():
+        others = [pid for pid in pids if pid != os.getpid()]
+        if known := list(dict.fromkeys([*others, *found.get(path, [])])):
+            found[path] = known
+    return found
+
+
+def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
+    """Return the other processes that have each file open, as far as we may see.
+
+    It does not read the kernel's table of locks, which is slow.
+    """
+    wanted: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            st = os.stat(path)
+            wanted[st.st_dev, st.st_ino] = path
+    found: dict[Path, list[int]] = {}
+    own = os.getpid()
+    for pid in every() if wanted else ():
+        if pid == own:
+            continue
+        for identity in _open_inodes(pid):
+            if identity in wanted:
+                pids = found.setdefault(wanted[identity], [])
+                if pid not in pids:
+                    pids.append(pid)
+    return found
+
+
+def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
+    """Yield device and inode of the databases that a process has open, also deleted ones."""
+    for one in descriptors.of(pid) or ():
+        if one.path.startswith("/") and ".db" in one.path:
+            with contextlib.suppress(OSError):
+                st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.path)
+                yield st.st_dev, st.st_ino

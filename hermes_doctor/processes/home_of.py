@@ -1,0 +1,172 @@
+"""Find the home that a process works on, by its open files or else by its environment.
+
+A path that a process names belongs to its own mount namespace, as for a gateway in a container: the
+same path may be another folder here. It is then reached through /proc/PID/root.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.processes import descriptors, process_stat
+
+_PROC = Path("/proc")
+LOCK = "gateway.lock"
+
+
+class Claim(NamedTuple):
+    """The home that a process seems to work on, and whether it holds the home's lock."""
+
+    home: Path
+    """The path by which we can reach it."""
+    locked: bool | None
+    """Whether the process holds the lock of that home; None when it cannot be seen."""
+    file: tuple[int, int] | None = None
+    """Device and inode of its open lock file; they differ from a lock file created later."""
+
+
+def by_files(pid: int) -> Claim | None:
+    """Return the home whose lock file the process has open, which is the strongest evidence."""
+    claims = _claims(pid) or []
+    return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
+
+
+def works_on(pid: int, home: Path) -> bool | None:
+    """Whether a process holds a lock that it took in this folder; None if that cannot be seen.
+
+    The lock file may have been deleted since, or have a second name in a copied home.
+    """
+    claims = _claims(pid)
+    if claims is None:
+        return None
+    return any(claim.locked is not False and is_same(claim.home, home) for claim in claims)
+
+
+def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
+    """Return device and inode of the lock file in this folder that the process has locked."""
+    claims = _claims(pid) or []
+    return next((one.file for one in claims if one.locked and is_same(one.home, home)), None)
+
+
+def _claims(pid: int) -> list[Claim] | None:
+    """Return a claim for each lock file that a process has open; None if that cannot be seen."""
+    opened = descriptors.of(pid)
+    if opened is None:
+        return None
+    locks = [(one.number, Path(one.path)) for one in opened if one.path.endswith(f"/{LOCK}")]
+    return [
+        Claim(_from_here(pid, path.parent), _flocked(pid, number), _identity(pid, number))
+        for number, path in locks
+    ]
+
+
+def _identity(pid: int, number: str) -> tuple[int, int] | None:
+    try:
+        st = os.stat(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino
+
+
+def shares_view(pid: int) -> bool:
+    """Whether a process shares our mount, pid and user namespaces: it is not in a container."""
+    return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
+
+
+def by_environment(pid: int, profile: str | None) -> Claim | None:
+    """Return the home that its variables and its command line name, if it has no lock file open."""
+    found = _surroundings(pid)
+    if found is None:
+        return None
+    environ, folder = found
+    root = environ.get("HERMES_HOME") or str(Path(environ.get("HOME", "/")) / ".hermes")
+    home = _from_here(pid, _of_profile(Path(folder) / root, profile))
+    try:
+        return Claim(home.resolve() if _shares(pid, "mnt") else home, _without_proc())
+    except (OSError, RuntimeError):
+        return Claim(home, _without_proc())
+
+
+def _surroundings(pid: int) -> tuple[Mapping[str, str], str] | None:
+    """Return the environment variables and the working directory of a process."""
+    if os.path.isdir("/proc/self"):
+        environ = process_stat.environment(pid)
+        try:
+            folder = os.readlink(f"/proc/{pid}/cwd").removesuffix(descriptors.DELETED)
+        except OSError:
+            return None
+        return None if environ is None else (environ, folder)
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return process.environ(), process.cwd()
+    except (psutil.Error, OSError):
+        return None
+
+
+def _of_profile(base: Path, profile: str | None) -> Path:
+    """Return the home of a profile; the profile `default` is the root home."""
+    if profile is None:
+        return base
+    inside = base.parent.name == "profiles"
+    if profile.casefold() == "default":
+        return base.parent.parent if inside else base
+    return base if inside else base / "profiles" / profile
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths are the same folder."""
+    try:
+        return os.path.samestat(os.stat(one), os.stat(other))
+    except OSError:
+        return one == other
+
+
+def is_reachable(home: Path) -> bool:
+    """Whether a home has a path of its own here, and not only one below /proc."""
+    return _PROC not in home.parents
+
+
+def may_belong(pid: int, home: Path) -> bool:
+    """Whether a process runs as the owner of a home or as root, as every gateway of it does."""
+    try:
+        owner = os.stat(home).st_uid
+        with open(f"/proc/{pid}/status", errors="replace") as file:
+            said = next(line for line in file if line.startswith("Uid:"))
+        return {int(word) for word in said.split()[1:]} <= {0, owner}  # real and saved uid too
+    except (OSError, ValueError, StopIteration):
+        return True
+
+
+def _from_here(pid: int, path: Path) -> Path:
+    """Convert a path of a process to one that is valid in our mount namespace."""
+    return path if _shares(pid, "mnt") else Path(f"/proc/{pid}/root", *path.parts[1:])
+
+
+def _shares(pid: int, kind: str) -> bool:
+    """Whether a process is in our namespace of this kind; True if that cannot be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return True
+
+
+def _flocked(pid: int, descriptor: str) -> bool | None:
+    """Whether a process holds a lock through one of its descriptors; None if that cannot be seen.
+
+    /proc/locks is not used, because its device numbers do not match files on overlayfs.
+    """
+    try:
+        with open(f"/proc/{pid}/fdinfo/{descriptor}", errors="replace") as file:
+            return any(line.startswith("lock:") and "FLOCK" in line for line in file)
+    except OSError:
+        return None
+
+
+def _without_proc() -> bool | None:
+    """Return `Claim.locked` for a process without an open lock file: unknown without /proc."""
+    return False if _PROC.exists() else None

@@ -1,0 +1,113 @@
+"""Read the control group of a process, and its parent processes."""
+
+from __future__ import annotations
+
+import os
+
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.processes import process_stat
+
+_MANAGER = pattern(r"user@(\d+)\.service")
+_CONTAINER = pattern(
+    r"(?:(?:docker|libpod|crio|cri-containerd)-|/(?:docker|libpod|containerd)/|/kubepods\S*/)"
+    r"([0-9a-f]{64})(?:\.scope)?(?:/|$)"
+)
+_MOST = 64
+_MARKS = ("/.dockerenv", "/run/.containerenv")
+
+
+class Place(NamedTuple):
+    """The systemd service or the container that a process runs in, by its control group."""
+
+    unit: str | None = None
+    """The systemd service that it is part of."""
+    manager: int | None = None
+    """The uid whose user manager runs that service; None for the system manager."""
+    container: str | None = None
+    """The id of the container that it runs in, seen from outside."""
+
+
+class Ancestor(NamedTuple):
+    """A parent process, directly or over several generations."""
+
+    pid: int
+    name: str
+
+
+def place_of(pid: int) -> Place:
+    """Return the service or the container that a process runs in."""
+    return read_place(_file(pid, "cgroup"))
+
+
+def read_place(text: str) -> Place:
+    """Parse /proc/PID/cgroup: return the deepest group that is a service or a container."""
+    paths = {}
+    for line in text.splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" or controllers == "name=systemd":
+            paths[controllers] = path
+    path = max(paths.values(), key=len, default="")  # one of them may be unused
+    container = _CONTAINER.search(path)
+    if container:
+        return Place(container=container[1])
+    parts = path.split("/")
+    for depth in range(len(parts) - 1, -1, -1):
+        part = parts[depth]
+        if part.endswith(".scope") or _MANAGER.fullmatch(part):
+            return Place()
+        if part.endswith(".service"):
+            above = [match for one in parts[:depth] if (match := _MANAGER.fullmatch(one))]
+            return Place(part, int(above[-1][1]) if above else None)
+    return Place()
+
+
+def ancestors(pid: int) -> list[Ancestor]:
+    """Return its parent, grandparent and so on, as far as our pid namespace shows them."""
+    if not os.path.isdir("/proc/self"):
+        return _by_psutil(pid)
+    found: list[Ancestor] = []
+    while len(found) < _MOST:
+        parent = _parent(pid)
+        if not parent:
+            break
+        found.append(Ancestor(parent, name_of(parent)))
+        pid = parent
+    return found
+
+
+def in_container() -> bool:
+    """Whether this process runs in a container."""
+    return any(map(os.path.exists, _MARKS))
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process."""
+    return _file(pid, "comm").rstrip("\n")
+
+
+def command_line(pid: int) -> list[str]:
+    """Return the command line of a process."""
+    return _file(pid, "cmdline").split("\0")[:-1]
+
+
+def _parent(pid: int) -> int:
+    seen = process_stat.stat(pid)
+    return seen.parent if seen else 0
+
+
+def _file(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}", errors="surrogateescape") as file:
+            return file.read(65536)
+    except OSError:
+        return ""
+
+
+def _by_psutil(pid: int) -> list[Ancestor]:
+    import psutil
+
+    try:
+        return [Ancestor(one.pid, one.name()) for one in psutil.Process(pid).parents()[:_MOST]]
+    except (psutil.Error, OSError):
+        return []

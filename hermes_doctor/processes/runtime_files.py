@@ -1,0 +1,261 @@
+"""Read the files that a gateway writes about itself: pid, lock, state, heartbeat, latest starts.
+
+Any of them may be stale, half-written, foreign or hostile. A value without the form that Hermes
+writes counts as missing; a file that cannot be read is also named in `doubts`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes import file_locks, process_stat
+from hermes_doctor.system.files import MEGABYTE, read, snapshot
+
+MARKERS = (
+    ".clean_shutdown",
+    ".drain_request.json",
+    ".gateway-planned-stop.json",
+    ".gateway-takeover.json",
+    ".restart_pending.json",
+)
+_LAST_PID = 2**31
+_LAST_TICK = 2**63
+MOST_STARTS = 40
+
+
+class Owner(NamedTuple):
+    """A process as gateway.pid, gateway.lock and gateway_state.json name it."""
+
+    pid: int
+    start_time: int | None
+    """When it began, in the kernel's ticks; needed because pids are used again."""
+
+
+class PlatformState(NamedTuple):
+    """The last state of one platform that the gateway wrote."""
+
+    name: str
+    state: str
+    error_code: str | None
+    updated_at: datetime | None
+
+
+class Beat(NamedTuple):
+    """The last heartbeat of a gateway's event loop."""
+
+    pid: int
+    at: datetime
+    monotonic: float | None = None
+    """The same moment on the monotonic clock, which stops while the machine sleeps."""
+
+
+class Life(NamedTuple):
+    """One life of a gateway from its exit log: when it began, when and how it ended."""
+
+    pid: int
+    began: datetime
+    ended: datetime | None
+    how: str
+    """`clean`, `failed`, `restart`, `alive`, or `gone` for one that wrote no exit record."""
+    exit_code: int | None = None
+    error: str | None = None
+    """The class of the error that ended it, if there was one."""
+
+
+class Runtime(NamedTuple):
+    """The content of all files that a gateway writes about itself, as far as it can be read."""
+
+    pid_file: Owner | None
+    lock_file: Owner | None
+    lock_holder: int | None
+    """The pid that holds gateway.lock according to the kernel; 0 for one that we cannot see."""
+    state: str | None
+    """starting, running, degraded, draining, stopped or startup_failed; it may be outdated."""
+    state_owner: Owner | None
+    exit_reason: str | None
+    restart_requested: bool
+    desired_state: str | None
+    updated_at: datetime | None
+    platforms: Mapping[str, PlatformState]
+    beat: Beat | None
+    clean_shutdown: bool
+    """Whether the marker of an orderly shutdown exists."""
+    starts: tuple[datetime, ...]
+    """The latest starts, oldest first."""
+    markers: frozenset[str] = frozenset()
+    """The marker files in the home by which Hermes announces its next step."""
+    doubts: tuple[str, ...] = ()
+    """The files that exist but could not be read, and why."""
+    unseen: str = ""
+    """Why a gateway may run although none is visible; `lock_holder` is 0 then."""
+    active_agents: int | None = None
+    """The number of working agents that it wrote; before 0.18 only at its start and end."""
+    served: frozenset[str] = frozenset()
+    """The profiles that the gateway of a root home also serves, as it wrote."""
+
+    @property
+    def ever(self) -> bool:
+        """Whether a gateway has ever run on this home, as far as its files show."""
+        return bool(self.pid_file or self.lock_file or self.state_owner or self.beat or self.starts)
+
+
+def find(home: Home) -> Runtime:
+    """Read all files once."""
+    doubts: list[str] = []
+    state = _mapping(_json(home / "gateway_state.json", doubts))
+    lock = home / "gateway.lock"
+    holders = file_locks.holders([lock]).get(lock, [])
+    markers = frozenset(name for name in MARKERS if snapshot(home / name).kind != "absent")
+    return Runtime(
+        pid_file=_owner(_json(home / "gateway.pid", doubts)),
+        lock_file=_owner(_json(lock, doubts)),
+        lock_holder=holders[0] if holders else None,
+        state=word(state.get("gateway_state")),
+        state_owner=_owner(state) if state else None,
+        exit_reason=_text(state.get("exit_reason")),
+        restart_requested=state.get("restart_requested") is True,
+        desired_state=word(state.get("desired_state")),
+        updated_at=moment(state.get("updated_at")),
+        platforms=_platforms(state.get("platforms")),
+        beat=_beat(_json(home / "state" / "gateway.heartbeat", doubts)),
+        clean_shutdown=".clean_shutdown" in markers,
+        starts=_starts(home / "gateway-starts.log", doubts),
+        markers=markers,
+        doubts=tuple(doubts),
+        active_agents=_count(state.get("active_agents")),
+        served=_names(state.get("served_profiles")),
+    )
+
+
+def translated(found: Runtime, running: Iterable[int]) -> Runtime:
+    """Replace the pids by those that the running gateways have in our namespace.
+
+    A gateway in a container writes the pid that it has inside the container.
+    """
+    ours = {number: pid for pid in running if (number := process_stat.own_number(pid)) != pid}
+    if not ours:
+        return found
+
+    def owner(one: Owner | None) -> Owner | None:
+        pid = ours.get(one.pid) if one else None
+        seen = process_stat.stat(pid) if pid else None
+        if one is None or pid is None or seen is None:
+            return one
+        return one._replace(pid=pid) if one.start_time in (None, seen.start_time) else one
+
+    beat = found.beat
+    return found._replace(
+        pid_file=owner(found.pid_file),
+        lock_file=owner(found.lock_file),
+        state_owner=owner(found.state_owner),
+        beat=beat._replace(pid=ours.get(beat.pid, beat.pid)) if beat else None,
+    )
+
+
+def _read(path: Path, doubts: list[str]) -> bytes:
+    try:
+        return read(path, MEGABYTE)[0]
+    except FileNotFoundError:
+        return b""
+    except CouldNotLook as doubt:
+        doubts.append(str(doubt))
+        return b""
+
+
+def _json(path: Path, doubts: list[str]) -> Any:
+    """Parse a JSON file; None if it is missing, invalid or empty, as a new lock file is."""
+    data = _read(path, doubts)
+    if not data.strip():
+        return None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        doubts.append(f"{path.name}: is not JSON")
+        return None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: object, end: int) -> int | None:
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 < value < end
+    return value if good and isinstance(value, int) else None
+
+
+def _count(value: object) -> int | None:
+    good = isinstance(value, int) and not isinstance(value, bool)
+    return max(0, value) if good and isinstance(value, int) else None
+
+
+def _names(value: object) -> frozenset[str]:
+    every = value[:1000] if isinstance(value, list) else []
+    return frozenset(one for one in every if isinstance(one, str))
+
+
+def _owner(value: object) -> Owner | None:
+    if not isinstance(value, dict):  # the oldest form is the bare number
+        value = {"pid": value}
+    pid = _whole(value.get("pid"), _LAST_PID)
+    return Owner(pid, _whole(value.get("start_time"), _LAST_TICK)) if pid else None
+
+
+def word(value: object) -> str | None:
+    """Return a value if it is a single word, as Hermes writes for a state; else None."""
+    plain = isinstance(value, str) and 0 < len(value) <= 32 and value.isascii()
+    return value if plain and isinstance(value, str) and value.isidentifier() else None
+
+
+def _text(value: object) -> str | None:
+    return value[:2000] if isinstance(value, str) and value else None
+
+
+def moment(value: object) -> datetime | None:
+    """Parse a time as Hermes writes it and convert it to UTC; None for anything else."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return aware.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def epoch(value: object) -> datetime | None:
+    """Convert seconds since 1970 to a time; None for anything else."""
+    try:
+        return datetime.fromtimestamp(float(str(value)[:40]), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _platforms(value: object) -> dict[str, PlatformState]:
+    found = {}
+    for name, said in list(_mapping(value).items())[:100]:
+        state = word(_mapping(said).get("state"))
+        if word(name) and state:
+            error = _text(said.get("error_code"))
+            found[name] = PlatformState(name, state, error, moment(said.get("updated_at")))
+    return found
+
+
+def _beat(value: object) -> Beat | None:
+    said = _mapping(value)
+    pid, at = _whole(said.get("pid"), _LAST_PID), moment(said.get("updated_at"))
+    clock = said.get("monotonic")
+    if not isinstance(clock, float | int) or isinstance(clock, bool) or not 0 < clock < 1e12:
+        clock = None
+    return Beat(pid, at, clock) if pid and at else None
+
+
+def _starts(path: Path, doubts: list[str]) -> tuple[datetime, ...]:
+    lines = _read(path, doubts)[-4096:].decode("ascii", "replace").split()
+    return tuple(sorted(found for line in lines[-MOST_STARTS:] if (found := epoch(line))))

@@ -1,0 +1,269 @@
+"""Plans the edits of a switch, and resolves what Hermes will use after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.planning import setting_edits as editing
+from hermes_doctor.provider_switch.target import Aim, Wish, find
+from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.edit.edits import Assign, ConfigEdit, Drop, Put
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.resolved import Resolved, Route
+from hermes_doctor.settings.sourced_text import CONFIG
+from hermes_doctor.steps.base import Step
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+STAND_IN = "typed-when-it-is-applied"
+"""Placeholder for a key that is not typed yet, while a plan is only shown."""
+_OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_key_env")
+"""Settings of `model:` that belong to the previous provider."""
+_CHAIN = "fallback_providers"
+
+
+class Switch(NamedTuple):
+    """The plan of a switch. Only its steps contain secrets."""
+
+    before: Route
+    after: Route
+    """What the next message will use."""
+    fallback: Route | None
+    """The previous provider as it will be used for the fallback."""
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+
+
+def asks_for(probes: Probes, wish: Wish) -> str | None:
+    """The variable whose value must be typed; None if it is set or none is needed."""
+    found = probes.resolved()
+    aim = find(found.world, wish)
+    if aim.variable is None:
+        return None
+    if aim.base_url is not None:
+        value = found.world.getenv(aim.variable)
+        return None if found.world.release.is_usable(value) else aim.variable
+    edits = _model(found.world, aim, "any")
+    key = _after(found.world, _config(probes, edits), None).main.key
+    return None if key and key.state == "usable" else aim.variable
+
+
+def plan(probes: Probes, wish: Wish, key: str | None = None) -> Switch:
+    """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
+    found = probes.resolved()
+    _refuse_pinned(found)
+    world = found.world
+    aim = find(world, wish)
+    model = _model_name(found, wish, aim)
+    notes = []
+    if model != (wish.model or found.main.model.value):
+        notes.append(f"Hermes sends the model as it is written, so it becomes {model}.")
+    edits = [*aim.edits, *_model(world, aim, model)]
+    env = [Assign(aim.variable, key)] if aim.variable and key else []
+    chain: list[ConfigEdit] = []
+    if wish.fallback:
+        chain, why = _chain(found, aim.name, model)
+        if chain and not _keeps(probes, world, found.main, [*edits, *chain], env):
+            chain = []
+        if not chain and found.main.requested.value != aim.name:
+            notes.append(f"There will be no new fallback: {why}.")
+    late = [editing.FALLBACK] if chain else []
+    late += [editing.VARIABLE] if env and aim.refers else []
+    steps = _steps(probes, [*edits, *chain], env, wish, late)
+    texts = {texts[0]: texts[2] for step in steps if (texts := step.texts())}
+    then = _after(world, texts.get(config_file.NAME), texts.get(env_file.NAME))
+    _refuse_other(then.main, aim, model, wish, key, world)
+    old = _kept(then, found.main) if chain else None
+    return Switch(found.main, then.main, old, tuple(steps), tuple(notes))
+
+
+def _refuse_pinned(found: Resolved) -> None:
+    for doubt in found.doubts:
+        if "administrator" in doubt:
+            raise CannotFix(doubt)
+    fault = found.world.document.fault
+    if fault is not None:
+        raise CannotFix(f"config.yaml {fault.what}; mend that first")
+
+
+def _model_name(found: Resolved, wish: Wish, aim: Aim) -> str:
+    """The model as the new provider calls it, without the prefix of another provider."""
+    said = wish.model or aim.model
+    if said:
+        return said.removeprefix(f"{aim.name}/")
+    old = found.main.model.value or ""
+    if old.startswith(f"{aim.name}/"):
+        return old.removeprefix(f"{aim.name}/")
+    before = found.main.requested.value or ""
+    if before and old.startswith(f"{before}/"):
+        old = old.removeprefix(f"{before}/")
+    aggregated = found.main.provider is not None and found.main.provider.value == "openrouter"
+    if aim.name == "openrouter":
+        if "/" not in old:
+            raise Trouble("OpenRouter's models have their vendor before them. Say --model.")
+        return old
+    if aggregated:
+        old = old.rpartition("/")[2].partition(":")[0]
+    if not old or "${" in old:
+        raise Trouble("There is no model to keep. Say --model.")
+    return old
+
+
+def _model(world: World, aim: Aim, model: str) -> list[ConfigEdit]:
+    """Edits that put the new provider into `model:` and drop the settings of the old one."""
+    edits: list[ConfigEdit] = []
+    block = world.raw.get("model")
+    if isinstance(block, dict):
+        edits += [Put(("model", "provider"), aim.name), Put(("model", "default"), model)]
+        gone = [key for key in _OLD if key in block and not (key == "api_mode" and aim.api_mode)]
+        edits += [Drop(("model", key)) for key in gone]
+        if aim.api_mode:
+            edits.append(Put(("model", "api_mode"), aim.api_mode))
+    else:
+        made = {"provider": aim.name, "default": model}
+        edits.append(Put(("model",), made | ({"api_mode": aim.api_mode} if aim.api_mode else {})))
+    return edits + [Drop((key,)) for key in ("base_url", "api_base") if key in world.raw]
+
+
+def _chain(found: Resolved, name: str, model: str) -> tuple[list[ConfigEdit], str]:
+    """The edit that adds the previous provider to the fallback chain, or why there is none."""
+    world = found.world
+    old = _entry(found)
+    if isinstance(old, str):
+        return [], old
+    if old["provider"] == name:
+        return [], "the provider stays the same"
+    written = world.raw.get(_CHAIN)
+    if written in (None, []):
+        if world.raw.get("fallback_model") and not world.release.since(0, 15):
+            return [], "this release would then ignore fallback_model"
+        return [Put((_CHAIN,), [old])], "it would not lead to the provider before"
+    if not isinstance(written, list):
+        return [], f"{_CHAIN} is not a list"
+    for number, one in enumerate(written):
+        if isinstance(one, dict) and one.get("provider") == name and one.get("model") == model:
+            return [Put((_CHAIN, number), old)], "it would not lead to the provider before"
+    if any(isinstance(one, dict) and {**one, **old} == one for one in written):
+        return [], "the provider before is one already"
+    return [Put((_CHAIN, len(written)), old)], "it would not lead to the provider before"
+
+
+def _entry(found: Resolved) -> dict[str, Any] | str:
+    """The current main route as an entry of the chain; a string says why there is none."""
+    main, world = found.main, found.world
+    if main.trouble or main.base_url is None or main.key is None or main.provider is None:
+        return f"the provider before cannot be used ({main.trouble.why if main.trouble else '?'})"
+    if main.key.state not in ("usable", "not needed") or not main.model.value:
+        return "the provider before has no usable key or no model"
+    asked = main.requested.value or "auto"
+    name = main.provider.value if asked == "auto" else asked
+    made: dict[str, Any] = {"provider": name, "model": main.model.value}
+    if main.base_url.source.kind == CONFIG and main.base_url.source.name == "model.base_url":
+        made["base_url"] = main.base_url.value
+        source = main.key.source
+        if source.via is not None and world.release.since(0, 15):
+            made["key_env"] = source.via.name
+        elif source.kind == CONFIG and source.via is None:
+            block = world.raw["model"]
+            made["api_key"] = str(block.get("api_key") or block.get("api"))
+    return made
+
+
+def _keeps(
+    probes: Probes, world: World, old: Route, edits: Sequence[ConfigEdit], env: Sequence[Assign]
+) -> bool:
+    """Whether the chain would then really lead to what is used now."""
+    try:
+        then = _after(world, _config(probes, edits), _env(probes, env))
+    except CannotFix:
+        return False
+    return _kept(then, old) is not None
+
+
+def _kept(then: Resolved, old: Route) -> Route | None:
+    return next((one for one in then.fallback if same(one, old) is None), None)
+
+
+def same(one: Route, two: Route) -> str | None:
+    """What differs between two routes, for people; None if they are equal."""
+    if one.trouble or two.trouble:
+        return (one.trouble or two.trouble).why  # type: ignore[union-attr]
+    for field in ("base_url", "api_mode", "model"):
+        mine, other = getattr(one, field), getattr(two, field)
+        if (mine and mine.value) != (other and other.value):
+            return f"{field} is {mine and mine.value}, not {other and other.value}"
+    keys = [route.key.fingerprint if route.key else None for route in (one, two)]
+    return None if keys[0] == keys[1] else "it uses another key"
+
+
+def _steps(
+    probes: Probes,
+    edits: Sequence[ConfigEdit],
+    env: Sequence[Assign],
+    wish: Wish,
+    late: Sequence[str],
+) -> list[Step]:
+    steps: list[Step] = []
+    if env:
+        steps += editing.edit_env(probes, f"the key of {wish.name}", *env)
+    steps += editing.edit_config(probes, f"{wish.name} answers from now on", *edits)
+    return [*steps, *editing.reload(probes, *late)] if steps else []
+
+
+def _config(probes: Probes, edits: Sequence[ConfigEdit]) -> bytes | None:
+    steps = editing.edit_config(probes, "", *edits)
+    return next((texts[2] for step in steps if (texts := step.texts())), None)
+
+
+def _env(probes: Probes, edits: Sequence[Assign]) -> bytes | None:
+    steps = editing.edit_env(probes, "", *edits) if edits else ()
+    return next((texts[2] for step in steps if (texts := step.texts())), None)
+
+
+def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
+    """What a gateway would resolve with these files instead of its own."""
+    from pathlib import Path
+
+    from hermes_doctor.system.files import ABSENT
+
+    readings = world.readings
+    if env is not None:
+        file = env_file.EnvFile(Path(env_file.NAME), env, ABSENT)
+        readings = env_parsers.read(file, world.release, world.started_with)
+    document = world.document if config is None else Document(config)
+    made = World(
+        *(world.release, document, readings, world.started_with),
+        *(world.store, world.root_store, world.now),
+    )
+    return resolved.of(made)
+
+
+def _refuse_other(
+    main: Route, aim: Aim, model: str, wish: Wish, key: str | None, world: World
+) -> None:
+    """Raise if Hermes would not do what was asked for, before anything is changed."""
+    from hermes_doctor.settings.key_state import fingerprint
+
+    if main.trouble or main.base_url is None or main.key is None or main.api_mode is None:
+        raise CannotFix(f"it would not work: {main.trouble.why if main.trouble else 'no address'}")
+    if main.requested.value != aim.name:
+        by = main.requested.source
+        raise CannotFix(f"{by} counts first and asks for {main.requested.value}")
+    if main.model.value != model:
+        raise CannotFix(f"{main.model.source} counts first and names another model")
+    if aim.base_url is not None and main.base_url.value != aim.base_url:
+        raise CannotFix(f"{main.base_url.source} counts first and names another address")
+    if wish.api_mode and main.api_mode.value != wish.api_mode:
+        raise CannotFix(f"{main.api_mode.value} would be spoken, not {wish.api_mode}")
+    named = aim.variable and (key or world.getenv(aim.variable))
+    if named and main.key.fingerprint != fingerprint(named):
+        raise CannotFix(f"{main.key.source} counts first and holds another key")
+    if main.key.state not in ("usable", "not needed"):
+        raise CannotFix(f"the key {main.key.name} is {main.key.state}")
+    if main.key.state == "not needed" and not urls.is_loopback(main.base_url.value or ""):
+        raise CannotFix("there is no key for it")

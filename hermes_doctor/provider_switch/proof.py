@@ -1,0 +1,70 @@
+"""Verifies a switch: Hermes resolves what was planned, and the provider answers a test request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.provider_switch.plan import Switch, same
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.network.provider_trial import Trial
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.journal import ItemRecord
+
+_SAID = {
+    "key": "it does not accept the key",
+    "money": "there is no credit left for this account",
+    "limit": "it has had too many requests",
+    "refused": "it refuses the request",
+    "model": "it does not know the model",
+    "address": "there is no API at this address; most of them end with /v1",
+    "down": "it fails",
+    "unsure": "whether it serves cannot be told; --no-test switches all the same",
+}
+
+
+class Proof:
+    """Verifies one run; `said` is the result of the test request."""
+
+    def __init__(self, switch: Switch, make: Callable[[], Probes], *, tested: bool) -> None:
+        self.switch = switch
+        self.make = make
+        self.tested = tested
+        self.said = "not tested"
+
+    def __call__(self, records: Sequence[ItemRecord]) -> list[str | None]:
+        """What is wrong, for each item of the run; a switch has one item."""
+        return [self._wrong() for _ in records]
+
+    def _wrong(self) -> str | None:
+        try:
+            found = self.make().resolved()
+        except CouldNotLook as doubt:
+            return str(doubt)
+        differs = same(found.main, self.switch.after)
+        if differs:
+            return f"Hermes would not use what was planned: {differs}"
+        if not self.tested:
+            return None
+        from hermes_doctor.probes.network import provider_trial, request
+        from hermes_doctor.settings.variables import Settings
+
+        asked = [one for one in request.requests(found) if one.route.path == "model"]
+        if not asked:
+            self.said = "not tested: it takes more than a key"
+            return None
+        settings = Settings(found.world.variables, frozenset(), found.world.raw, ())
+        [answer] = provider_trial.look(asked[:1], settings)
+        self.said = self._words(answer)
+        return None if answer.is_fine else f"the test request failed: {self.said}"
+
+    def _words(self, answer: Trial) -> str:
+        if answer.verdict is None:
+            stage = "" if answer.failed == "answer" else f"{answer.failed}: "
+            return f"{stage}{answer.why}"
+        if answer.is_fine:
+            return f"it answers, in {answer.seconds:.1f} s"
+        said = f", {answer.verdict.said}" if answer.verdict.said else ""
+        return f"{_SAID[answer.verdict.kind]} (HTTP {answer.verdict.status}{said})"

@@ -1,0 +1,236 @@
+"""Determines the provider to switch to: built-in, already configured, or new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hermes_doctor import redaction
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Trouble
+from hermes_doctor.settings import custom_providers, spelling, urls
+from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
+from hermes_doctor.settings.inputs import World, references
+
+Path = tuple[str | int, ...]
+_RESERVED = ("auto", "custom", "moa", "main", "")
+_ENTRY = ("base_url", "url", "api")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*(?:KEY|TOKEN|SECRET)")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[^\s?#@]*)?")
+
+
+class Wish(NamedTuple):
+    """The options that the operator gave."""
+
+    name: str
+    base_url: str | None = None
+    key_env: str | None = None
+    model: str | None = None
+    api_mode: str | None = None
+    fallback: bool = True
+
+
+class Aim(NamedTuple):
+    """The target provider, and the edits and key that it needs."""
+
+    name: str
+    edits: tuple[ConfigEdit, ...] = ()
+    base_url: str | None = None
+    """The address it must resolve to; None for a built-in provider, which has its own."""
+    variable: str | None = None
+    """The variable with its key; None if the key is elsewhere or none is needed."""
+    model: str | None = None
+    """The model that its entry names."""
+    api_mode: str | None = None
+    """The protocol to put into `model:` because there is no entry for it."""
+    refers: bool = False
+    """Whether config.yaml contains the key as `${NAME}`."""
+
+
+def find(world: World, wish: Wish) -> Aim:
+    """Find the provider, and what has to be written for it."""
+    _refuse_nonsense(world, wish)
+    wanted = custom_providers.slug(wish.name)
+    known = world.release.provider(wanted)
+    configured = next(_entries(world, wanted), None)
+    if known == wanted:  # an entry in config.yaml cannot override a built-in provider
+        return _builtin(world, wish, known)
+    if configured:
+        aim = _configured(wish, *configured)
+        _refuse_pasted_key(world, aim)
+        return _for_its_host(world, wish, aim)
+    if known not in (None, "custom") and not wish.base_url:
+        return _builtin(world, wish, known)
+    return _for_its_host(world, wish, _new(wish, wanted))
+
+
+def _refuse_pasted_key(world: World, aim: Aim) -> None:
+    """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
+    name = aim.variable
+    if name is None or name in world.variables or redaction.is_variable(name):
+        return
+    raise Trouble(
+        f"The entry {aim.name} of config.yaml has a {redaction.variable(name)[1:-1]} where the "
+        f"name of a variable belongs. Name one: --key-env {usual_variable(aim.name)}"
+    )
+
+
+def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:
+    """The aim; raise Trouble if a vendor's key would go to another host without being named."""
+    if not wish.base_url or wish.key_env or aim.variable is None:
+        return aim
+    owners = [url for variable, url in _vendors(world) if variable == aim.variable]
+    stranger = owners and not any(urls.belongs(wish.base_url, _domain(url)) for url in owners)
+    if stranger and world.release.is_usable(world.getenv(aim.variable)):
+        raise Trouble(
+            f"{aim.variable} holds a key for {_domain(owners[0])}, and would be sent to "
+            f"{urls.host(wish.base_url)}. Say --key-env {aim.variable} if that is meant, "
+            f"or --key-env with another name."
+        )
+    return aim
+
+
+def _vendors(world: World) -> Iterator[tuple[str, str]]:
+    """The key variables of well-known vendors, each with an address of the vendor."""
+    for facts in world.release.registry.values():
+        if urls.is_public(facts["base_url"]):
+            yield from ((key, facts["base_url"]) for key in facts["keys"])
+    yield from ((usual_variable(name), url) for name, url in spelling.ADDRESSES.items())
+    yield "OPENROUTER_API_KEY", "https://openrouter.ai"
+    yield "OPENAI_API_KEY", "https://api.openai.com"
+
+
+def _domain(url: str) -> str:
+    return ".".join(urls.host(url).split(".")[-2:])
+
+
+def _refuse_nonsense(world: World, wish: Wish) -> None:
+    wanted = custom_providers.slug(wish.name)
+    if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
+        raise Trouble(f"{wish.name!r} cannot be the name of a provider.")
+    url = wish.base_url
+    if url is not None and (not _ADDRESS.fullmatch(url) or urls.fault(url)):
+        raise Trouble("--base-url takes an address such as https://relay.example/v1, no more.")
+    if wish.key_env is not None and not _VARIABLE.fullmatch(wish.key_env):
+        raise Trouble(
+            "--key-env takes the name of a variable that ends with KEY, TOKEN or SECRET; "
+            "the key itself is asked for."
+        )
+    modes = sorted(world.release.api_modes)
+    if wish.api_mode is not None and wish.api_mode not in modes:
+        raise Trouble(f"--api-mode takes {', '.join(modes)}, not {wish.api_mode!r}.")
+
+
+def _builtin(world: World, wish: Wish, name: str) -> Aim:
+    if wish.base_url:
+        raise Trouble(
+            f"{name} is built into Hermes and knows its address. A relay needs a name of its own."
+        )
+    facts = world.release.registry.get(name)
+    keys = facts["keys"] if facts else ["OPENROUTER_API_KEY"]
+    if facts and (facts["kind"] != "api_key" or name in ("copilot", "azure-foundry")):
+        raise Trouble(f"{name} takes more than a key. Set it up with: hermes model")
+    if wish.key_env and wish.key_env not in keys:
+        raise Trouble(f"{name} reads its key from {' or '.join(keys)}, not from {wish.key_env}.")
+    able = [key for key in keys if world.release.is_usable(world.dotenv_first(key))]
+    return Aim(
+        name=name, variable=wish.key_env or next(iter(able), keys[0]), api_mode=wish.api_mode
+    )
+
+
+def _entries(world: World, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
+    """The entries of config.yaml with that name, disabled ones included."""
+    providers = world.raw.get("providers")
+    for name, block in providers.items() if isinstance(providers, dict) else ():
+        if isinstance(name, str) and isinstance(block, dict) and _is_called(wanted, name, block):
+            yield ("providers", str(name)), block
+    older = world.raw.get("custom_providers")
+    for number, block in enumerate(older if isinstance(older, list) else ()):
+        if isinstance(block, dict) and _is_called(wanted, "", block):
+            yield ("custom_providers", number), block
+
+
+def _is_called(wanted: str, key: str, block: dict[Any, Any]) -> bool:
+    names = (key, block.get("name"))
+    return wanted in [custom_providers.slug(one) for one in names if isinstance(one, str) and one]
+
+
+def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
+    """Use the existing entry, with as few changes as possible."""
+    listed = isinstance(path[-1], int)
+    edits: list[ConfigEdit] = []
+    places = _ENTRY if listed else tuple(reversed(_ENTRY))
+    place = next((key for key in places if block.get(key)), "base_url")
+    url = wish.base_url or (block[place] if isinstance(block.get(place), str) else None)
+    if not url:
+        raise Trouble(f"{wish.name} has no address in config.yaml. Say --base-url.")
+    if wish.base_url:
+        edits.append(Put((*path, place), wish.base_url))
+    if wish.api_mode:
+        word = "transport" if block.get("transport") and not block.get("api_mode") else "api_mode"
+        edits.append(Put((*path, word), wish.api_mode))
+    if "enabled" in block and block["enabled"] is not True:
+        edits.append(Put((*path, "enabled"), True))
+    variable, keys = _key(wish, path, block, listed=listed, url=url)
+    model = next((block[k] for k in ("default_model", "model") if _is_text(block.get(k))), None)
+    name = custom_providers.slug(str(block.get("name") if listed else path[-1]))
+    return Aim(
+        name=name,
+        edits=(*edits, *keys),
+        base_url=str(url).rstrip("/"),
+        variable=variable,
+        model=model and str(model),
+        refers=_is_text(block.get("api_key")) and not wish.key_env,
+    )
+
+
+def _key(
+    wish: Wish, path: Path, block: dict[Any, Any], *, listed: bool, url: str
+) -> tuple[str | None, list[ConfigEdit]]:
+    """The variable with the key of an entry, and the edits that set it."""
+    inline, named = block.get("api_key"), block.get("key_env")
+    other = block.get("api_key_env")
+    if wish.key_env:
+        edits: list[ConfigEdit] = [Put((*path, "key_env"), wish.key_env)]
+        edits += [Drop((*path, k)) for k in ("api_key", "api_key_env") if k in block]
+        return wish.key_env, edits
+    if _is_text(inline):
+        found = references(str(inline))
+        return (found[0], []) if len(found) == 1 else (None, [])
+    if _is_text(named):
+        return str(named), []
+    if _is_text(other):  # Hermes reads it only in the older list
+        spelt: list[ConfigEdit] = [] if listed else [Rename((*path, "api_key_env"), "key_env")]
+        return str(other), spelt
+    if urls.is_loopback(url):
+        return None, []
+    variable = usual_variable(wish.name)
+    return variable, [Put((*path, "key_env"), variable)]
+
+
+def _new(wish: Wish, wanted: str) -> Aim:
+    if not wish.base_url:
+        raise Trouble(
+            f"Hermes knows no provider {wish.name!r}, and config.yaml has none of that name. "
+            f"Say --base-url for a new one."
+        )
+    local = urls.is_loopback(wish.base_url) and not wish.key_env
+    variable = None if local else wish.key_env or usual_variable(wish.name)
+    block = {"base_url": wish.base_url}
+    if variable:
+        block["key_env"] = variable
+    if wish.api_mode:
+        block["api_mode"] = wish.api_mode
+    edit = Put(("providers", wanted), block)
+    return Aim(wanted, (edit,), wish.base_url.rstrip("/"), variable)
+
+
+def usual_variable(name: str) -> str:
+    """The usual variable of a provider: `openkey` has its key in `OPENKEY_API_KEY`."""
+    word = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+    return f"{'_' if word[:1].isdigit() else ''}{word}_API_KEY"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

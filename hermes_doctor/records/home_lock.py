@@ -1,0 +1,41 @@
+"""Lock a home so that only one run works on it; the lock is on the folder and leaves no file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
+from hermes_doctor.processes import file_locks
+
+
+def holder(home: Home) -> int | None:
+    """Return the process that holds this home's lock; 0 if its pid is not visible to us."""
+    pids = file_locks.holders([home.path]).get(home.path, [])
+    return next((pid for pid in pids if pid != os.getpid()), None)
+
+
+@contextmanager
+def locked(home: Home) -> Iterator[None]:
+    """Hold the home's lock; the kernel releases it even when this process is killed."""
+    fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = holder(home)
+            raise Trouble(
+                f"Another hermes-doctor{f' (process {who})' if who else ''} is at work on "
+                f"{home.path}. Nothing was changed; try again when it has ended."
+            ) from None
+        except OSError as error:
+            raise Trouble(
+                f"{home.path} cannot be locked ({os.strerror(error.errno or 0).lower()}). "
+                f"Nothing was changed."
+            ) from None
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,333 @@
+"""Keep the journal of a run, written before each change; the closed journal is the receipt."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import __version__
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records.unfinished import FILE, FINAL
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import MEGABYTE, listing, read
+
+SCHEMA = "hermes-doctor/run/1"
+
+BACKING_UP = "backing-up"
+STAGING = "staging"
+COMMITTING = "committing"
+VERIFYING = "verifying"
+ENDING = "ending"
+"""The outcome is decided and saved; only temporary files are still being removed."""
+DONE = "done"
+PARTLY = "partly"
+ROLLED_BACK = "rolled-back"
+ABANDONED = "abandoned"
+UNDONE = "undone"
+assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
+_SWITCHING, _TAKEN_BACK = "switching", "taken-back"
+"""Two names of an empty file in the run's folder: while it replaces files, and once rolled back."""
+
+
+@dataclass()
+class State:
+    """The state of a path, as far as a run needs it to tell before from after."""
+
+    kind: str
+    sha256: str | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    target: str | None = None
+
+
+@dataclass()
+class PathRecord:
+    """One path that the run changes."""
+
+    path: str
+    before: State
+    after: State
+    items: list[int] = field(default_factory=list)
+    """The indexes of the run's items that change it."""
+    reverted: bool = False
+    joined_before: State | None = None
+    """For a database: one file with the old content of the database and its write-ahead log or
+    journal."""
+    joined_after: State | None = None
+    """The same for the new content."""
+    database: State | None = None
+    """For a write-ahead log or journal that is changed without its database: the state of the
+    database at that time."""
+
+
+@dataclass()
+class ItemRecord:
+    """One item of a run: a finding to repair, or a path to restore."""
+
+    fix: str
+    code: str
+    subject: str
+    check: str
+    steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What the repair found out, such as the numbers of saved and lost rows."""
+    outcome: str = "planned"
+    """planned, verified, rolled-back, failed (done without effect), refused, not-enough or left."""
+    reason: str | None = None
+    then: str | None = None
+    """The fix to continue with if this one is not enough."""
+
+
+@dataclass()
+class ActRecord:
+    """One machine action of a run, such as a command to the service manager."""
+
+    kind: str
+    words: dict[str, str] = field(default_factory=dict)
+    items: list[int] = field(default_factory=list)
+    begun: bool = False
+    reverted: bool = False
+
+
+@dataclass()
+class Journal:
+    """The journal of one run: its items, the paths and machine actions, and how it ended."""
+
+    id: str
+    kind: str
+    """fix, undo or restore."""
+    home: str
+    vault: str
+    """The vault of its backup; empty for the home's own vault, which moves with the home."""
+    started_at: str
+    state: str = BACKING_UP
+    of: str | None = None
+    """The run that is undone, or the backup that is restored."""
+    undone_by: str | None = None
+    ended_at: str | None = None
+    tool: str = __version__
+    uid: int = field(default_factory=os.geteuid)
+    gateway: str | None = None
+    """`asked` after the gateway was told to end and before it has ended, `stopped` while it is down
+    because of this run, `started` once it runs again."""
+    asked: int | None = None
+    """The process that was told to end and has not ended yet."""
+    items: list[ItemRecord] = field(default_factory=list)
+    paths: list[PathRecord] = field(default_factory=list)
+    acts: list[ActRecord] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    """Folders that the run created; outside the home with their full path. Undo removes them."""
+    saved: list[str] = field(default_factory=list)
+    """Backups of deleted files that a process had open, made before the gateway was stopped."""
+    settled: list[str] = field(default_factory=list)
+    """Such backups, of this run or an earlier one, whose rows are in the database if this run is
+    done: it compared them after the stop, or added them."""
+    note: str | None = None
+    end: str | None = None
+    """While ending: the final state of the run."""
+    kept: list[str] = field(default_factory=list)
+    """Replaced files that were not removed because they differ from the backup."""
+    unremoved: list[str] = field(default_factory=list)
+    """Files of the run that could not be removed."""
+
+    def root(self, home: Home) -> Path:
+        """Return the vault that contains its backup."""
+        return Path(self.vault) if self.vault else home.vault
+
+    @property
+    def outside(self) -> list[str]:
+        """The created folders that are outside the home."""
+        return [name for name in self.folders if os.path.isabs(name)]
+
+    @property
+    def final(self) -> bool:
+        """Whether the run has ended."""
+        return self.state in FINAL
+
+    @property
+    def undoable(self) -> bool:
+        """Whether it changed anything that can be undone."""
+        return bool(self.paths or [act for act in self.acts if act.begun and not act.reverted])
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether the run left files next to their targets that the operator must examine."""
+        return bool(self.kept or self.unremoved)
+
+    def finish(self, state: str, note: str | None = None) -> None:
+        """Decide how the run ends; `close` ends it once its temporary files are removed."""
+        self.state, self.end = ENDING, state
+        self.note = note or self.note
+        self.ended_at = datetime.now(UTC).isoformat()
+
+    def close(self) -> None:
+        """Set the final state."""
+        self.state = self.end or self.state
+
+    @property
+    def backup(self) -> Path:
+        """The folder of its backup."""
+        return self.root(Home(Path(self.home))) / self.id
+
+
+class Journals:
+    """The journals of all runs of one home."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def save(self, journal: Journal) -> None:
+        """Save a journal to the disk; called before each change."""
+        folder = self.home.runs / journal.id
+        disk.make_folder(folder)
+        document = {"schema": SCHEMA, **asdict(journal)}
+        data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
+        disk.save(folder / FILE, data)
+
+    def load(self, id: str) -> Journal:
+        """Load the journal of a run; Trouble if it is missing or damaged."""
+        path = self.home.runs / id / FILE
+        try:
+            data, _ = read(path, 32 * MEGABYTE)
+            journal = _parse(json.loads(data))
+            if journal.id != id:
+                raise ValueError("another run's receipt")
+            return journal
+        except FileNotFoundError:
+            known = self.ids()
+            newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
+            raise Trouble(f"There is no run {id!r} in {self.home.path}.{newest}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Trouble(f"The receipt of run {id} is damaged ({path}).") from None
+        except CouldNotLook as why:
+            raise Trouble(f"The receipt of run {id} cannot be read: {why}.") from None
+
+    def ids(self) -> list[str]:
+        """Return the ids of all runs, oldest first."""
+        return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / FILE)]
+
+    def all(self) -> list[Journal]:
+        """Return all journals that can be read, oldest first."""
+        found = []
+        for id in self.ids():
+            try:
+                found.append(self.load(id))
+            except Trouble:
+                continue
+        return found
+
+    def announce_switch(self, journal: Journal) -> None:
+        """Create the file that `mark_taken_back` renames, while the disk still has space."""
+        with disk.fresh(self.folder(journal) / _SWITCHING):
+            pass
+        disk.sync_folder(self.folder(journal))
+
+    def mark_taken_back(self, journal: Journal) -> bool:
+        """Record that the run was rolled back although its receipt cannot be saved.
+
+        A rename works on a full disk. Return False if even that fails.
+        """
+        folder = self.folder(journal)
+        try:
+            disk.rename(folder / _SWITCHING, folder / _TAKEN_BACK)
+            disk.sync_folder(folder)
+        except OSError:
+            return False
+        return True
+
+    def was_taken_back(self, journal: Journal) -> bool:
+        """Whether a run was rolled back and could not save its receipt."""
+        switching = journal.state in (COMMITTING, VERIFYING)
+        return switching and os.path.lexists(self.folder(journal) / _TAKEN_BACK)
+
+    def remove_marks(self, journal: Journal) -> None:
+        """Remove the marker files; the saved receipt must already say how the run ended."""
+        for name in (_SWITCHING, _TAKEN_BACK):
+            with contextlib.suppress(OSError):
+                disk.remove(self.folder(journal) / name)
+
+    def folder(self, journal: Journal) -> Path:
+        """Return the folder of all files of a run, except its backup."""
+        return self.home.runs / journal.id
+
+    def where(self, journal: Journal) -> Path:
+        """Return the path of the receipt."""
+        return self.folder(journal) / FILE
+
+
+def _parse(document: dict[str, Any]) -> Journal:
+    fields = dict(document)
+    if fields.pop("schema") != SCHEMA:
+        raise ValueError("another schema")
+    fields["items"] = [ItemRecord(**item) for item in fields["items"]]
+    fields["paths"] = [_path_record(**record) for record in fields["paths"]]
+    fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
+    journal = Journal(**fields)
+    _insist(journal)
+    return journal
+
+
+def _path_record(**fields: Any) -> PathRecord:
+    """Parse the record of one path; only its additional states may be missing."""
+    further = ("joined_before", "joined_after", "database")
+    known = [name for name in further if fields.get(name) is not None]
+    states = {name: State(**fields[name]) for name in ("before", "after", *known)}
+    return PathRecord(**fields | states)
+
+
+def _insist_on(state: State) -> None:
+    """Raise ValueError for a mode, uid or gid that no system call accepts."""
+    numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
+    for number, least, most in numbers:
+        if number is not None and (type(number) is not int or not least <= number <= most):
+            raise ValueError("a number is out of its range")
+    if not all(text is None or isinstance(text, str) for text in (state.sha256, state.target)):
+        raise ValueError("not a text")
+
+
+_STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
+
+
+def _insist(journal: Journal) -> None:
+    """Raise ValueError for types and names that this tool never writes."""
+    lists = (journal.folders, journal.kept, journal.unremoved, journal.saved, journal.settled)
+    if not all(isinstance(names, list) for names in lists):
+        raise ValueError("not a list")
+    if not isinstance(journal.asked, int | None):
+        raise ValueError("not a number")
+    texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
+    texts += [t for t in (journal.ended_at, journal.note, journal.gateway) if t is not None]
+    texts += [r.path for r in journal.paths] + [name for names in lists for name in names]
+    texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
+    texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
+    states = [s for r in journal.paths for s in (r.before, r.after)]
+    states += [s for r in journal.paths for s in (r.joined_before, r.joined_after, r.database) if s]
+    texts += [state.kind for state in states]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a text is none")
+    for state in states:
+        _insist_on(state)
+    marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
+    if not all(type(mark) is bool for mark in marks):
+        raise ValueError("not a mark")
+    if journal.end is not None and journal.end not in list(FINAL):
+        raise ValueError("an unknown end")
+    if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
+        raise ValueError("an unknown state or kind")
+    if not _ID.fullmatch(journal.id) or (
+        journal.vault
+        and (not os.path.isabs(journal.vault) or os.path.normpath(journal.vault) != journal.vault)
+    ):
+        raise ValueError("a name is a path, or a path is none")
+    named = [*(record.path for record in journal.paths), *journal.folders, *journal.unremoved]
+    if any(".." in Path(name).parts for name in named):
+        raise ValueError("a path leads out of the home")

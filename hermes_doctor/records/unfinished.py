@@ -1,0 +1,84 @@
+"""Find runs of this tool that were interrupted before their end."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes import file_locks
+from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot
+
+FILE = "run.json"
+FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
+GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
+LIMIT = 32 * MEGABYTE
+MOST = 20
+"""The most receipts that are read to find the latest one that names the gateway."""
+
+
+class UnfinishedRun(NamedTuple):
+    """A run whose journal has no final state."""
+
+    id: str
+    state: str
+    started_at: datetime | None
+    at_work: bool
+    """Whether a process holds the home's lock, so the run is still going on."""
+    waits: bool = False
+    """Whether it told the gateway to end and still waits for that."""
+
+
+class LeftDown(NamedTuple):
+    """A run that stopped the gateway for its work and could not start it again."""
+
+    id: str
+    ended_at: datetime
+
+
+def left_down(home: Home) -> LeftDown | None:
+    """Return the latest run that stopped or started the gateway, if it left it down."""
+    for name in sorted(listing(home.runs), reverse=True)[:MOST]:
+        try:
+            said = json.loads(read(home.runs / name / FILE, LIMIT)[0])
+            word, ended = said.get("gateway"), _time(said.get("ended_at"))
+        except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
+            continue
+        if word in ("asked", "stopped", "started"):
+            aware = ended is not None and ended.tzinfo is not None
+            return LeftDown(name, ended) if word != "started" and ended and aware else None
+    return None
+
+
+def unfinished(home: Home) -> list[UnfinishedRun]:
+    """Return the runs of this home that have not ended, oldest first."""
+    found: list[UnfinishedRun] = []
+    names = listing(home.runs)
+    busy = bool(names) and bool(file_locks.holders([home.path]))
+    for name in names:
+        try:
+            data, _ = read(home.runs / name / FILE, LIMIT)
+            journal = json.loads(data)
+            state, started = journal["state"], journal.get("started_at")
+            if state not in (*FINAL, *GOING):
+                raise ValueError("an unknown state")
+        except FileNotFoundError:
+            if snapshot(home.runs / name / FILE).kind != "absent":  # a dangling symlink
+                found.append(UnfinishedRun(name, "unreadable", None, busy))
+            continue
+        except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
+            found.append(UnfinishedRun(name, "unreadable", None, busy))
+            continue
+        if state not in FINAL:
+            waits = journal.get("gateway") == "asked"
+            found.append(UnfinishedRun(name, state, _time(started), busy, waits))
+    return found
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,284 @@
+"""Redact secrets in text from settings files and logs before it is shown.
+
+The structure of a line is always kept; a value is shown only if it cannot be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hermes_doctor.lazy import pattern
+
+HIDDEN = "‹hidden›"
+MOST_LINES = 40
+_KEY = r"""["']?[A-Za-z_][\w.-]{0,63}["']?"""
+_PAIR = pattern(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
+_HEADING = pattern(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
+_NAME = pattern(r"[A-Za-z_][\w.-]*")
+_SWITCH = pattern(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
+_COUNTS = pattern(
+    r"(?i)(^|_)(timeout|ratio|limit|max|min|retries|interval|size|count|length|depth|turns|"
+    r"seconds|minutes|hours|days|version|temperature)(_|$)"
+)
+_BLOCK = pattern(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
+_NUMBER = pattern(r"-?\d{1,7}(?:\.\d{1,4})?")
+_TOKEN = pattern(r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}")
+_SHOWN = frozenset(
+    {
+        "_config_version",
+        "api_mode",
+        "backend",
+        "context_length",
+        "default",
+        "enabled",
+        "level",
+        "max_tokens",
+        "mode",
+        "model",
+        "port",
+        "provider",
+        "strategy",
+        "timezone",
+        "transport",
+    }
+)
+_NAMES_A_VARIABLE = pattern(r"(?i)(\w+_)?(key|token|secret|password)_?env|env_key|(\w+_)?key_var")
+"""Settings that take the name of a variable; users sometimes paste the key itself instead."""
+_VARIABLE = pattern(r"[A-Z_][A-Z0-9_]{0,99}")
+_REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
+_WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
+_PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
+"""Settings with lists of user ids, which are not secret; the operator must see them to agree."""
+_ADDRESS = pattern(r"(?i)(\w+_)?base_url")
+_URL = pattern(r"""["']?https?://[^\s"']+["']?""")
+_ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
+_ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
+
+
+def clean(text: str) -> str:
+    """Replace line breaks and control characters, so that text from a file is safe to print."""
+    if text.isascii() and text.isprintable():
+        return text
+    import unicodedata
+
+    return "".join(
+        "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
+        for char in text
+    )
+
+
+def line(text: str) -> str:
+    """Redact everything in one line of a settings file that could be a secret."""
+    text = text.rstrip("\r\n")
+    marked = text.startswith("\ufeff")
+    text = text.removeprefix("\ufeff")
+    return clean(("<BOM>" if marked else "") + _line(text).replace("\t", "<TAB>"))
+
+
+def _line(text: str) -> str:
+    bare = text.lstrip()
+    margin = text[: len(text) - len(bare)]
+    if not bare or bare in ("---", "..."):
+        return text
+    if bare.startswith("#"):
+        return f"{margin}# {HIDDEN}"
+    pair = _PAIR.match(text) or _HEADING.match(text)
+    name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
+    odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
+    if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
+        return margin + HIDDEN  # a secret alone on a line can look like a name
+    head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
+    if not value or _SWITCH.fullmatch(value):
+        return head + value
+    bare, comment = _without_comment(value)
+    if _PEOPLE.fullmatch(name[0]):
+        return head + _people(bare) + comment
+    if _NAMES_A_VARIABLE.fullmatch(name[0]):
+        return head + _reference(bare) + comment
+    if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
+        return head + address(bare) + comment
+    number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
+    word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
+    return head + (bare + comment if number or word else HIDDEN)
+
+
+def _people(value: str) -> str:
+    """Redact only those entries of a list of ids that look like a key or a token."""
+    return ",".join(_person(one) for one in value.split(","))
+
+
+def _person(entry: str) -> str:
+    bare = entry.strip(" \t\"'[]")
+    plain = not bare or (_ONE.fullmatch(bare) and (bare.isdigit() or not _TOKEN.search(bare)))
+    return entry if plain else HIDDEN
+
+
+def _without_comment(value: str) -> tuple[str, str]:
+    """Split a value from the comment after it; the comment's text is redacted."""
+    bare, found, _ = value.partition(" #")
+    return (bare.rstrip(), f"  # {HIDDEN}") if found else (value, "")
+
+
+def like_a_secret(name: str) -> bool:
+    """Whether a text in the place of a name looks like a key or a token."""
+    return bool(_TOKEN.search(name))
+
+
+def is_variable(name: str) -> bool:
+    """Whether a value has the form of a variable's name and not of a short key.
+
+    A name is in capitals and has several words, or ends with a word such as KEY. A long word with
+    letters and digits (`AB12CD34`) counts as a key.
+    """
+    if not _VARIABLE.fullmatch(name) or re.match(_KEY_LIKE, name):
+        return False
+    parts = [part for part in name.split("_") if part]
+    mixed = [part for part in parts if sum(map(str.isdigit, part)) >= 3 and not part.isdigit()]
+    named = len(parts) > 1 or name.endswith(("KEY", "TOKEN", "SECRET"))
+    return (
+        named and not any(len(part) >= 8 for part in mixed) and not name.replace("_", "").isdigit()
+    )
+
+
+def variable(name: str) -> str:
+    """Return the name of a variable as it is; of any other value only its length."""
+    return name if is_variable(name) else f"({len(name)}-character value)"
+
+
+def _reference(value: str) -> str:
+    """Do the same as `variable` for a value in quotes or in the form `${NAME}`."""
+    quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
+    inner = value.strip(quote) if quote else value
+    parts = _REFERENCE.fullmatch(inner)
+    if parts and is_variable(parts[2]):
+        return value
+    return variable(inner)
+
+
+def masked_name(name: str) -> str:
+    """Return the name of a variable, redacted if it looks like a key or a token."""
+    return HIDDEN if like_a_secret(name) else clean(name)
+
+
+_SPOKEN = pattern(
+    r"""(?ix)
+    (?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})@  # name and password
+    | (?P<path>\b[a-z][a-z0-9+.-]*://[^\s"'<>?@]{1,200}?/)      # a key as a part of an address
+        (?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*
+    | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over
+    | (?P<scheme>\b(?:bearer|basic|bot)\s+)[\w.~+/=-]{8,}
+    | (?P<named>\b[\w-]*(?:key|token|secret|passw(?:or)?d|authorization|cookie|credential)
+        [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)[^\s"',;)}\]]+
+    | \b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
+    | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
+    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/-]|\.\w)
+    """
+)
+
+
+def spoken(text: str) -> str:
+    """Redact everything in a text from a log that looks like a secret."""
+    return clean(
+        _SPOKEN.sub(
+            lambda found: (found[found.lastgroup or 0] if found.lastgroup else "") + HIDDEN, text
+        )
+    )
+
+
+_KEY_LIKE = (
+    r"(?i:(?:sk|pk|rk|gh[a-z]|xox[a-z]|hf|gsk|nvapi|glpat)[-_]\S*\d|eyj\S{12,}|aiza\S{12,})"
+    r"|.*?(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}"
+)
+"""Not compiled here, because `check` does not use it."""
+
+
+def words(text: str) -> str:
+    """Redact only those words of a text that look like a key or a token."""
+    return clean(
+        re.sub(
+            r"[A-Za-z0-9_-]{6,}",
+            lambda word: HIDDEN if re.match(_KEY_LIKE, word[0]) else word[0],
+            text,
+        )
+    )
+
+
+def address(text: str) -> str:
+    """Redact the secret parts of a URL: name and password, query, key-like parts of the path."""
+    scheme, there, rest = text.partition("://")
+    if not there:
+        scheme, rest = "", text
+    place, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    if "@" in path and ":" in place and not place.rpartition(":")[2].isdigit():
+        place, slash, path = f"@{path.rpartition('@')[2]}".partition("/")  # a password with a slash
+    _, at, host = place.rpartition("@")
+    query = "".join(f"{mark}{HIDDEN}" for mark in "?#" if mark in rest)[: len(HIDDEN) + 1]
+    return (
+        f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else words(host)}"
+        f"{slash}{'/'.join(map(_part, path.split('/')))}{query}"
+    )
+
+
+def _part(text: str) -> str:
+    """Redact one part of a path if it contains a run of letters and digits as long as a key."""
+    return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else words(text)
+
+
+def lines(texts: list[str]) -> list[str]:
+    """Redact all lines of a settings file; a text over several lines is hidden completely."""
+    shown: list[str] = []
+    inside: int | None = None  # the indent of the name whose block of text this line is in
+    quote = ""
+    people: int | None = None  # the indent of the list of ids whose entry this line may be
+    for text in texts:
+        bare = text.lstrip()
+        margin = len(text) - len(bare)
+        if quote:
+            shown.append(HIDDEN)
+            quote = "" if bare.rstrip().endswith(quote) else quote
+            continue
+        if inside is not None and (not bare or margin > inside):
+            shown.append(HIDDEN if bare else "")
+            continue
+        entry = _ITEM.match(text) if people is not None and margin >= people else None
+        if entry:
+            shown.append(clean(entry[1] + _person(entry[2])))
+            continue
+        heading = _HEADING.match(text)
+        name = _NAME.search(heading[1]) if heading else None
+        people = margin if name and _PEOPLE.fullmatch(name[0]) else None
+        inside = margin if _BLOCK.search(text) else None
+        item = re.sub(r"^(-\s+)+", "", bare)
+        value = item if item[:1] in ("'", '"') else re.split(r"[:=]\s+|=", item, maxsplit=1)[-1]
+        value = value.rstrip()
+        if value[:1] in ("'", '"') and (len(value) == 1 or not value.endswith(value[0])):
+            quote = value[0]
+        shown.append(line(text))
+    return shown
+
+
+def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
+    """Yield a unified diff of two versions of a settings file, redacted line by line."""
+    import difflib
+
+    old = before.decode("utf-8", "replace").splitlines()
+    new = after.decode("utf-8", "replace").splitlines()
+    old_shown, new_shown = lines(old), lines(new)
+    made = [f"--- {label} (now)", f"+++ {label} (after)"]
+    for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1):
+        first, last = group[0], group[-1]
+        made.append(
+            f"@@ -{first[1] + 1},{last[2] - first[1]} +{first[3] + 1},{last[4] - first[3]} @@"
+        )
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                made += [" " + text for text in old_shown[i1:i2]]
+            else:
+                made += ["-" + text for text in old_shown[i1:i2]]
+                made += ["+" + text for text in new_shown[j1:j2]]
+    for number, text in enumerate(made if len(made) > 2 else []):
+        if number >= MOST_LINES:
+            yield f"… {len(made) - number} more lines"
+            return
+        yield clean(text)

@@ -1,0 +1,95 @@
+"""Shows a switch from one provider to another, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor import redaction
+from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.render.config import plain
+from hermes_doctor.render.repair import diff_lines, run_document
+from hermes_doctor.settings.resolved import Route
+from hermes_doctor.terminal.lines import BLANK, Line, row
+
+SCHEMA = "hermes-doctor/switch/1"
+_WIDTH = 9
+
+
+def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
+    """The old and the new provider, and the steps."""
+    yield from _route("from", switch.before)
+    yield from _route("to", switch.after)
+    if switch.fallback:
+        yield from _route("fallback", switch.fallback)
+    yield BLANK
+    for step in switch.steps:
+        yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
+        yield from diff_lines(step)
+    for note in switch.notes:
+        yield row(("! ", "warning"), redaction.words(note), indent=2, hang=2)
+    if switch.steps and tested:
+        yield row(
+            ("→ ", "faint"),
+            "ask it for one token; if that fails, everything is taken back",
+            indent=2,
+            hang=2,
+        )
+    yield BLANK
+
+
+def _route(label: str, route: Route) -> Iterator[Line]:
+    told = f"{plain(route.requested.value)}  {plain(route.model.value)}"
+    yield row(f"{label:<{_WIDTH}}", (told, "strong"), hang=_WIDTH)
+    if route.trouble:
+        yield row((redaction.words(route.trouble.why), "error"), indent=_WIDTH)
+        return
+    parts = [plain(one.value) for one in (route.base_url, route.api_mode) if one]
+    parts += [f"key {_key(route)}"] if route.key else []
+    yield row((", ".join(parts), "faint"), indent=_WIDTH)
+
+
+def _key(route: Route) -> str:
+    assert route.key is not None
+    if route.key.state == "not needed":
+        return "not needed"
+    place = (route.key.source.via or route.key.source).place
+    return f"{redaction.words(route.key.name)} in {place}"
+
+
+def document(home: Path, switch: Switch, run: Journal | None, tested: str | None) -> dict[str, Any]:
+    """The switch as JSON data; keys only by their names."""
+    return {
+        "schema": SCHEMA,
+        "home": str(home),
+        "from": _of(switch.before),
+        "to": _of(switch.after),
+        "fallback": _of(switch.fallback) if switch.fallback else None,
+        "steps": [
+            {
+                "what": step.sentence(),
+                "diff": list(redaction.diff(*texts)) if (texts := step.texts()) else None,
+            }
+            for step in switch.steps
+        ],
+        "notes": [redaction.words(note) for note in switch.notes],
+        "applied": run is not None and run.state == "done",
+        "test": tested,
+        "run": run_document(run) if run else None,
+    }
+
+
+def _of(route: Route) -> dict[str, Any]:
+    def maybe(answer: Any) -> str | None:
+        return plain(answer.value) if answer else None
+
+    return {
+        "provider": maybe(route.requested),
+        "base_url": maybe(route.base_url),
+        "api_mode": maybe(route.api_mode),
+        "model": maybe(route.model),
+        "key": redaction.words(route.key.name) if route.key else None,
+        "trouble": redaction.words(route.trouble.why) if route.trouble else None,
+    }

@@ -1,0 +1,17 @@
+"""Shows which backups a pruning rule selects but must not remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.backup.prune_rules import Pruning
+from hermes_doctor.terminal.lines import Line, row
+
+
+def protected_lines(found: Pruning) -> Iterator[Line]:
+    """One line for each backup that is still needed, and how to remove it anyway."""
+    for id, why in found.protected.items():
+        yield row(("! ", "warning"), f"keep backup {id}: {why}", hang=2)
+    if found.protected:
+        text = "Remove such a backup only by its name: hermes-doctor backup prune ID"
+        yield row((text, "faint"), indent=2)

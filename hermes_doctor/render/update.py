@@ -1,0 +1,104 @@
+"""Shows the result of an update, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.model import Severity
+from hermes_doctor.terminal.lines import Line, row
+from hermes_doctor.updates.after_update import Outcome
+
+_MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
+
+
+MOST_CRASHED = 3
+"""How many crashed checks to name."""
+
+
+def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Iterator[Line]:
+    """The verdict, what is broken, and what to type now."""
+    yield row(
+        ("✓ " if outcome.good else "✗ ", "good" if outcome.good else "error"), versions(outcome)
+    )
+    mark = ("  ", "good") if outcome.gateway_up else ("✗ ", "error")
+    yield row(mark, outcome.gateway, hang=2)
+    for text in outcome.missing:
+        yield row(("✗ ", "error"), f"The new Hermes is not whole: {text}.", hang=2)
+    for text in outcome.lost:
+        yield row(("✗ ", "error"), f"{text[:1].upper()}{text[1:]}.", hang=2)
+    for text in outcome.elsewhere:
+        yield row(("! ", "warning"), f"{text}; the record is not of that one.", hang=2)
+    for one in outcome.broke:
+        subject = f" ({one.subject})" if one.subject else ""
+        yield row(
+            ("! ", _MARK.get(one.severity, "faint")), f"{one.code}: {one.title}{subject}", hang=2
+        )
+    for text in outcome.crashed[:MOST_CRASHED]:
+        yield row(("? ", "warning"), f"The check {text}", hang=2)
+    if (more := len(outcome.crashed) - MOST_CRASHED) > 0:
+        yield row(("? ", "warning"), f"{more} more checks crashed.", hang=2)
+    for number, where in enumerate(outcome.broken):
+        text = " " * 23 if number else "  What can be mended:  "
+        yield row((text, "faint"), f"hermes-doctor fix{options(where.path)}")
+    if not outcome.good and outcome.update.backup:
+        yield row(("  The way back:        ", "faint"), f"hermes-doctor rollback{options(home)}")
+
+
+def versions(outcome: Outcome) -> str:
+    """The old and the new version, and the verdict."""
+    before, after = outcome.update.before, outcome.update.after
+    text = _versions(before, after)
+    if outcome.good:
+        return f"{text} Nothing that matters was broken."
+    if outcome.report.blind:
+        return f"{text} {outcome.report.blind}"
+    if outcome.as_before:
+        return f"{text} The gateway did not come up before, and does not now."
+    return f"{text} Something is broken that was not before."
+
+
+def _versions(before: Installed | None, after: Installed | None) -> str:
+    if before is None and after is None:
+        return "Which Hermes this is cannot be told from here."
+    if before is None or after is None:
+        name = before.version if before else "of unknown version"
+        return f"Hermes {name} became {after.version}." if after else f"Hermes {name} is gone."
+    if before.revision == after.revision and before.version == after.version:
+        return f"Hermes {after.version} as before."
+    commits = before.version == after.version and before.revision and after.revision
+    old, new = (
+        (f"{one.version} ({(one.revision or '')[:12]})" if commits else one.version)
+        for one in (before, after)
+    )
+    return f"Hermes {old} became {new}."
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """The result as JSON data."""
+    update = outcome.update
+    return {
+        "schema": "hermes-doctor/update-report/1",
+        "update": update.id,
+        "backup": update.backup,
+        "before": update.before.version if update.before else None,
+        "after": update.after.version if update.after else None,
+        "exit_code": update.exit_code,
+        "good": outcome.good,
+        "gateway": {"up": outcome.gateway_up, "what": outcome.gateway},
+        "missing": list(outcome.missing),
+        "lost": list(outcome.lost),
+        "elsewhere": list(outcome.elsewhere),
+        "crashed": list(outcome.crashed),
+        "broke": [
+            {
+                "code": one.code,
+                "severity": one.severity.value,
+                "title": one.title,
+                "subject": one.subject,
+            }
+            for one in outcome.broke
+        ],
+    }

@@ -1,0 +1,90 @@
+"""Execute the machine actions of a run, and record each one in the journal before it starts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.records.journal import ActRecord, Journal, Journals
+from hermes_doctor.steps.base import Act
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.repair.targets import Item
+
+
+class Acts:
+    """The machine actions of one run, without duplicates when several items need the same one."""
+
+    def __init__(self, items: Sequence[Item], log: Journal, book: Journals) -> None:
+        self._log = log
+        self._book = book
+        self._acts: list[tuple[Act, ActRecord]] = []
+        for number, item in enumerate(items):
+            if item.record.outcome == "planned":
+                for step in item.steps:
+                    if isinstance(step, Act):
+                        self._add(step, number)
+        log.acts = [record for _, record in self._acts]
+
+    def _add(self, act: Act, item: int) -> None:
+        for known, record in self._acts:
+            if (known.kind, known.words()) == (act.kind, act.words()):
+                record.items.append(item)
+                return
+        self._acts.append((act, ActRecord(act.kind, act.words(), [item])))
+
+    def __bool__(self) -> bool:
+        return bool(self._acts)
+
+    def refused(self) -> Iterator[tuple[str, list[int]]]:
+        """Yield, for each action that cannot be done, the reason and the items that need it."""
+        for act, record in self._acts:
+            try:
+                act.refuse()
+            except CannotFix as why:
+                yield str(why), record.items
+
+    def do(self) -> None:
+        """Execute the actions in the order of the plan."""
+        for act, record in self._acts:
+            record.begun = True
+            self._book.save(self._log)
+            act.do()
+
+    def items(self) -> list[int]:
+        """The numbers of all items that need an action."""
+        return [item for _, record in self._acts for item in record.items]
+
+    def begun(self) -> list[ActRecord]:
+        """The actions that were started and leave something that can be reverted."""
+        return [record for act, record in self._acts if record.begun and act.lasting]
+
+    def of(self, items: Collection[int]) -> list[ActRecord]:
+        """The started, revertible actions that one of these items needs."""
+        return [record for record in self.begun() if set(record.items) & set(items)]
+
+    def take_back(self, items: Collection[int] | None = None) -> None:
+        """Revert the started actions of these items (of all by default), the last one first."""
+        for act, record in reversed(self._acts):
+            if record.begun and (items is None or set(record.items) & set(items)):
+                taken_back(act, record)
+
+
+def taken_back(act: Act, record: ActRecord) -> None:
+    """Revert one action; if that fails, it is not marked as reverted."""
+    with contextlib.suppress(CannotFix, CouldNotLook, OSError):
+        act.take_back()
+        record.reverted = True
+
+
+def recover(home: Home, log: Journal) -> None:
+    """Revert the actions that an interrupted run had started."""
+    from hermes_doctor.steps import machine
+
+    for record in reversed(log.acts):
+        act = machine.remade(home, record)
+        if record.begun and not record.reverted and act is not None:
+            taken_back(act, record)

@@ -1,0 +1,42 @@
+"""Commit a run: put the staged files in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor.home import Home, main_of
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.repair import paths
+from hermes_doctor.repair.switch_list import switches
+from hermes_doctor.repair.targets import Target
+
+
+def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
+    """Change every path in the order of the targets; a database and its log in one switch."""
+    found = {target.path: target for target in targets}
+    todo = {
+        path: switch
+        for switch in switches(home, log, log.paths)
+        for path in (switch.path, *(one.path for one in switch.beside))
+    }
+    finished: set[Path] = set()
+    for target in targets:
+        if not target.replaces:
+            paths.set_mode_and_owner(target.change)
+            continue
+        switch = todo[target.path]
+        if switch.path in finished:
+            continue
+        finished.add(switch.path)
+        members = [switch.path, *(one.path for one in switch.beside)]
+        taken = {path: known for one in members for path, known in found[one].change.beside}
+        taken |= {path: found[path].change.expect for path in members}
+        switch.forward(taken)
+
+
+def databases_of(targets: Sequence[Target], run: str) -> list[Path]:
+    """All files to lock: the databases that a run replaces, and their staged and joined copies."""
+    databases = sorted({main_of(target.path) for target in targets if target.is_database})
+    places = (paths.joined_old, paths.joined_new, paths.staged)
+    return [*databases, *(place(one, run) for one in databases for place in places)]

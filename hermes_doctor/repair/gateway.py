@@ -1,0 +1,151 @@
+"""Stop the gateway while a run changes files, and start it again afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.system import disk
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.records.journal import Journal, Journals
+    from hermes_doctor.steps.gateway import GatewayStep, Service
+
+STOP_LIMIT, START_LIMIT = 300.0, 180.0
+"""Seconds. A busy gateway drains for minutes; one with many platforms takes long to connect."""
+ORIGIN = "origin.json"
+"""File beside the journal with what is needed to start the stopped gateway as it was before."""
+STOPPED, STARTED = "stopped", "started"
+ASKED = "asked"
+"""It was asked to stop but is still writing a long answer: the next command starts it again."""
+
+
+class Handover:
+    """Stops and starts the one gateway of a run.
+
+    It starts the gateway once with the new files and, after a rollback, once with the old ones.
+    """
+
+    def __init__(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
+        self.service: Service | None = steps[0].service if steps else None
+        self.restart = any(step.restart for step in steps)
+        self.log = log
+        self.book = book
+        self._starts = any(step.expected or not step.restart for step in steps)
+        """Whether to start it even if it was not running before."""
+        self._found_down = False
+        self._tried = False
+        self._pid: int | None = None
+        """The process that was to be stopped."""
+
+    def __bool__(self) -> bool:
+        return self.service is not None
+
+    def excused(self) -> list[int]:
+        """Processes that may have databases open, because they are stopped before files change."""
+        pid = self.service.running() if self.service and self.restart else None
+        return [pid] if pid is not None else []
+
+    def stop(self) -> bool:
+        """Stop the gateway before the files change; return whether there was one to stop."""
+        stopped = self.restart and self._stop()
+        self._found_down = self.restart and not stopped
+        return stopped
+
+    def start(self) -> None:
+        """Start the gateway with the new files, unless it was stopped by hand since the plan."""
+        if self._found_down and not self._starts:
+            return
+        if self.service is not None and (
+            self.log.gateway == STOPPED or self.service.running() is None
+        ):
+            self._tried = True
+            self._start(self.service)
+
+    def halt(self) -> None:
+        """Stop the gateway before files are rolled back: it must not run while they change."""
+        if self.restart or self.log.gateway == STARTED:
+            self._stop()
+
+    def again(self, *, changed: bool) -> None:
+        """After a failure, start the gateway again, or note in the journal that it could not be.
+
+        If nothing was rolled back, a start that failed once would only fail again.
+        """
+        if self.service is None or self.log.gateway != STOPPED:
+            return
+        if self._tried and not changed:
+            return
+        try:
+            pid = self.service.settled(STOP_LIMIT)
+            if pid is None:
+                self._start(self.service)
+            elif pid == self._pid and pid == self.service.asked():
+                self.log.gateway, self.log.asked = ASKED, pid
+                self.log.note = f"{self.log.note}; {will_end(pid)}"
+            else:
+                self.log.gateway = None if pid == self._pid else STARTED
+        except (CannotFix, CouldNotLook, OSError) as error:
+            why = error if isinstance(error, CannotFix | CouldNotLook) else type(error).__name__
+            self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
+
+    def forget(self) -> None:
+        """Remove the file that is kept in case the run is interrupted."""
+        forget(self.book, self.log)
+
+    def _stop(self) -> bool:
+        if self.service is None:
+            return False
+        self._pid = self.service.running()
+        if self._pid is None and not self.service.restless():
+            return False
+        self.service.remember(self.book.folder(self.log) / ORIGIN)
+        self.log.gateway = STOPPED
+        self.book.save(self.log)
+        self.service.stop(STOP_LIMIT)
+        return True
+
+    def _start(self, service: Service) -> None:
+        service.start(START_LIMIT)
+        self.log.gateway = STARTED
+        self.book.save(self.log)
+
+
+def will_end(pid: int) -> str:
+    """The message about a process that was asked to stop and is not finished yet."""
+    return (
+        f"process {pid} ends as soon as it is done, and the next `hermes-doctor fix --apply` "
+        f"starts the gateway again"
+    )
+
+
+def forget(book: Journals, log: Journal) -> None:
+    """Remove the file that was kept to start the gateway again."""
+    with contextlib.suppress(OSError):
+        disk.remove(book.folder(log) / ORIGIN)
+
+
+def bring_back(home: Home, book: Journals, log: Journal) -> str:
+    """Start the gateway that an interrupted run had stopped; return a sentence for the user."""
+    from hermes_doctor.gateway import control
+    from hermes_doctor.probes.probes import Probes
+
+    if log.gateway not in (STOPPED, ASKED):
+        return ""
+    try:
+        service = control.gateway_service(Probes(home))
+        service.recall(book.folder(log) / ORIGIN)
+        pid = service.settled(STOP_LIMIT)
+        if pid is not None and pid == log.asked:
+            return f" Still {will_end(pid)}."
+        if pid is None:
+            service.start(START_LIMIT)
+            pid = service.running()
+        log.gateway, log.asked = STARTED, None
+    except (CannotFix, CouldNotLook, OSError) as why:
+        log.gateway, log.asked = STOPPED, None
+        return f" The gateway was stopped for it and could not be started again ({why}): start it."
+    return f" The gateway, which it had stopped, runs again (process {pid})."

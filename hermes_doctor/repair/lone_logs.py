@@ -1,0 +1,163 @@
+"""Guard the restore of a write-ahead log or journal without its database.
+
+SQLite would apply such a log to any database beside it and damage a different one. So a log is
+restored only beside the database that it was taken from, or with `--force`, and the database in
+place is saved first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.home import Home, main_of
+from hermes_doctor.model import Trouble
+from hermes_doctor.records.journal import Journal, Journals, PathRecord
+from hermes_doctor.repair import paths
+from hermes_doctor.steps.base import Change, Step
+from hermes_doctor.system import disk
+from hermes_doctor.system.file_swap import dress_like
+from hermes_doctor.system.files import Snapshot, snapshot
+
+Known = Mapping[Path, Snapshot]
+"""The databases that the logs were taken from, with their snapshots when that was checked."""
+
+
+@dataclass(frozen=True)
+class SaveDatabase(Step):
+    """Step that saves a database in the vault before a log is put beside it.
+
+    The database is replaced by a copy of itself. So the receipt lists all its files, and undo
+    restores them together.
+    """
+
+    path: Path
+    known: Snapshot | None
+    """The snapshot that the database must still have; None accepts any."""
+    beside: tuple[Path, ...] = ()
+    """Logs and journals that are there now, and stay."""
+
+    def sentence(self) -> str:
+        return (
+            f"save {self.path.name} in the vault: SQLite will mix the log that comes back into it"
+        )
+
+    def changes(self) -> Sequence[Change]:
+        now = snapshot(self.path)
+        if self.known is not None and now != self.known:
+            raise Trouble(
+                f"Another program wrote to {self.path.name} just now. Nothing was changed; try "
+                f"again."
+            )
+        taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
+        return [
+            Change(path, was, make=partial(_copy, path), restored=True, room=was.size)
+            for path, was in taken
+            if was.kind == "file"
+        ]
+
+
+def _copy(path: Path, target: Path) -> None:
+    with disk.fresh(target) as fd:
+        disk.copy(path, fd)
+    dress_like(path, target)
+
+
+def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries that are logs beside a database of the home that is not among the entries."""
+    named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
+    return [
+        entry
+        for entry in entries
+        if entry.kind == "file"
+        and entry.size
+        and paths.is_log(entry.path)
+        and (database := main_of(home.path / entry.path)) not in named
+        and snapshot(database).kind != "absent"
+    ]
+
+
+def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
+    """Refuse to restore a log without the database that it was taken from."""
+    found = lone(home, entries)
+    if not found:
+        return
+    log = found[0].path
+    database = home.name_of(main_of(home.path / log))
+    try:
+        run = Journals(home).load(backup.id)
+        [record] = [one for one in run.paths if one.path == log]
+        aside = _aside(home, run, record)
+    except (Trouble, ValueError):
+        aside = ""
+    raise Trouble(
+        f"Backup {backup.id} has {log} without its database, and beside the present {database} it "
+        f"could damage that. Nothing was changed. {_ways(aside, backup)} If {database} is still "
+        f"the same as then, this puts the log back: hermes-doctor undo {backup.id}"
+    )
+
+
+def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
+    """Why a log that a run moved alone cannot be put back: its database changed since; or ""."""
+    mine = {home.path / record.path for record in records}
+    for record in records:
+        path = home.path / record.path
+        if not paths.is_log(path) or main_of(path) in mine or paths.only_mode(record):
+            continue
+        if paths.used_since(home, journal, path):
+            database = home.name_of(main_of(path))
+            backup = journal.root(home) / journal.id
+            kept = _ways(_aside(home, journal, record), backup)
+            return (
+                f"{database} changed since run {journal.id} moved {record.path} away, and putting "
+                f"that log back could damage it. Nothing was changed. {kept} With --force the log "
+                f"is put back all the same, and {database} is saved in the vault first."
+            )
+    return ""
+
+
+def kept_as(home: Home, journal: Journal, names: Sequence[str], backup: Backup) -> str:
+    """Explain why these logs cannot be put back, and where they are kept."""
+    said = []
+    for record in journal.paths:
+        if record.path not in names:
+            continue
+        database = home.name_of(main_of(home.path / record.path))
+        aside = _aside(home, journal, record)
+        also = f" as {aside} and" if aside else ""
+        said.append(
+            f"{database} was written to since, so its old log {record.path} cannot go back beside "
+            f"it. The log is kept{also} in backup {backup.id} ({backup.folder})."
+        )
+    return " ".join(said)
+
+
+def _ways(aside: str, backup: Backup | Path) -> str:
+    """A sentence that says where the rows of a log are kept."""
+    folder = backup if isinstance(backup, Path) else backup.folder
+    if aside:
+        return (
+            f"The log is kept as {aside}; hermes-doctor check says how to add the rows that are "
+            f"only in it."
+        )
+    return f"The log is in {folder / 'files'}."
+
+
+def _aside(home: Home, journal: Journal, record: PathRecord) -> str:
+    """The file in which a run kept a log that it moved away; empty if there is none."""
+    for one in made_with(journal, record):
+        if snapshot(home.path / one.path).kind == "file":
+            return one.path
+    return ""
+
+
+def made_with(journal: Journal, record: PathRecord) -> list[PathRecord]:
+    """The files that the same items of a run created, such as the new name of a log."""
+    return [
+        one
+        for one in journal.paths
+        if one.before.kind == "absent" and set(one.items) & set(record.items)
+    ]

@@ -1,0 +1,200 @@
+"""Turn findings into a plan of steps; planning writes nothing, and `fix` shows the plan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes_doctor.examination.runner import crash, examine
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
+from hermes_doctor.plugins.declare import Fix
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.repair.gateway_steps import attended, restarts
+from hermes_doctor.repair.run import Item
+from hermes_doctor.steps.base import Act, Step
+from hermes_doctor.steps.gateway import GatewayStep
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The steps that would repair one finding, or the reason why none can."""
+
+    finding: Finding
+    fix: Fix | None
+    steps: tuple[Step, ...]
+    refusal: str | None = None
+    later: tuple[Fix, ...] = ()
+    """The fixes to try next, in order, if this one is not enough."""
+    restarts: bool = False
+    """Whether a running gateway is interrupted for it."""
+    outside: bool = False
+    """Whether something outside the home is changed for it."""
+    unseen: bool = False
+    """It was refused because something could not be read, which may work next time."""
+    unnamed: bool = False
+    """It is applied only when its code is named, and it was not."""
+
+    @property
+    def weighty(self) -> bool:
+        """Whether it would disturb a gateway or the machine for an informational finding."""
+        costs = self.restarts or self.steers or self.outside
+        return costs and self.finding.severity is Severity.INFO
+
+    @property
+    def personal(self) -> bool:
+        """Whether it concerns one person, whom the operator must know and name."""
+        return self.fix is not None and self.fix.personal
+
+    @property
+    def optional(self) -> bool:
+        """Whether it is not needed, so the operator must choose it by its code."""
+        return self.fix is not None and self.fix.optional
+
+    @property
+    def steers(self) -> bool:
+        """Whether it starts or stops the gateway."""
+        return any(isinstance(step, GatewayStep) for step in self.steps)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the operator must confirm it.
+
+        So does every start of a gateway that was not running when the fault occurred and that its
+        service does not want to run.
+        """
+        starts = any(
+            isinstance(step, GatewayStep) and not step.restart and not step.expected
+            for step in self.steps
+        )
+        confirms = self.fix is not None and self.fix.safety is Safety.CONFIRM
+        return self.restarts or starts or confirms
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to apply."""
+        return self.refusal is None and bool(self.steps) and not self.unnamed
+
+    @property
+    def denied(self) -> bool:
+        """Whether there is an automatic fix, but it was refused here."""
+        offered = self.fix is not None and self.fix.safety is not Safety.MANUAL
+        return offered and self.refusal is not None
+
+    def item(self) -> Item:
+        """Make the item of a run from it."""
+        assert self.fix is not None
+        record = ItemRecord(
+            fix=self.fix.id,
+            code=self.finding.code,
+            subject=self.finding.subject,
+            check=self.finding.check,
+            steps=[step.sentence() for step in self.steps],
+            then=self.later[0].id if self.later else None,
+        )
+        return Item(record, self.steps)
+
+
+def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[Planned]:
+    """Plan each finding, in the order of the findings."""
+    with redirect_stdout(sys.stderr):  # what a fix prints is not part of our output
+        return [_plan(probes, plugins, finding) for finding in findings]
+
+
+def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
+    """Plan the finding's fix, or the next one if that declines.
+
+    A fix that could not read something has not declined: the next one may be a stronger repair
+    than needed.
+    """
+    fixes = _chain(plugins, finding)
+    if not fixes:
+        return Planned(finding, None, (), "no fix can do it; see the page")
+    for place, fix in enumerate(fixes):
+        planned = _steps(probes, finding, fix)
+        if planned.refusal is None:
+            return replace(planned, later=fixes[place + 1 :])
+        if planned.unseen:
+            break
+    return planned
+
+
+def _chain(plugins: Plugins, finding: Finding) -> tuple[Fix, ...]:
+    """The finding's fix and the fixes that follow it, as long as they handle its code."""
+    found: list[Fix] = []
+    fix = plugins.fix(finding.fix) if finding.fix else None
+    while fix is not None and fix not in found and (not found or finding.code in fix.codes):
+        found.append(fix)
+        fix = plugins.fix(fix.then) if fix.then else None
+    return tuple(found)
+
+
+def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
+    if fix.safety is Safety.MANUAL:
+        return Planned(finding, fix, (), f"by hand: {fix.title}")
+    try:
+        if fix.structural and (newer := probes.newer()):
+            raise CannotFix(f"not judged: {newer}")
+        steps = tuple(attended(probes, list(fix.plan(probes, finding))))
+        for step in steps:
+            step.changes()
+        interrupts = restarts(steps)
+    except (CannotFix, CouldNotLook) as why:
+        return Planned(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
+        return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
+    nothing = None if steps else "there is nothing left to do"
+    outside = _outside(probes.home.path, steps)
+    return Planned(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
+
+
+def _outside(home: Path, steps: Sequence[Step]) -> bool:
+    """Whether the steps change anything outside the home."""
+    paths = [change.path for step in steps for change in step.changes()]
+    asks = any(isinstance(step, Act) for step in steps)
+    return asks or not all(path.is_relative_to(home) for path in paths)
+
+
+def _about(record: ItemRecord, reason: str) -> bool:
+    """Whether an inconclusive check result concerns this item, not only another file."""
+    others = reason.startswith(("took longer", "the time for all", "looking at"))
+    return others or record.subject in reason or ": " not in reason
+
+
+def verifier(
+    make: Callable[[], Probes], plugins: Plugins
+) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
+    """Make a function that verifies items by running their checks again on fresh probes."""
+
+    def verify(records: Sequence[ItemRecord]) -> list[str | None]:
+        wanted = {record.check for record in records}
+        checks = [check for check in plugins.checks if check.id in wanted]
+        probes = make()
+        results, findings = examine(probes, checks)
+        probes.close()
+        ended = {result.id: result for result in results}
+        still = {
+            finding.key
+            for finding in findings
+            if finding.severity is not Severity.INFO or finding.fix is not None
+        }  # an informational finding without a fix is not what the fix was for
+        said: list[str | None] = []
+        for record in records:
+            result = ended.get(record.check)
+            if result is None:
+                said.append(f"the check {record.check} is not there any more")
+            elif (record.code, record.subject) in still:
+                said.append("the check still finds it")
+            elif result.status is Status.CRASHED:
+                said.append(f"the check could not be repeated: {result.reason}")
+            elif result.status is Status.UNKNOWN and _about(record, result.reason or ""):
+                said.append(f"the check could not look: {result.reason}")
+            else:
+                said.append(None)
+        return said
+
+    return verify

@@ -1,0 +1,284 @@
+"""Recover runs that were interrupted: finish each one or roll it back, and report what was done."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_doctor.backup.leftovers import tidy
+from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
+from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.records import home_lock, journal as journals
+from hermes_doctor.records.journal import Journal, Journals, PathRecord
+from hermes_doctor.repair import actions, lone_logs, paths
+from hermes_doctor.repair.atomic_switch import Switch
+from hermes_doctor.repair.cleanup import clean, try_again
+from hermes_doctor.repair.gateway import ASKED, bring_back, forget
+from hermes_doctor.repair.outcomes import files_left
+from hermes_doctor.repair.rollback import is_alone, is_used_alone, roll_back, used_after_switch
+from hermes_doctor.repair.run import Verify, tell_left
+from hermes_doctor.repair.switch_list import switches
+from hermes_doctor.system.signals import interruptible, uninterrupted
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An interrupted run that has been finished or rolled back now."""
+
+    text: str
+    finished: bool
+    """True if its changes stay; otherwise they are rolled back, apart from what `partial` means."""
+    kind: str
+    partial: bool = False
+    """Something is left that the operator has to look at; the text says what and where."""
+    said_before: bool = False
+    """The command that made the run has already reported that nothing was changed."""
+
+
+def recover(home: Home, verify: Verify) -> list[Ended]:
+    """Finish or roll back every interrupted run of this home; the caller holds the home's lock.
+
+    A run that was not committed is dropped, one that was partly committed is rolled back, and one
+    that was complete but not verified is verified now.
+    """
+    book = Journals(home)
+    tidy(Vault(home))
+    ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
+    ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
+    for journal in book.all():  # an undo that was interrupted before it recorded its end
+        if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
+            with contextlib.suppress(Trouble):  # its receipt is gone
+                mark_undone(book, journal.of, journal.id)
+    return ended
+
+
+def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
+    """Retry to remove leftover files of a finished run; return a report if some are still there."""
+    if not journal.final or not journal.unremoved:
+        return None
+    paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
+    gone = try_again(home, journal)
+    book.save(journal)
+    if gone:
+        return None
+    text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
+    return Ended(text, finished=True, kind=journal.kind, partial=True)
+
+
+def mark_undone(book: Journals, id: str, by: str) -> None:
+    """Record in a run's receipt that another run has undone it."""
+    undone = book.load(id)
+    if undone.state != journals.UNDONE:
+        paths.remove_folders(book.home, undone)
+        undone.state, undone.undone_by = journals.UNDONE, by
+        book.save(undone)
+
+
+def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
+    named = [*(record.path for record in journal.paths), *journal.outside]
+    paths.distrust(home, named, f"The receipt of run {journal.id}")
+    was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
+    was_taken_back = book.was_taken_back(journal)
+    with interruptible(), uninterrupted():
+        if was_taken_back:
+            text = _write_down(journal)
+        else:
+            text = _finish_or_take_back(home, journal, verify)
+        book.save(journal)
+        clean(home, journal, _backup_of(home, journal))
+        text += files_left(home, journal)
+        text += bring_back(home, book, journal)
+        if journal.gateway != ASKED:
+            forget(book, journal)
+            journal.close()
+        book.save(journal)
+        book.remove_marks(journal)
+    partial = journal.end == journals.PARTLY or journal.leaves_files
+    finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
+    return Ended(text, finished, journal.kind, partial, was_taken_back)
+
+
+def _write_down(journal: Journal) -> str:
+    """Complete the receipt of a run that rolled everything back but could not save that."""
+    for record in journal.paths:
+        record.reverted = True
+    for act in journal.acts:
+        act.reverted = act.begun
+    for item in journal.items:
+        item.outcome, item.reason = "rolled-back", "the run failed"
+    journal.finish(journals.ROLLED_BACK, "rolled back; its receipt could be saved only later")
+    return (
+        f"Run {journal.id} ({journal.kind}) failed earlier and changed nothing: it was rolled back "
+        f"at once. Its receipt could not be saved then. It is saved now."
+    )
+
+
+def _backup_of(home: Home, journal: Journal) -> Backup | None:
+    """The backup of a run; None if it was not made or is gone."""
+    try:
+        return Vault(home, journal.root(home)).load(journal.id)
+    except Trouble:
+        return None
+
+
+def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
+    """Decide whether to finish or roll back an interrupted run, do it, and describe it."""
+    vault = Vault(home, journal.root(home))
+    started = f"Run {journal.id} ({journal.kind}) was cut off"
+    if journal.gateway == ASKED and journal.state == journals.ENDING:
+        return f"Run {journal.id} ({journal.kind}) waits for the end of the gateway."
+    if journal.state == journals.ENDING and journal.end == journals.ROLLED_BACK:
+        return f"{started} while it was cleaning up. Its changes were rolled back before."
+    if journal.state == journals.ENDING and journal.end == journals.ABANDONED:
+        return f"{started} while it was cleaning up. It had changed nothing."
+    if journal.state == journals.ENDING:
+        return f"{started} while it was cleaning up. It is finished."
+    if journal.state in (journals.BACKING_UP, journals.STAGING):
+        if vault.began(journal.id + PARTIAL):
+            with contextlib.suppress(OSError):
+                vault.discard(journal.id + PARTIAL)
+        journal.finish(journals.ABANDONED, "cut off before anything was changed")
+        text = f"{started} before it had changed anything. Its leftovers are removed."
+        if journal.saved:
+            text += f" What it had saved stays as backup {' and '.join(journal.saved)}."
+        return text
+    backup = vault.load(journal.id)
+    pending = [item for item in journal.items if item.outcome == "planned"]
+    complete = journal.state == journals.VERIFYING and _in_place(home, journal.paths)
+    if complete and (journal.kind != "fix" or not any(verify(pending))):
+        for item in pending:
+            item.outcome = "verified"
+        journal.finish(journals.DONE, "cut off before it was verified; verified later")
+        return f"{started} after all its changes. They are verified now: it is finished."
+    _refuse_holders(home, journal)
+    used = used_after_switch(home, journal)
+    if (
+        used
+        and _stands(home, journal, used)
+        and not (journal.kind == "fix" and any(verify(pending)))
+    ):
+        for item in pending:
+            item.outcome = "verified"
+        names = ", ".join(dict.fromkeys(_database_of(home, one) for one in used))
+        journal.finish(journals.DONE, f"cut off; finished later, because {names} was used since")
+        return (
+            f"{started} after all its changes. {names} was written to since, so it is not taken "
+            f"back: the run is finished, and what was written is kept."
+        )
+    left, written, logs = roll_back(home, journal, backup, journal.paths)
+    actions.recover(home, journal)
+    for item in journal.items:
+        item.outcome, item.reason = "rolled-back", "the run was cut off"
+    tell_left(journal, left, backup)
+    journal.finish(
+        journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
+    )
+    if left:
+        return f"{started} half-way. {_only_in_part(home, journal, backup, left, logs)}"
+    if written:
+        return (
+            f"{started} half-way. It is taken back: everything is as it was before, and what was "
+            f"written to {', '.join(written)} since is kept."
+        )
+    return f"{started} half-way. It is taken back: everything is as it was before."
+
+
+def _only_in_part(
+    home: Home, journal: Journal, backup: Backup, left: Sequence[str], logs: Sequence[str]
+) -> str:
+    """Explain which changes of a run stay and why: files that were changed since, and logs."""
+    moved = [record for record in journal.paths if record.path in logs]
+    databases = {main_of(home.path / record.path) for record in moved}
+    explained = {file.path for record in moved for file in lone_logs.made_with(journal, record)}
+    others = [
+        name
+        for name in left
+        if name not in explained and main_of(home.path / name) not in databases
+    ]
+    text = "It is undone only in part:"
+    if others:
+        text += (
+            f" {', '.join(others)} was changed after the run and stays as it is. Its previous "
+            f"version is in backup {backup.id} ({backup.folder})."
+        )
+    if logs:
+        text += f" {lone_logs.kept_as(home, journal, logs, backup)}"
+    kept = paths.given_back(backup)
+    return text + (
+        f" What the run had written to other files is in {kept}." if kept.exists() else ""
+    )
+
+
+def _database_of(home: Home, one: Switch) -> str:
+    """The name of the switched path, or of its database if it is a lone sidecar."""
+    return home.name_of(main_of(one.path)) if is_alone(one) else one.main.path
+
+
+def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
+    """Whether the run had made all its changes; the paths in `used` may have changed since."""
+    if any(not act.begun for act in journal.acts):
+        return False
+    changed = [record for one in used for record in one.records]
+    indexes = [main_of(one.path).with_name(f"{main_of(one.path).name}-shm") for one in used]
+    return _in_place(
+        home,
+        [
+            record
+            for record in journal.paths
+            if record not in changed and home.path / record.path not in indexes
+        ],
+    )
+
+
+def _refuse_holders(home: Home, journal: Journal) -> None:
+    """Refuse to replace or remove a database that a process has open.
+
+    A database that was used since the run is left in place, so it may be open.
+    """
+    from hermes_doctor.processes import gateway_processes
+
+    targets: list[Path] = []
+    found = list(switches(home, journal, journal.paths))
+    used = [one for one in found if one.is_used() or is_used_alone(home, journal, one)]
+    for one in found:
+        members = [one.path, *(beside.path for beside in one.beside)]
+        if is_database(one.path):
+            targets += [] if one in used else [main_of(one.path), *members]
+            targets += [link.place for link in one.chain]
+            targets += [paths.kept(path, journal.id) for path in members]
+    for path, pids in gateway_processes.holders(targets).items():
+        raise Trouble(
+            f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
+            f"process {pids[0]}. Nothing was changed. Stop it, then try again."
+        )
+
+
+def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
+    """Whether every path is as the run left it."""
+    return all(
+        paths.matches(
+            paths.look(home.path / record.path, content=record.after.sha256 is not None),
+            record.after,
+        )
+        for record in records
+    )
+
+
+def pending(home: Home, options: str) -> list[str]:
+    """Messages about interrupted runs, for commands that change nothing."""
+    if home_lock.holder(home) is not None:  # a run is still active
+        return []
+    try:
+        cut_off = [journal for journal in Journals(home).all() if not journal.final]
+    except (Trouble, CouldNotLook, OSError):
+        return []
+    return [
+        f"Run {journal.id} ({journal.kind}) "
+        + ("waits" if journal.gateway == ASKED else f"was cut off while {journal.state}")
+        + (" for the end of the gateway. " if journal.gateway == ASKED else ". ")
+        + f"This brings it to an end: hermes-doctor fix --apply{options}"
+        for journal in cut_off
+    ]

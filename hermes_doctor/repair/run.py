@@ -1,0 +1,329 @@
+"""Execute one plan as a transaction: back up, stage, commit, verify; roll back on any failure.
+
+New content is first written beside its target and flushed, so a full disk is noticed before
+anything has changed. The commit then only renames and keeps the old file under a second name, so
+a rollback needs no space and no copying.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hermes_doctor.backup.vault import PARTIAL, Backup, Source, Vault
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.records import journal as journals
+from hermes_doctor.records.journal import Journal, Journals, PathRecord, State
+from hermes_doctor.repair import actions, paths
+from hermes_doctor.repair.cleanup import clean
+from hermes_doctor.repair.commit import commit, databases_of
+from hermes_doctor.repair.early_saves import save_first, saves
+from hermes_doctor.repair.gateway import ASKED, Handover, forget
+from hermes_doctor.repair.outcomes import explained, files_left, left_alone, refused, tell_left, why
+from hermes_doctor.repair.preflight import Preflight
+from hermes_doctor.repair.rollback import roll_back
+from hermes_doctor.repair.stage import stage
+from hermes_doctor.repair.targets import (
+    Item,
+    Refused,
+    Target,
+    Verify,
+    gateway_steps,
+    one_owner,
+    targets_of,
+)
+from hermes_doctor.sqlite.exclusive import alone
+from hermes_doctor.steps.gateway import GatewayStep
+from hermes_doctor.system import disk, progress as system_progress
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.signals import interruptible, uninterrupted
+
+__all__ = ["Item", "Run", "Verify", "tell_left"]
+
+
+@dataclass
+class Run:
+    """One execution of a plan, of an undo or of a restore."""
+
+    home: Home
+    vault: Vault
+    kind: str
+    reason: str
+    hermes: str | None = None
+    of: str | None = None
+    progress: Callable[[int], None] | None = None
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        self.id = self.id or self.vault.next_id()
+
+    def apply(self, items: Sequence[Item], verify: Verify) -> Journal:
+        """Execute the items and return the receipt; the caller must hold the home's lock."""
+        book = Journals(self.home)
+        log = Journal(
+            id=self.id,
+            kind=self.kind,
+            home=str(self.home.path),
+            vault="" if self.vault.root == self.home.vault else str(self.vault.root),
+            started_at=datetime.now(UTC).isoformat(),
+            of=self.of,
+            items=[item.record for item in items],
+        )
+        preflight = Preflight(self.home, self.vault, self.kind)
+        one_owner(items)
+        targets = targets_of(items)
+        gateway = Handover(gateway_steps(items), log, book)
+        acts = actions.Acts(items, log, book)
+        if not targets and not gateway and not acts and not any(map(saves, items)):
+            log.finish(journals.ABANDONED, "there was nothing to do")
+            log.close()
+            return log
+        try:
+            preflight.look(targets, gateway, acts)
+        except Refused as error:
+            log.finish(journals.ABANDONED, f"nothing was changed: {error}")
+            log.close()
+            return refused(log, error)
+        with interruptible(), contextlib.ExitStack() as guards:
+            try:
+                book.save(log)
+                save_first(items, self.vault, log, guards)
+                if log.saved:
+                    book.save(log)
+                for step in [step for item in items for step in item.steps]:
+                    guards.callback(step.release)
+                    step.prepare()
+                if gateway.stop():
+                    targets = targets_of(items, settled=True)
+                backup = self._back_up(targets, log, book)
+                stage(self.home, self.id, targets, log, book)
+                _note(items)
+                for database in databases_of(targets, self.id):
+                    if snapshot(database).kind == "file":  # late: a starting gateway has to wait
+                        guards.enter_context(alone(database))
+                preflight.refuse_holders(targets, excused=[])
+                book.announce_switch(log)
+            except BaseException as error:
+                with uninterrupted():
+                    self._abandon(log, book, gateway, guards, error)
+                if isinstance(error, Refused):
+                    return refused(log, error)
+                raise explained(error, log) from error
+            locked = True
+            try:
+                with uninterrupted():
+                    self._commit(targets, log, book)
+                if self.kind != "fix":  # a running gateway writes to restored files
+                    verify = _beforehand(log, verify)
+                locked = False
+                guards.close()
+                acts.do()
+                gateway.start()
+                _note(items)
+                self._settle(log, book, backup, verify, gateway, acts)
+            except BaseException as error:
+                with uninterrupted():
+                    # Keep our locks: a process that waits for them must find the old files again.
+                    self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
+                _note(items)
+                partly = isinstance(error, OSError) and log.end == journals.PARTLY
+                if partly or isinstance(error, CannotFix | Trouble):
+                    return log
+                raise explained(error, log) from error
+        return log
+
+    # -- before anything changes -----------------------------------------------------------
+
+    def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
+        sources = [
+            Source(
+                self.home.name_of(target.path),
+                str(target.path),
+                target.change.expect,
+                content=target.replaces,
+            )
+            for target in targets
+        ]
+        backup = self.vault.create(
+            sources, reason=self.reason, hermes=self.hermes, id=self.id, progress=self.progress
+        )
+        mine = {self.home.name_of(target.path): target for target in targets}
+        saved = 0
+        for entry in backup.entries:  # entries of many files come in any order
+            if entry.path in mine:
+                mine[entry.path].before = paths.state_of(entry)
+                saved += 1
+        if saved != len(targets):
+            raise Trouble(f"backup {backup.id} lacks a file that it was made for")
+        log.state = journals.STAGING
+        log.paths = [
+            PathRecord(
+                self.home.name_of(target.path),
+                before=target.before,
+                after=State("unknown"),
+                items=target.items,
+            )
+            for target in targets
+        ]
+        book.save(log)
+        return backup
+
+    def _abandon(
+        self,
+        log: Journal,
+        book: Journals,
+        gateway: Handover,
+        guards: contextlib.ExitStack,
+        error: BaseException,
+    ) -> None:
+        """End a run that changed nothing, and remove its temporary files."""
+        with contextlib.suppress(OSError):
+            self.vault.discard(self.id + PARTIAL)
+        log.finish(journals.ABANDONED, f"nothing was changed: {why(error)}")
+        guards.close()
+        gateway.again(changed=True)
+        if log.gateway == ASKED and log.note:
+            log.note = log.note.replace("nothing was changed", "no file was changed", 1)
+        self._end(log, book)
+
+    # -- the change, and after -------------------------------------------------------------
+
+    def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+        """Put every path in place; from here on an interrupted run is rolled back."""
+        from hermes_doctor.processes import gateway_processes
+
+        log.state = journals.COMMITTING
+        book.save(log)
+        commit(self.home, log, targets)
+        for folder in sorted({target.path.parent for target in targets}):
+            disk.sync_folder(folder)
+        old = [
+            place(target.path, self.id)
+            for target in targets
+            if target.is_database
+            for place in (paths.kept, paths.joined_old)
+        ]
+        for path, pids in gateway_processes.holders(old).items() if old else ():
+            # A process that opened it at the last moment would go on writing into the old file.
+            raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
+        log.state = journals.VERIFYING
+        book.save(log)
+
+    def _settle(
+        self,
+        log: Journal,
+        book: Journals,
+        backup: Backup,
+        verify: Verify,
+        gateway: Handover,
+        acts: actions.Acts,
+    ) -> None:
+        """Verify the items, roll back those whose fix did not hold, and close the run."""
+        system_progress.tell("verifying")
+        pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
+        wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
+        failed = {n for n, why in wrong.items() if why is not None}
+        with uninterrupted():
+            for _ in log.paths:  # items that share a file with a failed item fail, too
+                for record in log.paths:
+                    if failed & set(record.items):
+                        failed |= set(record.items)
+            for n in failed:
+                wrong[n] = wrong.get(n) or "shares a file with a fix that did not hold"
+            left: list[str] = []
+            back = [record for record in log.paths if failed & set(record.items)]
+            if back or acts.of(failed):
+                gateway.halt()
+                left = roll_back(self.home, log, backup, back).left
+                acts.take_back(failed)
+                gateway.again(changed=True)
+            changed = {n for record in back for n in record.items}
+            changed |= {n for record in acts.of(failed) for n in record.items}
+            for n in pending:
+                lost = "rolled-back" if n in changed else "failed"
+                log.items[n].outcome = lost if n in failed else "verified"
+                log.items[n].reason = wrong[n]
+            tell_left(log, left, backup)
+            held = any(item.outcome == "verified" for item in log.items)
+            if not failed:
+                log.finish(journals.DONE)
+            elif held or left:
+                log.finish(journals.PARTLY, "some fixes did not hold" + left_alone(left))
+            elif changed:
+                log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
+            else:
+                log.finish(journals.ABANDONED, "it was done, but did not help")
+            book.save(log)
+            self._end(log, book, backup)
+
+    def _give_back(
+        self,
+        log: Journal,
+        book: Journals,
+        backup: Backup,
+        gateway: Handover,
+        acts: actions.Acts,
+        error: BaseException,
+        guards: contextlib.ExitStack,
+        *,
+        locked: bool,
+    ) -> None:
+        """Roll everything back after a failure, and record how that went."""
+        changed = bool(log.paths or acts.begun())
+        if changed:
+            with contextlib.suppress(CannotFix, CouldNotLook, OSError):
+                gateway.halt()
+        left = roll_back(self.home, log, backup, log.paths, locked=locked).left
+        guards.close()
+        acts.take_back()
+        state = journals.PARTLY if left else journals.ROLLED_BACK
+        for item in log.items:
+            if item.outcome != "left":
+                item.outcome = "rolled-back" if changed else "failed"
+                item.reason = why(error)
+        tell_left(log, left, backup)
+        told = "rolled back" if changed else "not done"
+        log.finish(state, f"{told}: {why(error)}" + left_alone(left))
+        gateway.again(changed=changed)
+        try:
+            book.save(log)
+        except OSError:
+            complete = not left and all(act.reverted for act in acts.begun())
+            if not complete or not book.mark_taken_back(log):
+                log.close()  # the files beside the targets stay: they show how far the run came
+                return
+        self._end(log, book, backup)
+
+    def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
+        """Remove temporary files and close the journal; on a full disk the last save may fail."""
+        with contextlib.suppress(OSError):
+            clean(self.home, log, backup)
+        if text := files_left(self.home, log).strip().removesuffix("."):
+            log.note = f"{log.note}. {text}" if log.note else text
+        if log.gateway != ASKED:  # else the next command has to finish the run
+            forget(book, log)
+            log.close()
+        with contextlib.suppress(OSError):
+            book.save(log)
+            book.remove_marks(log)
+
+
+def _beforehand(log: Journal, verify: Verify) -> Verify:
+    """Verify now, and return a function that gives these results later."""
+    pending = [item for item in log.items if item.outcome == "planned"]
+    said = dict(zip(map(id, pending), verify(pending), strict=True))
+    return lambda records: [said[id(record)] for record in records]
+
+
+def _note(items: Sequence[Item]) -> None:
+    """Collect the notes of all steps, those of the gateway once: several items may restart it."""
+    told = False
+    for item in items:
+        item.record.notes = []
+        for step in item.steps:
+            if not (isinstance(step, GatewayStep) and told):
+                item.record.notes += step.notes()
+            told = told or isinstance(step, GatewayStep)

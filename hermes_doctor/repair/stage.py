@@ -1,0 +1,139 @@
+"""Stage a run: write all new files completely beside their targets before anything changes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.model import CannotFix
+from hermes_doctor.records.journal import Journal, Journals, State
+from hermes_doctor.repair import paths
+from hermes_doctor.repair.atomic_switch import Switch
+from hermes_doctor.repair.switch_list import switches
+from hermes_doctor.repair.targets import Refused, Target
+from hermes_doctor.sqlite import joined_copy
+from hermes_doctor.system import disk
+from hermes_doctor.system.file_swap import dress_like
+from hermes_doctor.system.files import snapshot
+
+
+def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+    """Write all new content beside its target, and record the state that each path will have."""
+    for folder in sorted({t.path.parent for t in targets if t.change.make}):
+        _make_folder(home, folder, log, book)  # the folder of a restored file may be missing
+        inside = [t for t in targets if t.path.parent == folder]
+        check_room(folder, room_for(inside))
+    for target, record in zip(targets, log.paths, strict=True):
+        change, old = target.change, target.change.expect
+        if change.absent:
+            record.after = State("absent")
+        elif change.make is not None:
+            record.after = _make(target, change.make, id)
+        else:
+            mode = old.mode if change.mode is None else change.mode
+            uid, gid = change.owner or (old.uid, old.gid)
+            record.after = replace(target.before, mode=mode, uid=uid, gid=gid)
+    for switch in switches(home, log, log.paths):
+        if is_database(switch.path):
+            _join(switch, targets)
+        if paths.is_log(switch.path):  # without its database: undo must check which one is there
+            switch.main.database = paths.look(main_of(switch.path))
+    book.save(log)
+
+
+def room_for(targets: Sequence[Target]) -> int:
+    """How many bytes are written beside these targets before anything is replaced."""
+    made = [one for one in targets if one.change.make is not None]
+    wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
+    for one in targets:
+        if one.replaces and is_database(one.path) and main_of(one.path) == one.path:
+            beside = [t for t in targets if t is not one and main_of(t.path) == one.path]
+            logs = [t for t in beside if not t.path.name.endswith("-shm")]
+            old = sum(t.change.expect.size for t in logs)
+            wanted += one.change.expect.size + old if old else 0
+            new = sum(t.change.room for t in logs if t.change.make is not None)
+            wanted += one.change.room + new if new else 0
+    return wanted
+
+
+def _join(switch: Switch, targets: Sequence[Target]) -> None:
+    """Write joined copies of the old and the new database if they consist of several files."""
+    path, run = switch.path, switch.run
+    found = {target.path: target for target in targets}
+    names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
+    old = joined_copy.Parts(*names)
+    new = joined_copy.Parts(*(paths.staged(name, run) for name in names))
+    if found[path].change.expect.kind == "file" and joined_copy.is_needed(old):
+        place = paths.joined_old(path, run)
+        switch.main.joined_before = _joined(old, place, switch.main.before, found[path])
+    if switch.main.after.kind == "file" and joined_copy.is_needed(new):
+        if switch.main.joined_before is None and _is_unchanged(switch):
+            return  # only a log is added, so readers see the old or the new content
+        place = paths.joined_new(path, run)
+        switch.main.joined_after = _joined(new, place, switch.main.after, found[path])
+
+
+def _is_unchanged(switch: Switch) -> bool:
+    """Whether the new database has the content of the old one."""
+    new, known = paths.staged(switch.path, switch.run), switch.main.before.sha256
+    if known is None or snapshot(new).size != snapshot(switch.path).size:
+        return False
+    return paths.look(new, like=known).sha256 == known
+
+
+def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target) -> State | None:
+    """Write one joined copy; return None if it equals the database alone."""
+    try:
+        with disk.fresh(place) as fd:
+            joined_copy.write(parts, fd)
+    except CannotFix as why:
+        raise Refused(f"{target.path.name}: {why}", target.items) from why
+    dress_like(parts.main, place)
+    state = paths.look(place, like=alone.sha256)
+    if state.sha256 == alone.sha256:
+        disk.remove(place)
+        return None
+    return state
+
+
+def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None:
+    """Create a missing folder and record it in the journal, so undo can remove it."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    if missing:
+        log.folders += [home.name_of(one) for one in missing]
+        book.save(log)
+    disk.make_folder(folder)
+
+
+def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
+    """Write the new file of one target and flush it to disk; return its state."""
+    new = paths.staged(target.path, id)
+    try:
+        make(new)
+    except CannotFix as why:
+        raise Refused(str(why), target.items, tried=True) from why
+    if not target.change.restored:
+        _dress(new, target)
+    after = paths.look(new)
+    if after.kind == "file":
+        with contextlib.suppress(PermissionError):  # synced before we lost access to it
+            disk.sync_file(new)
+    return after
+
+
+def _dress(new: Path, target: Target) -> None:
+    """Copy owner, mode and extended attributes of the old file to the new one."""
+    change, old = target.change, target.change.expect
+    if old.kind == "absent":
+        disk.set_mode(new, change.mode if change.mode is not None else disk.FILE_MODE)
+        return
+    now = snapshot(new)
+    uid, gid = change.owner or (old.uid, old.gid)
+    if (now.uid, now.gid) != (uid, gid):
+        disk.set_owner(new, uid, gid)
+    disk.set_extended(new, disk.extended(target.path))
+    disk.set_mode(new, old.mode if change.mode is None else change.mode)

@@ -1,0 +1,134 @@
+"""Installs the watch as a line of the user's crontab, where there is no service manager.
+
+Cron does not restart a process that has ended, so it starts single rounds; each reads the stored
+state of the previous one.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+
+from hermes_doctor.gateway.manager_commands import LIMIT, insist
+from hermes_doctor.model import CannotFix
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.jobs import Job, Told
+
+LEAST = 300.0
+"""Shortest time between two rounds in seconds: each starts a new Python process."""
+_STEPS = (5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
+"""Minutes that divide an hour or a day, because cron counts from the start of each."""
+
+
+class Cron:
+    """A crontab line that is found by the comment at its end."""
+
+    schedules = True
+
+    def describe(self) -> str:
+        return "a line of your crontab"
+
+    def place(self, job: Job) -> str:
+        return f"the line of your crontab that ends with # {job.name}"
+
+    def text(self, job: Job) -> str:
+        minutes = _minutes(job)
+        words = [*job.command, "--once", "--interval", f"{minutes}m"]
+        state = f"XDG_STATE_HOME={job.folder.parent}"
+        command = shlex.join(["env", state, *words]).replace("%", r"\%")
+        if "\n" in command:
+            raise CannotFix("a name holds signs that no crontab may hold")
+        return f"{_schedule(minutes)} {command}  # {job.name}\n"
+
+    def install(self, job: Job) -> bool:
+        lines = _lines()
+        wanted = [*(line for line in lines if not _ours(line, job)), self.text(job)]
+        if wanted == lines:
+            return False
+        _write(wanted)
+        return True
+
+    def remove(self, job: Job) -> bool:
+        lines = _lines()
+        kept = [line for line in lines if not _ours(line, job)]
+        if kept == lines:
+            return False
+        if kept:
+            _write(kept)
+        else:
+            insist(["crontab", "-r"])
+        return True
+
+    def status(self, job: Job) -> Told:
+        there = any(_ours(line, job) for line in _lines())
+        what = "scheduled by a line in the crontab" if there else "not in the crontab"
+        return Told(there, there, what=what)
+
+    def hints(self, job: Job) -> Sequence[str]:
+        every = span(_minutes(job) * 60)
+        found = [
+            f"Cron starts single rounds every {every} and mails what changed: "
+            f"crontab -l | grep {job.name}"
+        ]
+        if job.interval != _minutes(job) * 60:
+            found.append(
+                f"Every {every}, not every {span(job.interval)}: at least {span(LEAST)}, and only "
+                f"what divides an hour or a day comes evenly."
+            )
+        return found
+
+
+def _minutes(job: Job) -> int:
+    """The allowed step that is nearest to the interval."""
+    wanted = max(job.interval, LEAST) / 60
+    return min(_STEPS, key=lambda step: (abs(step - wanted), step))
+
+
+def _schedule(minutes: int) -> str:
+    if minutes < 60:
+        return f"*/{minutes} * * * *"
+    hours = minutes // 60
+    return f"0 {'*' if hours == 1 else 0 if hours == 24 else f'*/{hours}'} * * *"
+
+
+def line_of(job: Job) -> str | None:
+    """The crontab line of a job, if there is one."""
+    return next((line for line in _lines() if _ours(line, job)), None)
+
+
+def _ours(line: str, job: Job) -> bool:
+    return line.rstrip("\n").endswith(f"# {job.name}")
+
+
+def _lines() -> list[str]:
+    """Read the crontab; a missing one counts as empty."""
+    done = _crontab(["-l"])
+    if done.returncode and b"no crontab" not in done.stderr.lower():
+        raise CannotFix("crontab does not tell what is in it")
+    text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
+    lines = text.split("\n")  # not splitlines(): a comment may contain other line separators
+    return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
+
+
+def _write(lines: list[str]) -> None:
+    done = _crontab(["-"], "".join(lines).encode("utf-8", "surrogateescape"))
+    if done.returncode:
+        raise CannotFix(f"crontab refused the new lines ({done.returncode})")
+
+
+def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            ["crontab", *words],
+            input=data,
+            env={**os.environ, "LC_ALL": "C"},
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise CannotFix("there is neither systemd nor launchd nor cron to install into") from None
+    except (OSError, subprocess.TimeoutExpired):
+        raise CannotFix("crontab gives no answer") from None

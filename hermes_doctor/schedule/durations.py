@@ -1,0 +1,53 @@
+"""Parses durations and budgets that an operator types."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Trouble
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST = 30 * 86400.0
+"""Longest duration in seconds: a watch that runs more rarely makes no sense."""
+_SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
+
+
+class Budget(NamedTuple):
+    """How many repairs are allowed within how many seconds."""
+
+    most: int
+    period: float
+
+
+def seconds(text: str, option: str, *, least: float = 0.0) -> float:
+    """Parse `30`, `30s`, `10m` or `2h` into seconds."""
+    match = _SPAN.fullmatch(text.strip().lower())
+    found = float(match[1]) * _UNITS[match[2]] if match else -1.0
+    if not least <= found <= LONGEST:
+        raise Trouble(
+            f"{option} takes a time such as 30s, 10m or 2h, from {least:g}s to "
+            f"{LONGEST / 86400:g}d, not {text!r}."
+        )
+    return found
+
+
+def budget(text: str) -> Budget:
+    """Parse `3/30m`: at most three in half an hour."""
+    count, slash, period = text.partition("/")
+    if (
+        not slash
+        or not count.strip().isdecimal()
+        or not count.isascii()
+        or not 0 < int(count) <= 1000
+    ):
+        raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
+    return Budget(int(count), seconds(period, "--budget", least=60.0))
+
+
+def span(seconds: float) -> str:
+    """Format a duration for people."""
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {word}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,26 @@
+"""Names the jobs of a home, and the folder where they store their state."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.system.files import user_home
+
+
+def state_folder() -> Path:
+    """The folder where the watches of this user store their state."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
+    return state / "hermes-doctor"
+
+
+def identity(home: Home) -> str:
+    """A short name of a home for files and units: its name and part of its path's digest."""
+    import hashlib
+    import re
+
+    name = home.profile or home.path.name.lstrip(".")
+    place = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:24] or 'home'}-{place}"

@@ -1,0 +1,97 @@
+"""Compute the settings that config.yaml must have after an edit, to verify the edited text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put
+
+_DEEPEST = 100
+
+
+def intended(values: Any, edits: Sequence[ConfigEdit]) -> Any:
+    """Return a deep copy of the settings with the edits applied."""
+    made = _copy(values, 0)
+    for edit in edits:
+        if isinstance(edit, Put):
+            _put(made, edit.path, _copy(edit.value, 0))
+        elif isinstance(edit, Drop):
+            _drop(made, edit.path)
+        else:
+            _rename(made, edit.path, edit.new)
+    return made
+
+
+def _copy(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise CannotFix("config.yaml refers to itself")
+    if isinstance(value, dict):
+        return {key: _copy(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_copy(one, depth + 1) for one in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def _put(values: Any, path: Path, value: Any) -> None:
+    here = values
+    for place, part in enumerate(path[:-1]):
+        below = _child(here, part)
+        if below is None:
+            below = {}
+            _set(here, part, below, path[: place + 1])
+        here = below
+    _set(here, path[-1], value, path)
+
+
+def _set(here: Any, part: str | int, value: Any, path: Path) -> None:
+    if isinstance(here, dict) and isinstance(part, str):
+        here[part] = value
+    elif isinstance(here, list) and isinstance(part, int) and 0 <= part <= len(here):
+        here[part : part + 1] = [value]
+    else:
+        raise CannotFix(f"{dotted(path)} cannot be set: what it would stand in is something else")
+
+
+def _drop(values: Any, path: Path) -> None:
+    here = _above(values, path)
+    part = path[-1]
+    if isinstance(here, dict):
+        here.pop(part, None)
+    elif isinstance(here, list) and isinstance(part, int) and 0 <= part < len(here):
+        del here[part]
+
+
+def _rename(values: Any, path: Path, new: str) -> None:
+    here = _above(values, path)
+    if not isinstance(here, dict) or path[-1] not in here:
+        return
+    if new in here:
+        raise CannotFix(f"{dotted((*path[:-1], new))} is there already, beside {path[-1]}")
+    pairs = list(here.items())
+    here.clear()
+    here.update({new if key == path[-1] else key: value for key, value in pairs})
+
+
+def _above(values: Any, path: Path) -> Any:
+    here = values
+    for part in path[:-1]:
+        here = _child(here, part)
+    return here
+
+
+def _child(here: Any, part: str | int) -> Any:
+    if isinstance(here, dict):
+        return here.get(part)
+    if isinstance(here, list) and isinstance(part, int) and 0 <= part < len(here):
+        return here[part]
+    return None
+
+
+def dotted(path: Path) -> str:
+    """Return a path in the usual dotted notation."""
+    said = ""
+    for part in path:
+        said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part
+    return said

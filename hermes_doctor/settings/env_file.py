@@ -1,0 +1,97 @@
+"""Read .env as bytes and detect its encoding."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
+
+NAME = ".env"
+_NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
+LIMIT = 4 * MEGABYTE
+
+MANGLED = "mangled"
+"""A byte order mark that was decoded as text and saved: two replacement characters."""
+
+_MARKS = (  # longer marks first: UTF-32 LE starts with the mark of UTF-16 LE
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF8, "UTF-8-SIG"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+    ("\ufffd\ufffd".encode(), MANGLED),
+)
+
+
+class EnvFile(NamedTuple):
+    """.env: its bytes, and their encoding according to the first bytes and a trial."""
+
+    path: Path
+    data: bytes
+    snapshot: Snapshot
+
+    @property
+    def mark(self) -> str | None:
+        """The encoding according to the byte order mark."""
+        return next((name for mark, name in _MARKS if self.data.startswith(mark)), None)
+
+    def line(self, number: int) -> str:
+        """Return one line without its ending, counted from 1; lines end as for Hermes."""
+        import re
+
+        lines = re.split(r"\r\n|\r|\n", self.text or "")
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    @property
+    def text(self) -> str | None:
+        """The text without a byte order mark; None if no encoding is certain."""
+        mark = self.mark
+        data = self.data[6:] if mark == MANGLED else self.data
+        encoding = "UTF-8" if mark == MANGLED else mark or self._unmarked() or "UTF-8"
+        try:
+            return data.decode(encoding).lstrip("\ufeff")
+        except UnicodeDecodeError:
+            return None
+
+    @property
+    def first_name(self) -> str | None:
+        """The name of the first variable according to python-dotenv, if it is an ordinary one."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        from hermes_doctor.redaction import like_a_secret
+
+        text = self.text or ""
+        pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
+        name, value = next(iter(pairs.items()), ("", None))
+        plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
+        return name if plain and not like_a_secret(name) else None
+
+    def values(self) -> dict[str, str]:
+        """Return the variables as python-dotenv reads them. Contains secrets: show only names."""
+        from io import StringIO
+
+        from dotenv import dotenv_values
+
+        pairs = dotenv_values(stream=StringIO(self.text or ""), interpolate=False)
+        return {name: value for name, value in pairs.items() if value}
+
+    def _unmarked(self) -> str | None:
+        """Detect UTF-16 without a mark: every second byte of ASCII text is NUL."""
+        half = len(self.data) // 2
+        if half and len(self.data) % 2 == 0:
+            if self.data[1::2].count(0) > half * 0.9:
+                return "UTF-16-LE"
+            if self.data[0::2].count(0) > half * 0.9:
+                return "UTF-16-BE"
+        return None
+
+
+def read(home: Home) -> EnvFile | None:
+    """.env of this home, or None when there is none."""
+    found = read_if_there(home / NAME, LIMIT)
+    return EnvFile(home / NAME, *found) if found else None

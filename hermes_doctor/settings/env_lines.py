@@ -1,0 +1,222 @@
+"""Find lines of .env that Hermes does not read as the writer meant them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.settings import env_parsers, unknown_keys, variables
+from hermes_doctor.settings.env_file import EnvFile
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.release import Release
+from hermes_doctor.settings.resolved import Resolved
+from hermes_doctor.settings.sourced_text import Source
+
+COLON, QUOTE, JOINED, LOWER, VALUELESS = "colon", "quote", "joined", "lower", "valueless"
+_BREAK = pattern(r"\r\n|\r|\n")
+_COLON = pattern(r"(\s*(?:export\s+)?)([A-Z][A-Z0-9_]{2,})\s*:\s*(\S.*)")
+_SET = pattern(r"(\s*(?:export\s+)?)([A-Za-z_][A-Za-z0-9_]*)(\s*=\s*)(.*)")
+_NEXT = pattern(r"^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=", 8)
+_WITHIN = pattern(r"\s+(?:export\s+)?([A-Z][A-Z0-9_]{3,})=")
+
+
+class OddLine(NamedTuple):
+    """A line that is probably a mistake. `old` and `new` contain secrets."""
+
+    number: int
+    kind: str
+    name: str
+    """The variable that was meant."""
+    other: str
+    """The second variable on the line, if there is one."""
+    old: str
+    new: str | None
+    """The corrected line; None if that is unclear."""
+    known: bool
+    """Whether Hermes knows the variable."""
+    mended: bool = False
+    """Whether Hermes reads the line as meant anyway."""
+
+
+def odd_lines(file: EnvFile, world: World) -> Iterator[OddLine]:
+    """Yield all such lines in order; none if the file's encoding is the problem."""
+    text = file.text
+    if file.mark is not None or text is None or "\0" in text:
+        return
+    known = names(world.release)
+    lines = _BREAK.split(text)
+    inside = 0
+    for number, line in enumerate(lines, 1):
+        if number <= inside or not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = _SET.fullmatch(line)
+        if found is None:
+            yield from _without_sign(number, line, known, world)
+            continue
+        quote = found[4][:1]
+        if quote in ("'", '"') and not _closes(found[4][1:], quote):
+            end = _end(lines, number, quote)
+            if end:
+                inside = end
+                continue
+            whole = f"{line.rstrip()}{quote}"
+            yield OddLine(number, QUOTE, found[2], "", line, whole, found[2] in known)
+        yield from _joined(number, line, found[2], found[4], known, world.release)
+        yield from _lower(number, line, found, known, world)
+
+
+def _without_sign(number: int, line: str, known: frozenset[str], world: World) -> Iterator[OddLine]:
+    found = _COLON.fullmatch(line)
+    if found:
+        new = f"{found[1]}{found[2]}={found[3]}"
+        yield OddLine(number, COLON, found[2], "", line, new, found[2] in known)
+    elif line.strip() in known and line.strip() not in world.variables:
+        yield OddLine(number, VALUELESS, line.strip(), "", line, None, True)
+
+
+def _closes(rest: str, quote: str) -> bool:
+    """Tell whether a quote is closed on its own line."""
+    return quote in rest.replace("\\\\", "").replace(f"\\{quote}", "")
+
+
+def _end(lines: list[str], number: int, quote: str) -> int:
+    """Return the line on which a multi-line value ends; 0 if it never does or swallows others."""
+    for later in range(number, len(lines)):
+        if _NEXT.match(lines[later]):
+            return 0
+        if _closes(lines[later], quote):
+            return later + 1
+    return 0
+
+
+def _joined(
+    number: int, line: str, name: str, value: str, known: frozenset[str], release: Release
+) -> Iterator[OddLine]:
+    parts = env_parsers.parts(line.strip(), release) if "=" in value else []
+    if len(parts) > 1:
+        other = parts[1].partition("=")[0]
+        yield OddLine(number, JOINED, name, other, line, "\n".join(parts), True, True)
+        return
+    second = _WITHIN.search(value) if value[:1] not in ("'", '"') else None
+    if second and second[1] in known and "#" not in value[: second.start()]:
+        first = line[: len(line) - len(value) + second.start()]
+        new = f"{first}\n{value[second.start() :].strip()}"
+        yield OddLine(number, JOINED, name, second[1], line, new, True)
+
+
+def _lower(
+    number: int, line: str, found: Any, known: frozenset[str], world: World
+) -> Iterator[OddLine]:
+    name = found[2]
+    meant = name.upper()
+    if name == meant or meant not in known or name.lower().endswith("_proxy"):
+        return
+    if meant in world.variables or not found[4].strip():
+        return
+    new = f"{found[1]}{meant}{found[3]}{found[4]}"
+    yield OddLine(number, LOWER, meant, "", line, new, True)
+
+
+@cache
+def _of_platforms() -> frozenset[str]:
+    found: set[str] = set()
+    for one in load_knowledge("platforms")["platforms"].values():
+        found |= {*one["variables"], *one.get("listens", {}).get("port_variables", ())}
+    for forms in load_knowledge("access").values():
+        for form in forms:
+            found |= {*form["variables"].values(), form["users"], form["everyone"]} - {None}
+    return frozenset(found)
+
+
+def names(release: Release) -> frozenset[str]:
+    """Return every variable that this release or one of its platforms knows."""
+    keys = {key for one in release.registry.values() for key in one["keys"]}
+    return release.names | keys | _of_platforms()
+
+
+class Differing(NamedTuple):
+    """A key that Hermes' two parsers read differently. `value` is a secret."""
+
+    name: str
+    line: int
+    cause: str
+    """`comment`, `reference` or `quotes`."""
+    value: str
+    """The value that was meant."""
+
+
+def differing(world: World) -> Iterator[Differing]:
+    """Yield the keys of built-in providers that differ, because Hermes' own parser goes first."""
+    keys = {key for one in world.release.registry.values() for key in one["keys"]}
+    for name in sorted(keys):
+        own, dotenv = world.readings.own.values.get(name), world.readings.dotenv.values.get(name)
+        if not own or dotenv is None or own.strip() == dotenv.strip():
+            continue
+        cause = "comment" if " #" in own or "\t#" in own else "quotes"
+        cause = "reference" if "${" in own else cause
+        yield Differing(name, own.source.line or 0, cause, str(dotenv))
+
+
+class Repeated(NamedTuple):
+    """A variable that is set more than once."""
+
+    name: str
+    lines: tuple[int, ...]
+    """The lines that are overridden."""
+    counts: int
+    same: bool
+    """Whether all values are the same."""
+    erased: bool
+    """Whether the value that is used is empty and another is not."""
+
+
+def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
+    """Yield all repeated variables."""
+    if not world.readings.dotenv.again:
+        return
+    lines = _BREAK.split(file.text or "")
+    for name, numbers in world.readings.dotenv.again.items():
+        value = world.readings.dotenv.values[name]
+        last = value.source.line or 0
+        said = {variables.parse(lines[number - 1]).get(name) for number in (*numbers, last)}
+        same = len(said) == 1
+        yield Repeated(name, numbers, last, same, erased=not same and not value.strip())
+
+
+class OddPort(NamedTuple):
+    """An invalid port number of a platform that would start."""
+
+    name: str
+    platform: str
+    source: Source
+    fatal: bool
+    """Whether this release then ignores all settings."""
+
+
+def odd_ports(found: Resolved) -> Iterator[OddPort]:
+    """Yield all invalid ports, wherever they are set."""
+    fatal = unknown_keys.of("numbers", found.world.release)
+    known = load_knowledge("platforms")["platforms"]
+    for own in found.platforms:
+        for name in known[own.name].get("listens", {}).get("port_variables", ()):
+            value = found.world.getenv(name)
+            if value and not (value.isdecimal() and 0 < int(value) < 65536):
+                yield OddPort(name, own.label, value.source, name in fatal)
+
+
+def lines_of(file: EnvFile, world: World, name: str) -> list[tuple[int, str]] | None:
+    """Return the lines that set a variable; None if one is multi-line. Contains secrets."""
+    values, again = world.readings.dotenv.values, world.readings.dotenv.again
+    lines = _BREAK.split(file.text or "")
+    last = values[name].source.line if name in values else None
+    numbers = sorted({*again.get(name, ()), *([last] if last else ())})
+    found = [(number, lines[number - 1]) for number in numbers if number <= len(lines)]
+    for _, line in found:
+        match = _SET.fullmatch(line)
+        quote = match[4][:1] if match else ""
+        if match is None or (quote in ("'", '"') and not _closes(match[4][1:], quote)):
+            return None
+    return found

@@ -1,0 +1,185 @@
+"""The inputs that decide a gateway's settings: files, variables and release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from hermes_doctor.lazy import NOTHING, pattern
+from hermes_doctor.settings import env_parsers
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.env_parsers import EnvReadings
+from hermes_doctor.settings.release import Release
+from hermes_doctor.settings.sourced_text import PROCESS, Source, Text, text
+
+_REFERENCE = pattern(r"\${([^}]+)}")
+_MOVED = ("provider", "base_url", "context_length")
+ABSENT = Text("")
+
+
+class World:
+    """The files and variables of one gateway. Contains secrets."""
+
+    def __init__(
+        self,
+        release: Release,
+        document: Document,
+        readings: EnvReadings = env_parsers.NOTHING,
+        started_with: Mapping[str, str] = NOTHING,
+        store: Mapping[str, Any] = NOTHING,
+        root_store: Mapping[str, Any] = NOTHING,
+        now: float = 0.0,
+    ) -> None:
+        self.release = release
+        self.document = document
+        self.readings = readings
+        self.started_with = started_with
+        """The environment that the process was, or would be, started with."""
+        self.store = store
+        """auth.json."""
+        self.root_store = root_store
+        """auth.json of the root home if this home is a profile."""
+        self.now = now
+
+    @property
+    def raw(self) -> Mapping[Any, Any]:
+        """config.yaml as it is written."""
+        return self.document.values
+
+    @cached_property
+    def variables(self) -> Mapping[str, Text]:
+        """The gateway's final environment: .env overrides, config.yaml fills gaps."""
+        found = {
+            name: Text(value, Source(PROCESS, name)) for name, value in self.started_with.items()
+        }
+        found |= self.readings.dotenv.values
+        found = {
+            name: env_parsers.without_odd_letters(name, value) for name, value in found.items()
+        }
+        for name, value in self.raw.items():
+            if isinstance(name, str) and isinstance(value, str | int | float):
+                try:
+                    said = str(_expanded(value, found, {}))
+                except ValueError:  # a number with more digits than Python converts
+                    continue
+                found.setdefault(name, Text(said, self.document.source(name)))
+        return found
+
+    def getenv(self, name: str) -> Text:
+        """Return a variable without surrounding spaces; empty if it is not set."""
+        found = self.variables.get(name, ABSENT)
+        return found.like(found.strip())
+
+    def dotenv_first(self, name: str) -> Text:
+        """Return a key of a built-in provider as Hermes reads it: from .env first."""
+        found = self.readings.own.values.get(name, ABSENT)
+        bare = found.like(found.strip())
+        if bare.startswith("op://") and self.release.since(0, 18, 1) and self.getenv(name):
+            return self.getenv(name)
+        return bare or self.getenv(name)
+
+    def environment_first(self, name: str) -> Text:
+        """Return a variable as older code reads it: from the environment first, then from .env."""
+        if name in self.variables:
+            return self.getenv(name)
+        return self.readings.own.values.get(name, ABSENT)
+
+    def layers(self, name: str) -> list[Text]:
+        """Return every place that sets a variable, the one that is used first."""
+        own, seen = self.readings.own.values.get(name), self.variables.get(name)
+        process = self.started_with.get(name)
+        found = [one for one in (seen, own) if one is not None]
+        if process is not None:
+            found.append(Text(process, Source(PROCESS, name)))
+        return list({one.source: one for one in found if one}.values())
+
+    @cached_property
+    def config(self) -> Mapping[Any, Any]:
+        """config.yaml after Hermes has normalised and expanded it."""
+        ordered = in_order(self.raw, self.release)
+        found: Mapping[Any, Any] = _expanded(ordered, self.variables, {})
+        return found
+
+    @cached_property
+    def gateway(self) -> Mapping[Any, Any]:
+        """config.yaml as the gateway reads the model from it: never expanded."""
+        return in_order(self.raw, self.release) if self.release.since(0, 18) else self.raw
+
+    def source(self, value: Any, *path: str | int) -> Source:
+        """Return the position of a value in config.yaml."""
+        return value.source if isinstance(value, Text) else self.document.source(*path)
+
+
+def in_order(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
+    """Move top-level settings that belong in `model` there, and unify spellings."""
+    result = dict(config)
+    model = result.get("model")
+    newer = release.since(0, 18)
+    spelt = isinstance(model, dict) and any(model.get(k) for k in ("api_base", "model", "name"))
+    moved = any(result.get(k) for k in (*_MOVED, *(("api_base",) if newer else ())))
+    if not moved and not (newer and spelt):
+        return result
+    made: dict[Any, Any] = dict(model) if isinstance(model, dict) else {}
+    if not isinstance(model, dict) and model:
+        made = {"default": model}
+    for key in _MOVED:
+        if result.get(key) and not made.get(key):
+            made[key] = result[key]
+        result.pop(key, None)
+    if newer:
+        for alias in (result.pop("api_base", None), made.pop("api_base", None)):
+            if alias and not made.get("base_url"):
+                made["base_url"] = alias
+        if not made.get("default") and (made.get("model") or made.get("name")):
+            made["default"] = made.get("model") or made.get("name")
+        if made.get("default"):
+            made.pop("model", None)
+            made.pop("name", None)
+    result["model"] = made
+    return result
+
+
+def _expanded(value: Any, variables: Mapping[str, Text], done: dict[int, Any]) -> Any:
+    """Return the value with every `${NAME}` of a set variable replaced."""
+    if isinstance(value, str):
+        return _filled(text(value), variables) if "${" in value else value
+    if not isinstance(value, dict | list):
+        return value
+    if id(value) not in done:
+        made: Any = {} if isinstance(value, dict) else []
+        done[id(value)] = made
+        if isinstance(value, dict):
+            made.update({key: _expanded(one, variables, done) for key, one in value.items()})
+        else:
+            made += [_expanded(one, variables, done) for one in value]
+    return done[id(value)]
+
+
+def _filled(value: Text, variables: Mapping[str, Text]) -> Text:
+    used: list[Source] = []
+
+    def fill(match: re.Match[str]) -> str:
+        found = variables.get(match[1])
+        if found is None:
+            return match[0]
+        used.append(found.source)
+        return str(found)
+
+    filled = _REFERENCE.sub(fill, value)
+    source = value.source._replace(via=used[0]) if used else value.source
+    return Text(filled, source)
+
+
+def references(value: str) -> list[str]:
+    """Return the names in `${NAME}` of a text."""
+    return _REFERENCE.findall(value)
+
+
+def section(config: Mapping[Any, Any], *path: str) -> dict[Any, Any]:
+    """Return a section of a configuration; empty if it is missing or not a mapping."""
+    here: Any = config
+    for key in path:
+        here = here.get(key) if isinstance(here, dict) else None
+    return here if isinstance(here, dict) else {}

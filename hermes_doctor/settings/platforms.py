@@ -1,0 +1,204 @@
+"""Determine which platforms the gateway starts, from its settings and its release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import proxies
+from hermes_doctor.settings.proxies import Proxy
+from hermes_doctor.settings.variables import Settings, section
+
+_PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
+"""Where config.yaml can enable a platform, the highest precedence first."""
+_SCHEMES = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+HELD, LISTENING = "held", "listening"
+
+
+class Endpoint(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        """The address as people write it, without the usual port."""
+        return self.host if self.port == 443 else f"{self.host}:{self.port}"
+
+
+class Platform(NamedTuple):
+    """A platform that the settings enable."""
+
+    name: str
+    label: str
+    because: str
+    """What enables it: a variable's name and place, or a key of config.yaml."""
+    link: str
+    """`held`: always connected; `polled`: connects now and then; `listening`; `bridge`."""
+    endpoints: tuple[Endpoint, ...]
+    """The hosts that it connects to."""
+    moved: bool
+    """Whether the operator has set a non-standard address."""
+    network: str | None
+    """The name of the network of its hosts, if it has its own."""
+    port: int | None
+    """The port that it listens on."""
+    proxies: tuple[Proxy, ...]
+    """The proxies that it may connect through."""
+    proxy_variables: tuple[str, ...]
+    notifies: bool | None
+    """Whether the gateway reconnects it after a failure at runtime; if not, it stays dead."""
+    quiet_after: float | None
+    """The number of seconds without data after which a connection is considered dead."""
+    lock: str | None
+    """The scope of its lock on the bot's token."""
+    library: str | None = None
+    """The library that its adapter imports and that Hermes does not always install."""
+
+
+def find(settings: Settings, installed: tuple[int, ...] | None) -> list[Platform]:
+    """Return the platforms that a gateway of this release starts with these settings."""
+    known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
+    found = []
+    for name, forms in load_knowledge("enabling").items():
+        form = form_of(forms, installed)
+        because = form and _because(settings, name, form)
+        if form and because:
+            found.append(_platform(settings, name, known[name], form, because))
+    return found
+
+
+def form_of(
+    forms: list[dict[str, Any]], installed: tuple[int, ...] | None
+) -> dict[str, Any] | None:
+    """Return what is known for this release, or for the newest one before it."""
+    best: tuple[int, ...] = ()
+    found = None
+    for form in forms:
+        for name in form["releases"]:
+            release = numbers(name)
+            if release >= best and (installed is None or release <= installed):
+                best, found = release, form
+    return found
+
+
+def _because(settings: Settings, name: str, form: Mapping[str, Any]) -> str | None:
+    """Return what enables this platform; None if nothing does, or something disables it."""
+    for place, path in _PLACES.items():
+        block = section(settings.config, *path, name)
+        if "enabled" not in block:
+            continue
+        if not is_true(block["enabled"]):
+            if place in form["off"]:
+                return None
+            break
+        if place in form["on"]:
+            return f"{'.'.join((*path, name))}.enabled in config.yaml"
+    for names in form["by"]:
+        if all(settings.is_set(one) for one in names):
+            return f"{names[0]} in {settings.source(names[0])}"
+    return None
+
+
+def is_true(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in ("true", "1", "yes", "on")
+    return bool(value)
+
+
+def _platform(
+    settings: Settings,
+    name: str,
+    facts: Mapping[str, Any],
+    form: Mapping[str, Any],
+    because: str,
+) -> Platform:
+    blocks = list(_blocks(settings, name))
+    moved = _moved(settings, facts, blocks)
+    usual = tuple(_endpoint(host) for host in facts.get("hosts", ()))
+    own = tuple(facts.get("proxy_variables", ()))
+    listens = facts.get("listens")
+    listening = listens is not None and _applies(settings, blocks, listens.get("when"))
+    link = LISTENING if listening else facts["link"]
+    return Platform(
+        name=name,
+        label=facts["label"],
+        because=because,
+        link=link,
+        endpoints=(moved,) if moved else tuple(one for one in usual if one),
+        moved=moved is not None and moved not in usual,
+        network=facts.get("network"),
+        port=_port(settings, listens, blocks) if listening and listens else None,
+        proxies=tuple(proxies.every(settings, own)),
+        proxy_variables=own,
+        notifies=form["notifies"],
+        quiet_after=facts.get("quiet_after"),
+        lock=facts.get("lock"),
+        library=facts.get("library"),
+    )
+
+
+def _blocks(settings: Settings, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield every block of config.yaml about a platform, including its `extra`."""
+    for path in _PLACES.values():
+        block = section(settings.config, *path, name)
+        yield block
+        yield section(block, "extra")
+
+
+def _moved(
+    settings: Settings, facts: Mapping[str, Any], blocks: list[Mapping[str, Any]]
+) -> Endpoint | None:
+    """Return the address that the operator has set."""
+    for word in facts.get("address_variables", ()):
+        variable, _, port = word.partition(":")
+        if settings.value(variable):
+            return _endpoint(settings.value(variable), int(port or 443))
+    for word in facts.get("address_keys", ()):
+        key, _, port = word.partition(":")
+        for block in blocks:
+            if isinstance(block.get(key), str) and block[key].strip():
+                return _endpoint(block[key].strip(), int(port or 443))
+    return None
+
+
+def _endpoint(text: str, port: int = 443) -> Endpoint | None:
+    """Return host and port of an address with or without a scheme."""
+    scheme, there, rest = text.partition("://")
+    if not there:
+        scheme, rest = "", text
+    place = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host, _, number = place.rpartition(":") if not place.endswith("]") else (place, "", "")
+    if not host:
+        host, number = place, ""
+    chosen = number if number.isdigit() else str(_SCHEMES.get(scheme.lower(), port))
+    valid = host and 0 < int(chosen[:6]) < 65536
+    return Endpoint(host.strip("[]").lower(), int(chosen)) if valid else None
+
+
+def endpoint(url: str) -> Endpoint | None:
+    """Return host and port of a URL; None if it is invalid."""
+    return _endpoint(url.strip()) if url.strip() else None
+
+
+def _applies(settings: Settings, blocks: list[Mapping[str, Any]], when: list[str] | None) -> bool:
+    """Tell whether a platform listens: always, or if a variable is set (to a value)."""
+    if when is None:
+        return True
+    variable, *values = when
+    key = variable.partition("_")[2].lower()
+    said = [settings.value(variable), *(str(block[key]) for block in blocks if key in block)]
+    return any(word in values if values else word for word in said)
+
+
+def _port(
+    settings: Settings, listens: Mapping[str, Any], blocks: list[Mapping[str, Any]]
+) -> int | None:
+    said = [settings.value(variable) for variable in listens["port_variables"]]
+    said += [str(block[key]) for key in listens["port_keys"] for block in blocks if key in block]
+    chosen = next((word for word in said if word.isdigit()), str(listens["port"]))
+    return int(chosen) if 0 < int(chosen) < 65536 else None

@@ -1,0 +1,80 @@
+"""Read the entries of custom providers as written in config.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.settings import custom_providers
+from hermes_doctor.settings.document import Path, dotted
+from hermes_doctor.settings.inputs import World, section
+
+DICT, LIST = "providers", "custom_providers"
+URLS = ("base_url", "url", "api")
+
+
+class Own(NamedTuple):
+    """An entry of a custom provider, as written."""
+
+    name: str
+    path: Path
+    block: Mapping[Any, Any]
+
+    def word(self, world: World) -> str:
+        """Return the `provider` value that selects it and not a built-in one of the same name."""
+        plain = custom_providers.slug(self.name)
+        if world.release.provider(plain) == plain:
+            return custom_providers.PREFIX + plain
+        return self.name if self.path[0] == DICT else plain
+
+    def model(self) -> str | None:
+        """Return the only model that it names."""
+        named = self.block.get("default_model") or self.block.get("model")
+        if isinstance(named, str) and named.strip():
+            return str(named).strip()
+        models = self.models()
+        return models[0] if len(models) == 1 else None
+
+    def models(self) -> list[str]:
+        """Return the models that it lists."""
+        listed = self.block.get("models")
+        names = listed if isinstance(listed, dict | list) else ()
+        found = (
+            one.get("id") or one.get("name") if isinstance(one, dict) else one for one in names
+        )
+        return [str(one) for one in found if isinstance(one, str)]
+
+
+def own_providers(world: World) -> list[Own]:
+    """Return every entry in a place and form that Hermes reads."""
+    found = [
+        Own(str(name), (DICT, name), block)
+        for name, block in section(world.raw, DICT).items()
+        if isinstance(name, str) and isinstance(block, dict)
+    ]
+    older = world.raw.get(LIST)
+    for number, block in enumerate(older if isinstance(older, list) else ()):
+        if isinstance(block, dict) and isinstance(block.get("name"), str):
+            found.append(Own(str(block["name"]), (LIST, number), block))
+    return found
+
+
+def own_provider(world: World, name: str) -> Own | None:
+    """Return the entry that Hermes uses for a name."""
+    try:
+        found = custom_providers.find(world, name)
+    except custom_providers.Malformed:
+        return None
+    if found is None or not found.base_url:
+        return None
+    return next((one for one in own_providers(world) if dotted(one.path) == found.path), None)
+
+
+def bare(value: Any) -> Any:
+    """Return a value of config.yaml as plain types, to be written again."""
+    if isinstance(value, dict):
+        return {str(key): bare(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [bare(one) for one in value]
+    return str(value) if isinstance(value, str) else value

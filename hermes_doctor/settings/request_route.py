@@ -1,0 +1,288 @@
+"""Resolve the provider, address, protocol and key of a request in the same order as Hermes.
+
+Each method follows one code path of Hermes. Values that are set but not used are kept as well, so
+that an answer can list what it overrides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from hermes_doctor.settings import builtin_providers, cloud_providers, custom_providers, urls
+from hermes_doctor.settings.credential_pool import Pool
+from hermes_doctor.settings.custom_providers import Custom, Malformed, plain
+from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.outcome import NO_KEY, Runtime, Unresolved
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped
+
+_VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
+_CLOUDS = ("openrouter.ai", "anthropic.com", "openai.com")
+
+
+def resolve(
+    world: World,
+    requested: Text,
+    base_url: Text = ABSENT,
+    key: Text = ABSENT,
+) -> Runtime:
+    """Resolve a provider by name, with the address and key of a fallback entry."""
+    try:
+        return _Resolver(world, requested, base_url, key).resolve()
+    except Malformed as error:
+        raise Unresolved("malformed", str(error), falls_back=False) from None
+
+
+def model_config(world: World) -> dict[Any, Any]:
+    """Return `model:` as the resolver reads it."""
+    model = world.config.get("model")
+    if isinstance(model, str):
+        return {"default": stripped(model)} if model.strip() else {}
+    if not isinstance(model, dict):
+        return {}
+    made = dict(model)
+    if not made.get("default") and made.get("model"):
+        made["default"] = made["model"]
+    plain(made.get("default"), "model.default")
+    plain(made.get("base_url"), "model.base_url")
+    return made
+
+
+def requested(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
+    """Return the requested provider, and the other settings that request one.
+
+    In older releases, the variable comes first if the gateway itself asks (`here`).
+    """
+    try:
+        named = model_config(world).get("provider")
+    except Malformed as error:
+        raise Unresolved("malformed", str(error), falls_back=False) from None
+    configured = stripped(named) if isinstance(named, str) else ABSENT
+    asked = [configured, world.getenv("HERMES_INFERENCE_PROVIDER")]
+    if here and not world.release.since(0, 15):
+        asked.reverse()
+    able = [one.like(one.lower()) for one in asked if one]
+    return (able[0], able[1:]) if able else (Text("auto"), [])
+
+
+def usable(world: World, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
+    """Return the first candidate that Hermes accepts as a key, and the others that are set."""
+    able = [one for one in candidates if one]
+    chosen = next((one for one in able if world.release.is_usable(one)), ABSENT)
+    return chosen, [one for one in able if one.source != chosen.source]
+
+
+class _Resolver:
+    def __init__(self, world: World, asked: Text, base_url: Text, key: Text) -> None:
+        self.world = world
+        self.release = world.release
+        self.asked = asked.like(asked.strip().lower())
+        self.base_url = base_url.like(base_url.strip())
+        self.key = key.like(key.strip())
+
+    @cached_property
+    def model(self) -> dict[Any, Any]:
+        return model_config(self.world)
+
+    @cached_property
+    def written(self) -> str:
+        return stripped(self.model.get("provider")).lower()
+
+    @cached_property
+    def address(self) -> Text:
+        return plain(self.model.get("base_url"), "model.base_url")
+
+    def resolve(self) -> Runtime:
+        self._is_enabled()
+        if self.asked == "moa" and self.release.since(0, 18):
+            virtual = Text("moa-virtual-provider", Source(DEFAULT, "no key"))
+            return Runtime("moa", Text("moa://local"), urls.CHAT, virtual, [], [])
+        if self.asked == "anthropic" and "azure.com" in self.base_url:
+            return cloud_providers.azure_anthropic(self.world, self.base_url, self.key)
+        if self.asked == "azure-foundry":
+            return cloud_providers.azure(self.world, self.model, self.base_url, self.key)
+        if self.asked in _VERTEX and self.release.since(0, 18):
+            raise Unresolved("login", "Vertex AI needs a Google login, which is not looked at")
+        return self._custom() or self._anonymous() or self._builtin()
+
+    def _is_enabled(self) -> None:
+        blocks = self.world.config.get("providers")
+        block = blocks.get(str(self.asked)) if isinstance(blocks, dict) else None
+        if not custom_providers.is_enabled(block, self.world):
+            raise Unresolved(
+                "disabled", f"providers.{self.asked}.enabled is false", falls_back=False
+            )
+
+    def _means_custom(self, name: str) -> bool:
+        """Tell whether a name is `custom` or, in newer releases, an alias of it."""
+        if name == "custom":
+            return True
+        return self.release.since(0, 15) and self.release.provider(name) == "custom"
+
+    def _custom(self) -> Runtime | None:
+        """Resolve a custom provider, or the bare address of a fallback entry."""
+        if self._means_custom(self.asked) and self.base_url:
+            url = self.base_url.like(self.base_url.rstrip("/"))
+            pooled = self._pooled(url, None, None)
+            if pooled:
+                return pooled
+            key, others = usable(self.world, [self.key, *self._env_keys(url)])
+            return Runtime("custom", url, self._mode(url), key or NO_KEY, [], others)
+        found = custom_providers.find(self.world, self.asked)
+        if found is None:
+            return None
+        url = self.base_url or found.base_url
+        url = url.like(url.rstrip("/"))
+        if not url:
+            return None
+        pooled = self._pooled(url, found.api_mode, found.name)
+        return pooled or self._of_entry(found, url)
+
+    def _of_entry(self, found: Custom, url: Text) -> Runtime:
+        named = self.world.getenv(found.key_env) if found.key_env else ABSENT
+        if named:
+            named = Text(named, found.key_env.source._replace(via=named.source))
+        key, others = usable(self.world, [self.key, found.api_key, named, *self._env_keys(url)])
+        mode = found.api_mode or self._mode(url)
+        return Runtime("custom", url, mode, key or NO_KEY, self._ignored(url, found), others)
+
+    def _ignored(self, url: Text, found: Custom) -> list[Text]:
+        """Return the addresses that are set for this provider but not used."""
+        candidates = [found.base_url, *found.other_urls, self.address]
+        return [one for one in candidates if one and one.source != url.source]
+
+    def _env_keys(self, url: str) -> list[Text]:
+        """Return other providers' keys that may be sent to an address; older releases send any."""
+        getenv, gated = self.world.getenv, self.release.since(0, 15)
+        openai = urls.belongs(url, "openai.com") or urls.belongs(url, "openai.azure.com")
+        found = []
+        if openai or not gated:
+            found.append(getenv("OPENAI_API_KEY"))
+        if urls.belongs(url, "openrouter.ai") or not gated:
+            found.append(getenv("OPENROUTER_API_KEY"))
+        vendor = urls.vendor_variable(url) if gated else None
+        return [*found, getenv(vendor)] if vendor else found
+
+    def _pooled(self, url: Text, mode: str | None, name: str | None) -> Runtime | None:
+        pool = custom_providers.pool_for(self.world, url, name)
+        entry = pool.select() if pool else None
+        if pool is None or entry is None or not entry.token:
+            return None
+        others = [one.token for one in pool.entries if one is not entry and one.token]
+        ignored = [self.address] if self.address and self.address.source != url.source else []
+        chosen = mode or self._mode(url)
+        return Runtime("custom", url, chosen, entry.token, ignored, [*others, *self._env_keys(url)])
+
+    def _mode(self, url: str) -> str:
+        return urls.mode(url, self.release) or urls.CHAT
+
+    def _anonymous(self) -> Runtime | None:
+        """Resolve an address without a provider, which newer releases use."""
+        if self.base_url or self.key or not self.release.since(0, 18) or not self.address:
+            return None
+        if self.written not in ("auto", ""):
+            return None
+        if any(urls.belongs(self.address, cloud) for cloud in _CLOUDS):
+            return None
+        return self._openrouter()
+
+    def _builtin(self) -> Runtime:
+        name = self._provider()
+        given = self.base_url or self.key
+        if given:
+            explicit = builtin_providers.explicit(
+                self.world, name, self.model, self.base_url, self.key
+            )
+            if explicit:
+                return explicit
+        if name != "openrouter" or self._may_pool():
+            pool = builtin_providers.pool(self.world, name)
+            entry = pool.select() if pool else None
+            if pool and entry and entry.token:
+                return self._from_pool(name, pool)
+        return (
+            builtin_providers.without_pool(self.world, name, self.model, self.asked)
+            or self._openrouter()
+        )
+
+    def _from_pool(self, name: str, pool: Pool) -> Runtime:
+        return builtin_providers.from_pool(self.world, name, self.model, pool)
+
+    def _may_pool(self) -> bool:
+        elsewhere = (
+            self.base_url
+            or self.world.getenv("OPENAI_BASE_URL")
+            or self.world.getenv("OPENROUTER_BASE_URL")
+            or (self.address and self.written in ("auto", "custom"))
+        )
+        return self.asked in ("openrouter", "auto") and not elsewhere and not self.key
+
+    def _provider(self) -> str:
+        """Return the built-in provider of this name, or the one that the available keys select."""
+        meant = self.release.provider(self.asked)
+        if meant:
+            return meant
+        if self.asked != "auto":
+            raise Unresolved("unknown", f"no provider is called {self.asked!s}")
+        if self.key or self.base_url:
+            return "openrouter"
+        found = builtin_providers.detect(self.world, self.written)
+        if found is None:
+            raise Unresolved("none", "no provider is configured, and no key of one is set")
+        return found
+
+    def _openrouter(self) -> Runtime:
+        """Resolve OpenRouter, or the address that replaces it."""
+        getenv = self.world.getenv
+        asked = "custom" if self._means_custom(self.asked) else str(self.asked)
+        router, own = getenv("OPENROUTER_BASE_URL"), getenv("CUSTOM_BASE_URL")
+        configured = self.address if self._trusts_address(asked) else ABSENT
+        default = Text(self.release.addresses["openrouter"], Source(DEFAULT, "OpenRouter"))
+        able = [one for one in (self.base_url, own, configured, router, default) if one]
+        url = able[0].like(able[0].rstrip("/"))
+        key, others = usable(self.world, self._router_keys(url, asked, router, bool(configured)))
+        provider = "custom" if asked == "custom" else "openrouter"
+        mode = custom_providers.api_mode(self.world, self.model.get("api_mode"))
+        if provider == "custom":
+            named = str(self.asked) if asked != self.asked else None
+            pooled = self._pooled(url, mode, named)
+            if pooled:
+                return pooled
+            if not key and not urls.belongs(url, "openrouter.ai"):
+                key = NO_KEY
+            if mode == urls.RESPONSES and self.release.since(0, 18):
+                mode = None
+        ignored = [one for one in (*able[1:], self.address) if one.source.kind != DEFAULT and one]
+        ignored = [one for one in ignored if one.source != url.source]
+        unique = list({one.source: one for one in ignored}.values())
+        return Runtime(provider, url, mode or self._mode(url), key, unique, others)
+
+    def _trusts_address(self, asked: str) -> bool:
+        """Tell whether `model.base_url` applies to a provider that is not named."""
+        if not self.address or self.base_url:
+            return False
+        named = self.written if isinstance(self.model.get("provider"), str) else ""
+        if asked == "auto":
+            return named in ("", "auto")
+        if asked != "custom":
+            return False
+        if self._means_custom(named):
+            return True
+        return not urls.belongs(self.address, "openrouter.ai") and urls.is_loopback(self.address)
+
+    def _router_keys(self, url: Text, asked: str, router: Text, configured: bool) -> list[Text]:
+        getenv, gated = self.world.getenv, self.release.since(0, 15)
+        mirror = asked == "openrouter" and router and url == router.rstrip("/") and gated
+        if urls.belongs(url, "openrouter.ai") or mirror:
+            return [self.key, getenv("OPENROUTER_API_KEY"), getenv("OPENAI_API_KEY")]
+        keys = [stripped(self.model[k]) for k in ("api_key", "api") if _is_text(self.model.get(k))]
+        inline = next((one for one in keys if one), ABSENT)
+        found = [self.key, inline if configured else ABSENT]
+        if urls.belongs(url, "ollama.com"):
+            found.append(getenv("OLLAMA_API_KEY"))
+        return [*found, *self._env_keys(url)]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

@@ -1,0 +1,302 @@
+"""Find typical mistakes that make config.yaml invalid, and repair those with a clear fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import yaml
+
+from hermes_doctor import redaction
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.settings import config_file
+from hermes_doctor.settings.config_file import ConfigFile, Fault
+
+BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
+"""Blanks that look like a space but are not one for YAML."""
+
+
+_CONFLICT = pattern(r"^(<{7}|={7}|>{7})(\s|$)")
+_START = pattern(r"---(\s|$)")
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16"}
+_MARKS[b"\xfe\xff"] = "UTF-16"
+_NAME = r"[ ]*(?:- +)?[\w.-]+"
+_TAB_AFTER = pattern(rf"^({_NAME}:)[\t ]*\t[\t ]*")
+_WIDE_COLON = pattern(rf"^({_NAME})[ ]*：[ ]*")
+_COLON_WITHIN = pattern(rf"^{_NAME}:\s+[^\s'\"\[{{|>&*!#].*?:(\s|$)")
+_CURLY = pattern(r"[“”„‟]")
+_CURLY_SINGLE = pattern(r"(?<=[:\s])‘([^’'\n]*)’(?=\s|$)")
+
+
+class YamlMistake(NamedTuple):
+    """The most likely mistake."""
+
+    what: str
+    """In words, with what to do about it."""
+    line: int | None = None
+    mended: bytes | None = None
+    """The repaired file, if a rule repairs it and the result parses."""
+    how: str = ""
+    """What the repair does."""
+    shown: str = ""
+    """The line with possible secrets redacted."""
+
+
+class _Rule(NamedTuple):
+    """A kind of mistake that is visible in the text."""
+
+    what: str
+    how: str
+    line: Callable[[list[str]], int | None]
+    mends: tuple[Callable[[str], str], ...]
+
+
+def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
+    """Return the typical mistake that keeps config.yaml from parsing; None if it is another."""
+    if file.fault is None:
+        return None
+    found = _mistake(file.data, file.fault)
+    return found._replace(shown=_shown(file.data, found.line)) if found and found.line else found
+
+
+def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
+    bare = data.replace(b"\0", b"")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _encoding(data, fault)
+    if len(bare) < len(data):
+        return _zeros(data)
+    if config_file.too_deep(text) or config_file.unfolds(text):
+        return None
+    lines = text.split("\n")
+    marker = next((n for n, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
+    if marker:
+        return YamlMistake(
+            "A merge left its conflict markers in the file: keep one side of it.", marker
+        )
+    found = [(rule, line) for rule in _RULES if (line := rule.line(lines))]
+    for rule, line in found:
+        mended = _mended(text, rule.mends)
+        if mended:
+            return YamlMistake(rule.what, line, mended, rule.how)
+    if len(found) > 1:
+        mended = _mended(text, _together([rule for rule, _ in found]))
+        if mended:
+            how = ", and ".join(rule.how for rule, _ in found)
+            return YamlMistake(found[0][0].what, found[0][1], mended, how)
+    here = next((YamlMistake(rule.what, line) for rule, line in found if line == fault.line), None)
+    return here or _told(text, lines, fault)
+
+
+def _shown(data: bytes, line: int) -> str:
+    texts = data.decode("utf-8", "replace").splitlines()[:line]
+    return redaction.lines(texts)[-1].strip() if len(texts) == line else ""
+
+
+def _encoding(data: bytes, fault: Fault) -> YamlMistake:
+    name = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
+    if name is None:
+        return YamlMistake(
+            "The file is not saved as UTF-8; older editors save in the encoding of the system. "
+            "Open it with that encoding and save it as UTF-8.",
+            fault.line,
+        )
+    try:
+        mended = data.decode(name).encode()
+    except UnicodeDecodeError:
+        mended = b""
+    return YamlMistake(
+        f"The file is saved as {name}, as some editors on Windows do. Save it as UTF-8.",
+        mended=mended if mended and config_file.parse(mended)[1] is None else None,
+        how="saved as UTF-8",
+    )
+
+
+def _zeros(data: bytes) -> YamlMistake:
+    """Handle NUL bytes, which a power cut or a full disk leaves behind."""
+    first = data.index(0)
+    rest = data.rstrip(b"\0")
+    fine = b"\0" not in rest and bool(config_file.parse(rest)[0])
+    return YamlMistake(
+        "There are NUL bytes in the file, as after a power cut or on a full disk: what stood there "
+        "is lost.",
+        data.count(b"\n", 0, first) + 1,
+        rest if fine else None,
+        "the NUL bytes at its end taken away",
+    )
+
+
+def _first(matches: Callable[[str], object]) -> Callable[[list[str]], int | None]:
+    return lambda lines: next((n for n, one in enumerate(lines, 1) if matches(one)), None)
+
+
+def _margin(line: str) -> str:
+    bare = line.lstrip(" \t" + BLANKS)
+    return line[: len(line) - len(bare)] if bare.strip() else ""
+
+
+def _each(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(change(line) for line in text.split("\n"))
+
+
+def _untabbed(width: int) -> Callable[[str], str]:
+    def change(line: str) -> str:
+        margin = _margin(line)
+        line = margin.replace("\t", " " * width) + line[len(margin) :]
+        return _TAB_AFTER.sub(r"\1 ", line)
+
+    return _each(change)
+
+
+def _plain_margin(line: str) -> str:
+    margin = _margin(line)
+    return "".join(" " if one in BLANKS else one for one in margin) + line[len(margin) :]
+
+
+plain_spaces = _each(_plain_margin)
+"""Replaces lookalike blanks in the indentation by spaces."""
+
+
+_RULES = (
+    _Rule(
+        "There is a tab where YAML allows only spaces.",
+        "tabs replaced by spaces",
+        _first(lambda line: "\t" in _margin(line) or _TAB_AFTER.match(line)),
+        (_untabbed(2), _untabbed(4), _untabbed(8)),
+    ),
+    _Rule(
+        "A line is indented with blanks that only look like spaces (as copied from a web page).",
+        "the odd blanks replaced by spaces",
+        _first(lambda line: any(one in BLANKS for one in _margin(line))),
+        (plain_spaces,),
+    ),
+    _Rule(
+        "There is a full-width colon (：) after a name; YAML knows only the plain one.",
+        "full-width colons after names replaced by plain ones",
+        _first(lambda line: _WIDE_COLON.match(line)),
+        (_each(lambda line: _WIDE_COLON.sub(r"\1: ", line).rstrip(" ")),),
+    ),
+    _Rule(
+        "There are curly quotes (“ ”); to YAML they are letters like any other.",
+        "curly quotes replaced by plain ones",
+        _first(lambda line: _CURLY.search(line) or _CURLY_SINGLE.search(line)),
+        (_each(lambda line: _CURLY_SINGLE.sub(r"'\1'", _CURLY.sub('"', line))),),
+    ),
+)
+
+
+def _together(rules: list[_Rule]) -> tuple[Callable[[str], str], ...]:
+    def chained(number: int) -> Callable[[str], str]:
+        def change(text: str) -> str:
+            for rule in rules:
+                text = rule.mends[min(number, len(rule.mends) - 1)](text)
+            return text
+
+        return change
+
+    return tuple(chained(number) for number in range(max(len(rule.mends) for rule in rules)))
+
+
+def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
+    """Return the text that parses after a repair; None if none does, or if results differ."""
+    found: list[tuple[object, str]] = []
+    if "&" in text and "*" in text:  # values that refer to themselves cannot be compared
+        return None
+    for mend in mends:
+        made = mend(text)
+        if config_file.too_deep(made):
+            continue
+        try:
+            values = yaml.load(made, config_file.FAST)
+        except Exception:  # noqa: BLE001 (PyYAML raises nearly anything)
+            continue
+        found.append((values, made))
+    if not found or any(values != found[0][0] for values, _ in found):
+        return None
+    data = found[0][1].encode()
+    return data if config_file.parse(data)[0] else None
+
+
+def _told(text: str, lines: list[str], fault: Fault) -> YamlMistake | None:
+    """Derive the mistake from the parser's message and the line."""
+    error = _error(text)
+    if error is None:
+        return _at_the_top(fault)
+    problem, context = error.problem or "", error.context or ""
+    at = error.problem_mark.line if error.problem_mark else None
+    if "quoted scalar" in context and "end of stream" in problem and error.context_mark:
+        opened = error.context_mark.line + 1
+        return YamlMistake(f"The quote that opens in line {opened} is never closed.", opened)
+    if "single document" in context or "document start" in problem:
+        second = _second_document(lines)
+        return YamlMistake("A second document begins (`---`); Hermes reads files of one.", second)
+    for words, what in _SAID:
+        if words in problem and (what != _WITHIN or (at is not None and _within(lines, at))):
+            return YamlMistake(what, at + 1 if at is not None else None)
+    return None
+
+
+def _within(lines: list[str], at: int) -> bool:
+    return at < len(lines) and bool(_COLON_WITHIN.match(lines[at]))
+
+
+_WITHIN = (
+    "There is a colon followed by a space inside a value. Put the whole value in quotes, or take "
+    "the second colon out."
+)
+_SAID = (
+    ("mapping values are not allowed", _WITHIN),
+    (
+        "mapping values are not allowed",
+        "The line is indented deeper than the one above it, which has a value already; or a quote "
+        "or a colon is missing there.",
+    ),
+    (
+        "could not find expected ':'",
+        "A name has no colon after it, or a text runs over to a line that is not indented.",
+    ),
+    ("that cannot start any token", "A value that begins with @, ` or % must stand in quotes."),
+    ("undefined alias", "A value that begins with * must stand in quotes."),
+    ("could not determine a constructor", "A value that begins with ! must stand in quotes."),
+    (
+        "expected <block end>",
+        "The line does not stand below the others of its block: give both the same number of "
+        "spaces; or something stands behind a closing quote.",
+    ),
+    (
+        "escape",
+        "In double quotes a backslash begins an escape, as in \\n. Use single quotes, or write "
+        "two backslashes.",
+    ),
+    ("expected ',' or", "A bracket that opens is not closed, or a comma is missing in it."),
+    ("but found another document", "A second document begins (`---`); Hermes reads files of one."),
+)
+
+
+def _second_document(lines: list[str]) -> int | None:
+    seen = False
+    for number, line in enumerate(lines, 1):
+        if _START.match(line) and seen:
+            return number
+        seen = seen or (bool(line.strip()) and not line.lstrip().startswith("#"))
+    return None
+
+
+def _error(text: str) -> yaml.MarkedYAMLError | None:
+    try:
+        yaml.load(text, config_file.loader_for(text))
+    except yaml.MarkedYAMLError as error:
+        return error
+    except Exception:  # noqa: BLE001 (PyYAML raises nearly anything)
+        return None
+    return None
+
+
+def _at_the_top(fault: Fault) -> YamlMistake | None:
+    if "is a list at the top" in fault.what:
+        return YamlMistake(
+            "The file begins with a dash: settings are `name: value`, without one.", 1
+        )
+    if "at the top" in fault.what:
+        return YamlMistake("The first name has no colon after it: settings are `name: value`.", 1)
+    return None

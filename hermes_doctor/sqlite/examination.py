@@ -1,0 +1,348 @@
+"""Examine one database in stages, from the cheapest to the most expensive."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import (
+    catalog as catalogs,
+    condition,
+    first_page as sqlite_first_page,
+    freelist,
+    header as headers,
+    inspector,
+    log_ancestry as descents,
+)
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.condition import Condition, Watch
+from hermes_doctor.sqlite.coverage import Flaw
+from hermes_doctor.sqlite.fulltext_check import differs_by_release, readable, searched, verified
+from hermes_doctor.sqlite.pages import Pages, PagesWithLog
+from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.snapshot import Book, image
+from hermes_doctor.sqlite.wal import EMPTY, Index, Log
+from hermes_doctor.system import time_limits
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.verdict import Damage
+
+
+def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
+    return [
+        (table, str(row[0])) for table, one in answers for row in one.rows if row and row[0] != "ok"
+    ]
+
+
+class Examination:
+    """The stages of one examination; a stage ends it if the following ones cannot work."""
+
+    def __init__(
+        self, book: Book, found: Condition, deep: bool, seconds: float, watch: Watch | None
+    ) -> None:
+        self.watch = watch
+        self.book = book
+        self.found = found
+        self.deep = deep
+        self.seconds = seconds
+
+    def run(self) -> Condition:
+        how = self.how()
+        reader: Reader | None = None
+        doubt: str | None = None
+        small = self.small
+        log = EMPTY
+        if how == inspector.LEFT:
+            try:
+                reader = InProcess(self.found.files.path, how)
+                log = self.left(reader)
+            except CouldNotLook as why:
+                doubt = str(why)
+                log = self.book.read_log(live=False, seconds=0.03)
+        elif self.book.log is not None:
+            log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
+        self.found = self.found._replace(log=log)
+        fault = self.first_page()
+        if fault is not None:
+            return self.end(reader, fault=fault)
+        sheets = PagesWithLog(self.book, log, self.found.header)
+        truncated = self.truncated(sheets)
+        if truncated:
+            return self.end(reader, **self.cut_off(sheets, truncated))
+        self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
+        if encoded := self.wrong_encoding():
+            return self.end(reader, fault=encoded)
+        try:
+            if reader is None:
+                reader = self.open(how, small)
+        except CouldNotLook as why:
+            doubt = str(why)
+        if reader is None:
+            return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
+        if self.watch and isinstance(reader, InProcess):
+            touched, size = reader.touched, max(1, self.found.files.main.size)
+            self.watch(lambda: min(1.0, touched() / size))
+        reader.ask("BEGIN")  # so that a writer does not change the data between queries
+        try:
+            return self.asked(reader, sheets)
+        finally:
+            reader.ask("ROLLBACK")
+
+    def end(self, reader: Reader | None, **changes: object) -> Condition:
+        if reader is not None:
+            reader.close()
+        return self.found._replace(**changes)  # type: ignore[arg-type]
+
+    @property
+    def small(self) -> bool:
+        beside = self.found.files
+        most = condition.SMALL_DEEP if self.deep else condition.SMALL
+        return beside.main.size + beside.wal.size <= most
+
+    def how(self) -> str:
+        """The state of the files, as one of the three constants in `inspector`."""
+        beside = self.found.files.sidecars
+        if self.found.holders and ("-wal" in beside or "-shm" in beside):
+            return inspector.LIVE
+        log = self.found.files.wal
+        return inspector.LEFT if log.kind == "file" and log.size >= 32 else inspector.REST
+
+    def left(self, reader: Reader) -> Log:
+        """Read a write-ahead log that no process uses; SQLite tells how many frames are valid."""
+        answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
+        index = Index.parse(answer.log_index)
+        committed = index.committed if index else 0
+        return self.book.read_log(live=False, committed=committed, seconds=0.03)
+
+    def limit(self, times: float) -> float | None:
+        if self.deep:
+            return None
+        return condition.WHOLE if self.small else condition.ONE * times
+
+    def first_page(self) -> sqlite_first_page.Fault | None:
+        at = self.found.log.pages.get(1)
+        newest = None
+        if at is not None and self.book.log is not None:
+            newest = os.pread(self.book.log, self.found.log.page_size, at)
+            if newest[:16] != headers.MAGIC:
+                newest = None
+        return sqlite_first_page.judge(self.book.main, self.found.header, newest)
+
+    def wrong_encoding(self) -> sqlite_first_page.Fault | None:
+        """The fault if the header says UTF-16 but the table names are readable as UTF-8."""
+        assert self.found.catalog is not None
+        if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
+            return None
+        if not any(entry.kind in ("table", "index") for entry in self.found.catalog.entries):
+            return None
+        return sqlite_first_page.Fault("fields", "its head has a wrong encoding", {"encoding": 1})
+
+    def wrong_count(self, damage: Damage | None, sheets: Pages) -> sqlite_first_page.Fault | None:
+        """The fault if the header claims too few pages and the damage is in the pages beyond."""
+        there, uneven = divmod(self.found.header.snapshot.size, sheets.page_size)
+        if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
+            return None
+        if not any(self.found.header.page_count < page <= there for page in damage.pages):
+            return None
+        what = f"its head claims {self.found.header.page_count} pages, and there are {there}"
+        return sqlite_first_page.Fault("fields", what, {"page_count": there})
+
+    def truncated(self, sheets: Pages) -> tuple[int, int] | None:
+        """Actual and expected page count if pages are neither in the file nor in the log."""
+        there = self.found.header.snapshot.size // sheets.page_size
+        first = sheets.read(1)
+        trusted = first[24:28] == first[92:96]
+        claimed = self.found.log.db_pages or (int.from_bytes(first[28:32], "big") if trusted else 0)
+        if claimed <= there:
+            uneven = self.found.header.snapshot.size % sheets.page_size
+            return (there, there + 1) if uneven and not self.found.log.pages else None
+        if not self.missing(sheets, there, claimed):
+            return None
+        return there, claimed
+
+    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
+        """How many pages behind the end of the file are not in the write-ahead log."""
+        # A forged log may claim any number of pages, so they are not counted one by one.
+        unwritten = 0x40000000 // sheets.page_size + 1  # SQLite's lock bytes; never written
+        not_missing = {*sheets.frames, unwritten}
+        return claimed - there - sum(there < number <= claimed for number in not_missing)
+
+    def open(self, how: str, small: bool) -> Reader:
+        if small and how != inspector.LEFT:
+            try:
+                return InMemory(image(self.book, most=2 * condition.SMALL_DEEP))
+            except CouldNotLook:  # a busy writer can prevent a consistent image
+                if how != inspector.LIVE:
+                    raise
+        if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
+            raise CouldNotLook("it is in use, and reading it would hold its writer up")
+        if how == inspector.LIVE and (self.book.log is None or self.book.index is None):
+            raise CouldNotLook("it is in use, but its log or the index of it is gone")
+        return InProcess(self.found.files.path, how)
+
+    def asked(self, reader: Reader, sheets: Pages) -> Condition:
+        """Ask SQLite for its verdict and interpret it."""
+        damage, finished = self.verdict(reader, sheets)
+        if damage is None and not finished and self.suspicious():
+            self.seconds = condition.ATTRIBUTION
+            damage, finished = self.verdict(reader, sheets)
+        if counted := self.wrong_count(damage, sheets):
+            return self.end(reader, fault=counted)
+        if damage is not None:
+            try:
+                if self.foreign(sheets, reader, damage):
+                    return self.found._replace(damage=damage, reader=reader)
+            except CouldNotLook as doubt:
+                return self.end(reader, doubt=str(doubt))
+        found = self.found._replace(damage=damage)
+        if damage and damage.schema:
+            return found._replace(reader=reader)
+        catalog = found.catalog
+        assert catalog is not None
+        if damage and damage.inverted:
+            same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
+            found = found._replace(benign=frozenset(same))
+        if damage and damage.indexes and not damage.rows:
+            found = found._replace(damage=self.witnessed(reader, catalog, damage))
+        whole = self.deep or self.small
+        rebuild, seen, unjudged = searched(reader, catalog, seconds=self.limit(1), whole=whole)
+        found = found._replace(rebuild=rebuild, unjudged=unjudged)
+        if self.deep and damage is None:
+            seen += tuple(self.verified(reader, seen))
+            if catalog.searches and not self.small:
+                found = found._replace(partly="its search was not compared word by word")
+        elif not finished:
+            found = found._replace(partly="only a part of its pages was read")
+        return found._replace(flaws=seen, reader=reader)
+
+    def witnessed(self, reader: Reader, catalog: catalogs.Catalog, damage: Damage) -> Damage:
+        """Find tables whose rows contradict their indexes: there the row may be the damaged one."""
+        from dataclasses import replace
+
+        from hermes_doctor.sqlite.row_contradictions import contradicted
+
+        limit = None if self.deep else condition.ATTRIBUTION
+        disputed = contradicted(reader, catalog, damage.indexes, limit)
+        return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
+
+    def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
+        assert self.found.catalog is not None
+        whole = self.deep or self.small
+        answers: list[tuple[str, Answer]] = []
+        if whole:
+            limit = None if self.deep else max(self.seconds, condition.WHOLE)
+            answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
+        failed = whole and (answers[0][1].damaged or answers[0][1].error == "SQLITE_ERROR")
+        if not whole or _complaints(answers) or failed:
+            # The check of the whole database reports at most a hundred errors, and it stops at a
+            # full-text table whose tokenizer is not loaded.
+            answers += self.slices(reader, "integrity_check" if whole else "quick_check")
+        said = _complaints(answers)
+        errors = [one for _, one in answers if one.damaged]
+        opening = next((one for _, one in answers if one.error == "SQLITE_ERROR"), None)
+        if opening is not None and "malformed database schema" in opening.said:
+            errors.append(opening)
+        finished = not any(one.unfinished for _, one in answers)
+        free = self.found.free.fault if self.found.free else None
+        if not said and not errors and not free:
+            return None, finished
+        from hermes_doctor.sqlite.verdict import judge
+
+        damage = judge(
+            [*said, *([("", f"freelist: {free}")] if free else [])],
+            errors[0].said or "damaged" if errors else "",
+            self.found.catalog,
+            sheets,
+            seconds=60.0 if self.deep else condition.ATTRIBUTION,
+        )
+        return (damage if damage.any else None), finished
+
+    def slices(self, reader: Reader, pragma: str) -> list[tuple[str, Answer]]:
+        """Check the schema, then table by table: briefly for a large file, all for a damaged one.
+
+        An interrupted check returns nothing, so it is done in small parts.
+        """
+        assert self.found.catalog is not None
+        seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION
+        clock, limit = time_limits.Stopwatch(), 3600.0 if self.deep else seconds
+        schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
+        if schema.error:
+            return [("", schema)]
+        answers: list[tuple[str, Answer]] = []
+        tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
+        worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
+        for name in sorted(tables, key=lambda name: (worths[name], name)):
+            left = limit - clock.read()
+            if left <= 0:
+                return [*answers, ("", Answer([], "SQLITE_INTERRUPT"))]
+            if "virtual" not in self.sql(name).lower()[:16]:
+                answers.append((name, reader.ask(f"PRAGMA {pragma}({quoted(name)})", left)))
+        return answers
+
+    def sql(self, name: str) -> str:
+        assert self.found.catalog is not None
+        return next(
+            e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
+        )
+
+    def cut_off(self, sheets: Pages, truncated: tuple[int, int]) -> dict[str, object]:
+        """Decide whether missing pages mean a truncated file or a foreign write-ahead log."""
+        try:
+            return {} if self.foreign(sheets) else {"truncated": truncated}
+        except CouldNotLook as doubt:
+            return {"doubt": str(doubt)}
+
+    def suspicious(self) -> bool:
+        """Whether the change counters prove that an unused log does not belong to the file."""
+        if self.found.holders or not self.found.log.committed or self.book.log is None:
+            return False
+        found = descents.of_log(self.found.header, self.book.log, self.found.log)
+        return found.level == descents.IMPOSSIBLE
+
+    def foreign(
+        self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
+    ) -> bool:
+        """Whether the file is sound only without its log; the result is stored in `found`."""
+        if not self.found.log.committed or self.book.log is None:
+            return False
+        from hermes_doctor.sqlite.foreign_log import Suspicion
+
+        suspicion = Suspicion(self, sheets)
+        why = suspicion.proof(pair, damage)
+        self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
+        return bool(why)
+
+    def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
+        """Run FTS5's own check, which writes, on an in-memory image of a small database."""
+        assert self.found.catalog is not None
+        known = {flaw.table for flaw in seen}
+        tables = [name for name in readable(self.found.catalog) if name not in known]
+        if not tables or not self.small:
+            return []
+        picture = reader
+        try:
+            if not isinstance(reader, InMemory):
+                log = None if self.found.holders else self.found.log
+                picture = InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=log))
+            return [
+                Flaw(name, "it does not agree with itself", "search")
+                for name in tables
+                if not verified(picture, name)
+                and not differs_by_release(picture, self.found.catalog, name)
+            ]
+        except CouldNotLook:
+            return []
+        finally:
+            if picture is not reader:
+                picture.close()
+
+    def by_hand(self, sheets: Pages) -> Damage | None:
+        """Damage that our own parser found, for files that SQLite cannot be asked about."""
+        assert self.found.catalog is not None
+        broken = self.found.free is not None and self.found.free.fault is not None
+        if not self.found.catalog.damaged and not broken:
+            return None
+        from hermes_doctor.sqlite.verdict import judge
+
+        return judge([], "damaged", self.found.catalog, sheets, seconds=condition.ATTRIBUTION)

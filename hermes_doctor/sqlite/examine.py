@@ -1,0 +1,100 @@
+"""Examine one database, and repeat it if the files changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import header as headers
+from hermes_doctor.sqlite.condition import (
+    ATTRIBUTION,
+    LOOKS,
+    PATIENCE,
+    QUICK,
+    SMALL,
+    SMALL_DEEP,
+    Condition,
+    Watch,
+)
+from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
+from hermes_doctor.system import time_limits
+from hermes_doctor.system.files import Snapshot
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.hot_journal import Cutoff
+
+
+def examine(
+    path: Path,
+    *,
+    holders: Callable[[], Sequence[int]],
+    deep: bool,
+    seconds: float = QUICK,
+    watch: Watch | None = None,
+) -> Condition:
+    """Examine a database; if something looks wrong and the files changed meanwhile, repeat.
+
+    `holders` is called for each attempt, because processes come and go. `watch` receives a
+    function that returns the progress of a long examination, from 0 to 1.
+    """
+    clock = time_limits.Stopwatch()
+    again = 0
+    while again < LOOKS or clock.read() < PATIENCE:
+        using = tuple(holders())
+        before = files(path)
+        try:
+            found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
+        except CouldNotLook:
+            if _unchanged(before):
+                raise
+        else:
+            settled = again and using and not found.doubt
+            if not (found.wrong or found.doubt) or _unchanged(before) or settled:
+                return found
+            if found.reader is not None:
+                found.reader.close()
+        again += 1
+        time.sleep(0.01 * again)
+    raise CouldNotLook(f"{path.name}: is being written just now")
+
+
+def _unchanged(before: Files) -> bool:
+    """Whether the files are unchanged since they were examined."""
+    now = files(before.path)
+    return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
+
+
+def _once(
+    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: Watch | None
+) -> Condition:
+    beside = files(path)
+    if beside.main.kind != "file":
+        raise CouldNotLook(f"{path.name}: is not a regular file")
+    with opened(beside.path) as book:
+        header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
+        found = Condition(beside, header, holders)
+        if header.empty:
+            return found._replace(log=book.read_log(most=256))
+        if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
+            return found._replace(journal=cut)
+        from hermes_doctor.sqlite.examination import Examination
+
+        return Examination(book, found, deep, seconds, watch).run()
+
+
+def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
+    """Judge a rollback journal that SQLite would play back when it next opens the file."""
+    from hermes_doctor.sqlite import hot_journal
+    from hermes_doctor.sqlite.exclusive import in_use
+
+    path = found.files.beside("-journal")
+    if not hot_journal.hot(path):
+        return None
+    if found.holders or in_use(found.files.path):
+        raise CouldNotLook(f"{found.files.path.name}: is being written just now")
+    most, limit = (SMALL_DEEP, None) if deep else (SMALL, ATTRIBUTION)
+    return hot_journal.judge(book, path, found.header, most=most, limit=limit)

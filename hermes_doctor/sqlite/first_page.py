@@ -1,0 +1,142 @@
+"""Diagnose damage to the first page of a database and whether rewriting the header repairs it."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite.header import PAGE_SIZES, Header
+from hermes_doctor.sqlite.records import varint
+
+USUAL = 4096
+"""The page size of all databases that Hermes creates."""
+_KINDS = (0x02, 0x05, 0x0A, 0x0D)
+
+
+class Fault(NamedTuple):
+    """Why SQLite cannot open a file, or reads it wrongly."""
+
+    kind: str
+    """magic (only the magic bytes are wrong), fields (header fields are wrong, the b-tree after
+    them is sound), lost (only the first page is lost), or other (the file is not a database)."""
+    what: str
+    fields: Mapping[str, int] = {}
+    """The correct values of the header fields that are wrong."""
+
+
+def judge(fd: int, header: Header, page_one: bytes | None) -> Fault | None:
+    """Find the fault of the first page; `page_one` is its version in the write-ahead log, if any.
+
+    With one the page in the file is not examined, because SQLite does not read it either.
+    """
+    size = header.snapshot.size
+    if page_one is not None:
+        return None
+    head = os.pread(fd, 65536, 0)
+    if header.magic and _sound(head, header.page_size):
+        fields = _wrong_fields(header, head)
+        if not fields:
+            return None
+        names = ", ".join(name.replace("_", " ") for name in fields)
+        return Fault("fields", f"its head has a wrong {names}", fields)
+    if header.rest_is_sound and not header.magic:
+        what = "the 16 magic bytes are damaged; all the rest of the header is sound"
+        return Fault("magic", what)
+    for page_size in (USUAL, *sorted(PAGE_SIZES - {USUAL}, reverse=True)):
+        if _sound(head, page_size) and _plausible(fd, size, page_size):
+            return Fault("fields", _seen(header), {"page_size": page_size, "all": 1})
+    if header.magic and header.page_size and len(head) < 512:
+        return Fault("other", f"it ends after {len(head)} bytes")
+    gone = _plausible(fd, size, header.page_size if header.magic and header.page_size else USUAL)
+    return Fault("lost" if gone else "other", _seen(header))
+
+
+def _seen(header: Header) -> str:
+    if header.magic and not header.page_size:
+        return "the magic bytes are there, but the page size after them is nonsense"
+    if header.magic:
+        return "the head is there, but the first page behind it is not one of a database"
+    return f"it begins with {header.looks_like}"
+
+
+def _sound(head: bytes, page_size: int) -> bool:
+    """Whether the first page is a valid b-tree page: its type, and every cell inside the page."""
+    if page_size < 512 or len(head) < page_size or head[100] not in (0x05, 0x0D):
+        return False
+    cells: int = struct.unpack_from(">H", head, 103)[0]
+    start = 112 if head[100] == 0x05 else 108
+    if start + 2 * cells > page_size:
+        return False
+    offsets: tuple[int, ...] = struct.unpack_from(f">{cells}H", head, start)
+    if cells == 0:
+        return head[100] == 0x0D
+    content: int = struct.unpack_from(">H", head, 105)[0] or 65536
+    return (
+        content <= min(offsets)
+        and start + 2 * cells <= min(offsets)
+        and max(offsets) < page_size
+        and len(set(offsets)) == cells
+    )
+
+
+def _wrong_fields(header: Header, head: bytes) -> dict[str, int]:
+    """Header fields that contradict the file; a field that cannot be checked counts as correct."""
+    size, claimed, page_size = header.snapshot.size, header.page_count, header.page_size
+    wrong: dict[str, int] = {}
+    real = size // claimed if claimed and size % claimed == 0 else 0
+    if real in PAGE_SIZES - {page_size} and _sound(head, real):
+        wrong["page_size"] = page_size = real
+    if head[18] not in (1, 2) or head[19] not in (1, 2):
+        wrong["format"] = 2
+    if head[21:24] != b"\x40\x20\x20":
+        wrong["fractions"] = 1
+    if head[20] and _farthest(head, page_size) > page_size - head[20]:
+        wrong["reserved"] = 0
+    if not 0 <= int.from_bytes(head[44:48], "big") <= 4:
+        wrong["schema_format"] = 4
+    if int.from_bytes(head[56:60], "big") not in (0, 1, 2, 3):
+        wrong["encoding"] = 1
+    return wrong
+
+
+def _farthest(head: bytes, page_size: int) -> int:
+    """Where the last cell of the first page ends."""
+    (cells,) = struct.unpack_from(">H", head, 103)
+    interior = head[100] == 0x05
+    ends = []
+    try:
+        for offset in struct.unpack_from(f">{cells}H", head, 112 if interior else 108):
+            if interior:
+                ends.append(varint(head, offset + 4)[1])
+                continue
+            length, at = varint(head, offset)
+            _, at = varint(head, at)
+            ends.append(at + length if length <= page_size - 35 else at)
+    except (CouldNotLook, struct.error):
+        return 0
+    return max(ends, default=0)
+
+
+def _plausible(fd: int, size: int, page_size: int) -> bool:
+    """Whether a sample of later pages looks like b-tree pages of this size."""
+    count = size // page_size
+    if count < 2:
+        return count == 1 and size == page_size
+    sample = sorted({2 + n * (count - 2) // 31 for n in range(32)})
+    good = sum(_looks_like_page(os.pread(fd, 12, (n - 1) * page_size), page_size) for n in sample)
+    return good * 4 >= len(sample)
+
+
+def _looks_like_page(head: bytes, page_size: int) -> bool:
+    if len(head) < 8 or head[0] not in _KINDS:
+        return False
+    _, freeblock, cells, content, fragments = struct.unpack_from(">BHHHB", head)
+    return (
+        freeblock < page_size
+        and 12 + 2 * cells <= page_size
+        and (content or 65536) <= page_size
+        and fragments <= 60
+    )

@@ -1,0 +1,179 @@
+"""Decide whether the write-ahead log next to a database has to be set aside.
+
+Damage in the two together proves nothing: the file's own log may contain a broken index and the
+newest rows. The log is set aside only if the file is sound without it, and rows of the file are
+unreachable with it. The log is foreign if it cannot have started from this file. If that is not
+proven, the log is still set aside if the pair has damaged rows, because a repair of the pair could
+lose rows that the file alone has.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import condition, inspector, log_ancestry as descents
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.log_contradictions import Comparison
+from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.snapshot import image
+from hermes_doctor.sqlite.soundness import OTHER_RELEASE
+from hermes_doctor.sqlite.wal import EMPTY
+from hermes_doctor.system import time_limits
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.snapshot import Book
+    from hermes_doctor.sqlite.verdict import Damage
+
+_NO_TIME = (
+    "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
+    "whether that log is its own: use --deep"
+)
+_NOT_PROVEN = (
+    "with it SQLite finds damaged rows; it is not proven that it belongs to another database"
+)
+
+
+class Examination(Protocol):
+    """The part of a running examination that is needed here."""
+
+    book: Book
+    found: Condition
+    deep: bool
+
+    @property
+    def small(self) -> bool:
+        """Whether the database can be examined in memory."""
+
+    def limit(self, times: float) -> float | None:
+        """How many seconds a query may take."""
+
+    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
+        """How many pages behind the end of the file are not in the write-ahead log."""
+
+
+class Suspicion:
+    """Checks whether a damaged database is sound without its write-ahead log."""
+
+    def __init__(self, examination: Examination, sheets: Pages) -> None:
+        assert examination.book.log is not None
+        self.examination = examination
+        self.sheets = sheets
+        self.found = examination.found
+        self.book = examination.book
+        self.log = examination.book.log
+        self.deep = examination.deep
+        self.proven = True
+        """Whether the log is proven to be foreign, not only to do damage."""
+
+    def proof(self, pair: Reader | None, damage: Damage | None) -> str:
+        """Why the log has to be set aside; empty if it does not have to be.
+
+        `pair` reads the file with its log; it is None if pages are missing. Raises CouldNotLook if
+        there was no time to compare the two files, or to check the file alone.
+        """
+        began = self.settled()
+        why = self.contradiction(cut_off=pair is None)
+        if not why and damage is not None and damage.rows:
+            why, self.proven = _NOT_PROVEN, False
+        if not why:
+            return ""
+        try:
+            alone = self.alone()
+        except CouldNotLook:
+            return ""
+        try:
+            if not self.is_sound(alone):
+                return ""
+            readable = pair is not None and damage is not None and not damage.rows
+            kept = readable and pair is not None and self.holds(pair, alone)
+            return "" if kept or self.settled() != began else why
+        finally:
+            alone.close()
+
+    def settled(self) -> tuple[int, int, bytes]:
+        """A mark that changes when a process checkpoints the log or restarts it."""
+        st = os.fstat(self.book.main)
+        return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)
+
+    def contradiction(self, *, cut_off: bool) -> str:
+        """Why this log cannot have started from this file; empty if it can."""
+        if cut_off:
+            # A log contains all pages it adds, so its own database had the missing ones before.
+            there = self.found.header.snapshot.size // self.sheets.page_size
+            pages = self.found.log.db_pages
+            missing = self.examination.missing(self.sheets, there, pages)
+            return (
+                f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
+            )
+        descent = descents.of_log(self.found.header, self.log, self.found.log)
+        if descent.level == descents.IMPOSSIBLE:
+            return descent.what
+        assert self.found.catalog is not None
+        compared = Comparison(self.sheets)
+        compared.walk(self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION)
+        if compared.undecided:
+            raise CouldNotLook(_NO_TIME)
+        if not compared.foreign:
+            return ""
+        return f"{len(compared.between):,} pages of it do not fit the pages of the database"
+
+    def is_sound(self, alone: Reader) -> bool:
+        """Whether SQLite finds the file sound without its log; CouldNotLook if time ran out.
+
+        A full-text table that another SQLite version filled does not count as damage.
+        """
+        limit = None if self.deep else condition.ATTRIBUTION
+        answer = alone.ask("PRAGMA integrity_check(100)", limit)
+        said = [str(row[0]) for row in answer.rows]
+        if answer.unfinished:  # skip the full-text tables: they take longest
+            said, answer = self.tables_of(alone)
+        if any(one != "ok" and OTHER_RELEASE not in one for one in said):
+            return False
+        if answer.unfinished:
+            raise CouldNotLook(_NO_TIME)
+        return not answer.error
+
+    def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
+        """Check one table after the other with SQLite, without the full-text tables."""
+        clock = time_limits.Stopwatch()
+        listed = alone.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
+            condition.ATTRIBUTION,
+        )
+        said: list[str] = []
+        answer = listed
+        for (name,) in listed.rows:
+            left = condition.ALONE - clock.read()
+            if left <= 0:
+                return said, Answer([], "SQLITE_INTERRUPT")
+            answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
+            said += [str(row[0]) for row in answer.rows]
+            if answer.error:
+                break
+        return said, answer
+
+    def alone(self) -> Reader:
+        """A reader of the file without its log."""
+        if self.examination.small:
+            return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
+        return InProcess(self.found.files.path, inspector.REST)
+
+    def holds(self, pair: Reader, alone: Reader) -> bool:
+        """Whether each table has, with the log, at least as many rows and as high a rowid."""
+        listed = alone.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        assert self.found.catalog is not None
+        for name in (str(row[0]) for row in listed.rows):
+            if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
+                continue
+            sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
+            with_log, without = (one.ask(sql, self.examination.limit(100)) for one in (pair, alone))
+            if with_log.error or without.error:
+                return False
+            counts = zip(with_log.rows[0], without.rows[0], strict=True)
+            if any((more or 0) < (less or 0) for more, less in counts):
+                return False
+        return True

@@ -1,0 +1,225 @@
+"""Check full-text tables for damage that `integrity_check` does not find.
+
+Up to SQLite 3.43 `integrity_check` does not check FTS5 tables at all. FTS5's own check is an
+INSERT, and this tool does not write to a database that it examines. Reading is enough to find what
+breaks a gateway: a table that cannot be opened, a damaged structure record, missing segments, and
+rows that are not in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes_doctor.lazy import pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import coverage
+from hermes_doctor.sqlite.catalog import COVERED, SHADOWS, Catalog
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
+from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer, options
+from hermes_doctor.sqlite.reader import Reader
+from hermes_doctor.sqlite.records import varint
+from hermes_doctor.system.files import shown
+
+_CANNOT_OPEN = pattern("vtable constructor failed|invalid fts5 file format")
+STRUCTURE = 10
+"""The id of the row in the data table that lists the segments."""
+MOST = 2000
+"""FTS5's own limit for levels and for segments."""
+
+
+def searched(
+    reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
+) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unjudged, ...]]:
+    """Check all full-text tables: Hermes' unfinished rebuild, flaws, and what was not checked."""
+    rebuild = coverage.rebuild_of(reader, catalog, seconds)
+    said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
+    wrong = tuple(one for one in said if isinstance(one, Flaw))
+    return rebuild, wrong, tuple(one for one in said if isinstance(one, Unjudged))
+
+
+def readable(catalog: Catalog) -> list[str]:
+    """The full-text tables that every SQLite can open."""
+    return [name for name in catalog.searches if not foreign_tokenizer(declared(catalog, name))]
+
+
+def flaws(
+    reader: Reader,
+    catalog: Catalog,
+    rebuild: Rebuild | None,
+    *,
+    seconds: float | None,
+    whole: bool,
+) -> Iterator[Flaw | Unjudged]:
+    """Yield the flaws of all tables; unless `whole`, only both ends of a table are read."""
+    for table in catalog.searches:
+        if tokenizer := foreign_tokenizer(declared(catalog, table)):
+            yield Unjudged(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
+            continue
+        gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
+        if gone:
+            lost = "content" in gone and table not in COVERED
+            behind = shown([f"{table}_{gone[0]}"])
+            yield Flaw(table, f"its table {behind} is missing", "writes", lost=lost)
+            continue
+        flaw: Flaw | Unjudged | None
+        flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
+        if flaw is None:
+            flaw = coverage.judge(reader, catalog, table, rebuild, seconds=seconds, whole=whole)
+        if flaw is not None:
+            yield flaw
+
+
+def declared(catalog: Catalog, table: str) -> str:
+    """The CREATE statement of a table."""
+    return next(e.sql for e in catalog.entries if (e.kind, e.name) == ("table", table))
+
+
+def _has(catalog: Catalog, table: str, shadow: str) -> bool:
+    if f"{table}_{shadow}" in catalog.tables:
+        return True
+    # A table with external content, or without sizes, has no such shadow table by design.
+    absent = {"content": "content", "docsize": "columnsize"}.get(shadow)
+    return absent is not None and absent in options(declared(catalog, table))
+
+
+def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
+    """Search for a nonsense word, which reads the structure and the top of the index."""
+    answer = reader.ask(
+        f"SELECT rowid FROM {quoted(table)} WHERE {quoted(table)} MATCH 'zqxjzqxj' LIMIT 1", seconds
+    )
+    if answer.error == "SQLITE_ERROR" and _CANNOT_OPEN.search(answer.said):
+        return Flaw(table, "SQLite cannot open it", "writes")
+    if answer.damaged or answer.error == "SQLITE_CONSTRAINT":
+        return Flaw(table, "a search in it fails", "search")
+    return None
+
+
+def _count(reader: Reader, sql: str, seconds: float | None) -> int:
+    answer = reader.ask(sql, seconds)
+    return int(answer.rows[0][0]) if answer.rows else 0
+
+
+def _structure(reader: Reader, table: str, seconds: float | None, whole: bool) -> Flaw | None:
+    """Check that the structure record exists, is valid, and lists only existing segments."""
+    data = quoted(f"{table}_data")
+    answer = reader.ask(f"SELECT hex(block) FROM {data} WHERE id = {STRUCTURE}", seconds)
+    if answer.error:
+        return None  # the tree itself is damaged, or there was no time
+    if not answer.rows:
+        return Flaw(table, "its structure record is missing", "writes")
+    try:
+        segments = segments_of(bytes.fromhex(answer.rows[0][0]))
+    except (CouldNotLook, ValueError):
+        return Flaw(table, "its structure record is damaged", "writes")
+    for number, first, last in segments:
+        if missing := _pages(reader, data, (number, first, last), seconds, whole):
+            noun = "page of its index is" if missing == 1 else "pages of its index are"
+            return Flaw(table, f"{missing} {noun} gone", "search")
+        if flaw := _terms(reader, table, (number, first, last), seconds, whole):
+            return flaw
+    return None
+
+
+def _pages(
+    reader: Reader,
+    data: str,
+    segment: tuple[int, int, int],
+    seconds: float | None,
+    whole: bool,
+) -> int:
+    """How many pages of a segment are missing; unless `whole`, only its two ends are checked."""
+    number, first, last = segment
+    low, high = (number << 37) + first, (number << 37) + last
+    if whole:
+        sql = f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high}"
+        answer = reader.ask(sql, seconds)
+        wanted = last - first + 1
+    else:
+        answer = reader.ask(f"SELECT count(*) FROM {data} WHERE id IN ({low}, {high})", seconds)
+        wanted = len({low, high})
+    return 0 if answer.error or not answer.rows else max(0, wanted - int(answer.rows[0][0]))
+
+
+def _terms(
+    reader: Reader,
+    table: str,
+    segment: tuple[int, int, int],
+    seconds: float | None,
+    whole: bool,
+) -> Flaw | None:
+    """Check that each page on which a term starts is in the index of terms."""
+    number, first, last = segment
+    data, index = quoted(f"{table}_data"), quoted(f"{table}_idx")
+    known = _count(reader, f"SELECT count(*) FROM {index} WHERE segid = {number}", seconds)
+    low, high = (number << 37) + first, (number << 37) + last
+    if not whole:
+        high = low  # a segment always starts with a term
+    wanted = _count(
+        reader,
+        f"SELECT count(*) FROM {data} WHERE id BETWEEN {low} AND {high} "
+        "AND hex(substr(block, 3, 2)) <> printf('%04X', length(block))",
+        seconds,
+    )
+    # A merge in progress may have moved the start of a segment by one page.
+    if known + 1 < wanted or (wanted and not known):
+        return Flaw(table, "its index of terms has lost entries", "search")
+    return None
+
+
+def segments_of(record: bytes) -> list[tuple[int, int, int]]:
+    """The segments of a structure record: number, first page, last page."""
+    at = 4
+    if record[4:8] == b"\xff\x00\x00\x01":  # the newer format, of tables with tombstones
+        at = 8
+    second = at == 8
+    levels, at = varint(record, at)
+    total, at = varint(record, at)
+    _, at = varint(record, at)  # the write counter
+    if levels > MOST or total > MOST:
+        raise CouldNotLook("there cannot be so many segments")
+    found: list[tuple[int, int, int]] = []
+    for _ in range(levels):
+        _, at = varint(record, at)
+        count, at = varint(record, at)
+        if count > total:
+            raise CouldNotLook("a level has more segments than there are")
+        for _ in range(count):
+            number, at = varint(record, at)
+            first, at = varint(record, at)
+            last, at = varint(record, at)
+            for _ in range(5 if second else 0):
+                _, at = varint(record, at)
+            if not 0 < number < 65536 or first > last:
+                raise CouldNotLook("a segment is none")
+            found.append((number, first, last))
+    if len(found) != total:
+        raise CouldNotLook("segments are missing")
+    return [segment for segment in found if segment[2]]  # a merged segment has no pages
+
+
+def verified(reader: Reader, table: str) -> bool:
+    """Run FTS5's own check of a table; it writes, so use it only on an in-memory image."""
+    name = quoted(table)
+    answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
+    return answer.error != "SQLITE_CORRUPT_VTAB"
+
+
+def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
+    """Whether a table may differ from its rows only because SQLite versions differ.
+
+    The trigram tokenizer reads past a NUL up to SQLite 3.47 and stops there from 3.48 on. Hermes
+    stores messages with images and other parts as text that starts with a NUL.
+    """
+    source = COVERED.get(table)
+    sql = next((entry.sql for entry in catalog.entries if entry.name == table), "")
+    if source is None or "trigram" not in sql.lower():
+        return False
+    return bool(
+        _count(
+            reader,
+            f"SELECT count(*) FROM (SELECT 1 FROM {quoted(source)} "
+            "WHERE instr(CAST(content AS BLOB), x'00') LIMIT 1)",
+            None,
+        )
+    )

@@ -1,0 +1,108 @@
+"""Decide whether the journal of an interrupted transaction is played back or set aside.
+
+The file's own journal undoes the half of the transaction that is in the file; a foreign journal
+destroys rows. So two things are checked: whether the journal can belong to this file, and, if both
+versions fit into memory, what SQLite says of the file with the journal and without it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import journal as journals, log_ancestry
+from hermes_doctor.sqlite.header import Header
+from hermes_doctor.sqlite.log_ancestry import IMPOSSIBLE, LIKELY, PROVEN, Descent
+from hermes_doctor.sqlite.reader import InMemory
+from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.system.files import open_regular
+
+OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
+
+
+class Cutoff(NamedTuple):
+    """The verdict on the journal of an interrupted transaction, with the evidence for it.
+
+    The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
+    unclear (a person has to decide).
+    """
+
+    kind: str
+    evidence: tuple[str, ...]
+    records: int = 0
+
+
+def judge(book: Book, path: Path, header: Header, *, most: int, limit: float | None) -> Cutoff:
+    """Judge the journal at `path`; SQLite is asked about files of up to `most` bytes."""
+    fd = open_regular(path)
+    try:
+        undo = journals.read(fd, header.page_size)
+        log = book.read_log(live=False, seconds=0.03)
+        kin = log_ancestry.of_journal(book.main, header, fd, undo, log)
+        # A database that uses its write-ahead log leaves no journal: nothing to compare.
+        sound = None if log.committed else _sound(book.main, header, fd, undo, most, limit)
+    finally:
+        os.close(fd)
+    kind = _kind(kin, sound)
+    return Cutoff(kind, (kin.what, *_told(sound)), len(undo.places))
+
+
+def hot(path: Path) -> bool:
+    """Whether SQLite would play this journal back when it next opens the database."""
+    try:
+        fd = open_regular(path)
+    except (FileNotFoundError, CouldNotLook):
+        return False
+    try:
+        return os.fstat(fd).st_size >= 512 and journals.is_hot(fd)
+    finally:
+        os.close(fd)
+
+
+Sound = tuple[bool, bool] | None
+"""Whether the database is sound with its journal, and without it; None if not checked."""
+
+
+def _kind(kin: Descent, sound: Sound) -> str:
+    if kin.level == IMPOSSIBLE:
+        return UNCLEAR if sound == (True, False) else FOREIGN
+    if kin.level == PROVEN:
+        return UNCLEAR if sound == (False, True) else OWN
+    if kin.level == LIKELY:
+        return FOREIGN if sound == (False, True) else OWN
+    return {(True, False): OWN, (False, True): FOREIGN, (False, False): DAMAGED}.get(
+        sound or (True, True), UNCLEAR
+    )
+
+
+def _told(sound: Sound) -> tuple[str, ...]:
+    if sound is None:
+        return ()
+    words = {True: "sound", False: "damaged"}
+    return (f"{words[sound[0]]} with it, {words[sound[1]]} without it",)
+
+
+def _sound(
+    main: int, header: Header, fd: int, undo: journals.Undo, most: int, limit: float | None
+) -> Sound:
+    if max(header.snapshot.size, undo.pages * undo.page_size) > most:
+        return None
+    data = os.pread(main, most, 0)
+    try:
+        return _passes(journals.rolled_back(fd, undo, data), limit), _passes(data, limit)
+    except CouldNotLook:
+        return None
+
+
+def _passes(data: bytes, limit: float | None) -> bool:
+    """Whether SQLite finds an in-memory image sound; raises if the time ran out."""
+    if len(data) < 512:
+        return not data
+    with closing(InMemory(data[:18] + b"\1\1" + data[20:])) as reader:
+        answer = reader.ask("PRAGMA integrity_check(1)", limit)
+    if answer.unfinished:
+        raise CouldNotLook("there was no time for it")
+    return [row[0] for row in answer.rows] == ["ok"]

@@ -1,0 +1,113 @@
+"""Write one file with the content of a database and of its write-ahead log or journal.
+
+SQLite reads a database together with its sidecar files: it plays back a hot rollback journal, then
+applies the committed pages of a write-ahead log. `write` does the same page by page without
+interpreting them, so it also works for a damaged database. Applying the same log to the joined
+file again changes nothing, so the file is a safe replacement while a log is moved.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import journal as journals, wal
+from hermes_doctor.sqlite.header import PAGE_SIZES
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import ABSENT, open_regular, snapshot
+from hermes_doctor.system.privileges import acting_for
+
+
+class Parts(NamedTuple):
+    """The paths of one database's files; the log and the journal may be missing."""
+
+    main: Path
+    log: Path
+    journal: Path
+
+
+def is_needed(parts: Parts) -> bool:
+    """Whether SQLite would read more than the main file contains."""
+    with _opened(parts) as (main, log, journal):
+        if main is None or not os.fstat(main).st_size:  # SQLite deletes the log of an empty one
+            return False
+        return _is_hot(journal) or bool(log is not None and wal.read(log).pages)
+
+
+def write(parts: Parts, target: int) -> None:
+    """Write the joined content into an empty file."""
+    with _opened(parts) as (main, log, journal):
+        if main is None:
+            raise CannotFix(f"{parts.main.name} is missing")
+        held = os.fstat(main).st_size
+        disk.transfer(main, target, 0, held)
+        if _is_hot(journal):
+            assert journal is not None
+            _roll_back(main, journal, target)
+        if log is not None:
+            _lay_over(log, target, held)
+
+
+def _roll_back(main: int, journal: int, target: int) -> None:
+    """Play a rollback journal back into the copy, as SQLite would."""
+    (size,) = struct.unpack_from(">H", os.pread(main, 18, 0).ljust(18, b"\0"), 16)
+    size = 65536 if size == 1 else size
+    undo = journals.read(journal, size if size in PAGE_SIZES else 4096)
+    disk.cut(target, undo.pages * undo.page_size)
+    for number in undo.places:
+        page = undo.page(journal, number)
+        if page is not None:
+            disk.place(target, page, (number - 1) * undo.page_size)
+
+
+def _lay_over(fd: int, target: int, held: int) -> None:
+    """Apply the committed pages of a write-ahead log to the copy."""
+    log = wal.read(fd)
+    if not log.pages:
+        return
+    size = log.db_pages * log.page_size
+    if size > max(held, os.fstat(target).st_size) + log.size:
+        raise CannotFix("its write-ahead log claims more pages than there are")
+    for number, at in sorted(log.pages.items()):
+        page = os.pread(fd, log.page_size, at)
+        if len(page) < log.page_size:
+            raise CannotFix("its write-ahead log became shorter")
+        disk.place(target, page, (number - 1) * log.page_size)
+    disk.cut(target, size)
+
+
+def _is_hot(fd: int | None) -> bool:
+    """Whether SQLite would play a journal back.
+
+    The journal of a transaction over several databases is hot only while their super-journal
+    exists.
+    """
+    if fd is None or not journals.is_hot(fd):
+        return False
+    length = os.fstat(fd).st_size
+    if not journals.read(fd, 4096).shared:
+        return True
+    (name,) = struct.unpack(">I", os.pread(fd, 4, length - 16))
+    return os.path.exists(os.pread(fd, name, length - 16 - name).rstrip(b"\0"))
+
+
+@contextmanager
+def _opened(parts: Parts) -> Iterator[tuple[int | None, int | None, int | None]]:
+    """Descriptors of the files that exist."""
+    with ExitStack() as stack:
+        found: list[int | None] = []
+        for path in parts:
+            if snapshot(path) == ABSENT:
+                found.append(None)
+                continue
+            with acting_for(path) as here:
+                fd = open_regular(here, follow=False)
+            stack.callback(os.close, fd)
+            found.append(fd)
+        main, log, journal = found
+        yield main, log, journal

@@ -1,0 +1,119 @@
+"""Copy a database while a process writes to it, without blocking the writer."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite import consistent_copy
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.soundness import address, judged, verdict_of
+from hermes_doctor.system import digests, disk
+from hermes_doctor.system.files import MEGABYTE, snapshot
+from hermes_doctor.system.workers import Child, Say, child, told, with_rights_of
+
+LONGEST = 3600.0
+"""Seconds after which the reader ends its transaction, in case this process hangs."""
+OFTEN = 2 * MEGABYTE
+"""Bytes after which the reader is checked again."""
+READY = 30.0
+"""Seconds within which the reader must have started its transaction."""
+
+Progress = Callable[[int], None]
+
+
+class Copied(NamedTuple):
+    """The result of copying a database in use."""
+
+    verdict: str
+    """SQLite's verdict on the copy."""
+    sha256: str
+    """The digest of the file as it was read back, computed from its chunks (`digests`)."""
+    pieces: str
+    """The digests of the chunks."""
+
+
+def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
+    """Copy a database in use into a new file.
+
+    A worker holds a read transaction meanwhile, which never blocks a writer of a database in WAL
+    mode. It must be another process: closing the file that we read would drop the locks that our
+    own process holds on it. A second worker reads the copy back as it grows and hashes it. At the
+    end SQLite examines the copy while it is flushed to the disk.
+    """
+    held = snapshot(source)
+    try:
+        with _followed(target) as follower:
+            with disk.fresh(target, lasting=False) as fd, _held_still(source) as reader:
+                final = 0
+                for now in consistent_copy.written(source, fd, held):
+                    follower.tell(str(now))
+                    if progress and now > final:
+                        progress(now - final)
+                    final = now
+                    if not reader.alive:
+                        raise CannotFix("the reader that held it still is gone")
+            follower.told_all()
+            places: list[Path] = []
+            verdict = with_rights_of(target, lambda place: _finished(place, places))
+            sha256, _, pieces = follower.hear()[1].partition(" ")
+        moved = places and places[0] != target
+        if moved and disk.digest(target, like=sha256) != sha256:
+            raise CannotFix("the copy is not what was written")
+        return Copied(verdict, sha256, pieces)
+    except (CannotFix, CouldNotLook) as why:
+        disk.remove(target)
+        raise Trouble(
+            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+        ) from None
+
+
+def _finished(place: Path, places: list[Path]) -> str:
+    """Flush the copy to the disk while SQLite examines it; return SQLite's verdict."""
+    places.append(place)
+    with judged(place) as verdict:
+        disk.sync_file(place)
+        return verdict()
+
+
+@contextmanager
+def _followed(target: Path) -> Iterator[Child]:
+    """Start a worker that hashes a file while it is written; we send it the final length so far."""
+
+    def follow(_: Say) -> str:
+        arriving = map(int, told())
+        next(arriving, None)  # now the file exists
+        pieces = disk.pieces_of_arriving(target, arriving)
+        return f"{digests.joined(pieces)} {digests.written(pieces)}"
+
+    with child(target, follow) as follower:
+        yield follower
+
+
+@contextmanager
+def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
+    """Start a worker that keeps a read transaction open and can also examine the database."""
+
+    def hold(say: Say) -> str:
+        try:
+            with contextlib.closing(sqlite3.connect(address(source), uri=True)) as reader:
+                reader.isolation_level = None
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                say("it is held")
+                if examine:
+                    say(verdict_of(reader))
+                time.sleep(LONGEST)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise CannotFix(name_of(error)) from None
+        return ""
+
+    with child(source, hold) as reader:
+        reader.hear(READY)
+        yield reader

@@ -1,0 +1,235 @@
+"""Copy and compare databases whose write-ahead log was deleted while a process has it open.
+
+The files are read through open descriptors. In WAL mode only a checkpoint changes the database
+file, and it copies only pages of the current log. So the file, read first, and the log, read after
+it, are one consistent state if the log was not restarted in between: a page that a checkpoint
+wrote meanwhile is also in the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import wal
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
+from hermes_doctor.system import disk
+from hermes_doctor.system.workers import with_rights_of
+
+TRIES = 20
+
+
+class Image:
+    """The pages of a database with its write-ahead log applied."""
+
+    def __init__(self, main: int, log: int | None) -> None:
+        self.main = main
+        self.log_fd = log
+        self.log = wal.read(log) if log is not None else wal.EMPTY
+        self.page_size = self.log.page_size if self.log.pages else _page_size(main)
+        size = os.fstat(main).st_size
+        self.count = self.log.db_pages if self.log.pages else size // self.page_size
+
+    def page(self, number: int) -> bytes:
+        """One page, counted from 1; empty past the end."""
+        if number > self.count:
+            return b""
+        if number in self.log.pages and self.log_fd is not None:
+            return os.pread(self.log_fd, self.page_size, self.log.pages[number])
+        return os.pread(self.main, self.page_size, (number - 1) * self.page_size)
+
+    def pages(self) -> Iterator[tuple[int, bytes]]:
+        """All pages with their numbers."""
+        return ((number, self.page(number)) for number in range(1, self.count + 1))
+
+    def equals(self, other: Image) -> bool:
+        """Whether both have the same bytes."""
+        same = (self.page_size, self.count) == (other.page_size, other.count)
+        return same and all(page == other.page(number) for number, page in self.pages())
+
+    def extends(self, earlier: Image) -> bool:
+        """Whether this log is the earlier one with frames appended."""
+        same = self.log.salts == earlier.log.salts and self.log.salts != b""
+        return same and self.log.committed >= earlier.log.committed
+
+    def is_made_of(self, others: tuple[Image, ...]) -> bool:
+        """Whether every page is in another image, or was since that image's log was started."""
+        versions: dict[int, list[tuple[int, int]]] = {}
+        for other in others:
+            for number, place in other.frames():
+                versions.setdefault(number, []).append((other.log_fd or 0, place))
+        for number, page in self.pages():
+            at = (number - 1) * self.page_size
+            if any(page in (one.page(number), _read(one.main, page, at)) for one in others):
+                continue
+            if not any(_read(fd, page, place) == page for fd, place in versions.get(number, ())):
+                return False
+        return True
+
+    def frames(self) -> Iterator[tuple[int, int]]:
+        """The page number of each frame of the log, and the offset of its bytes."""
+        step = wal.FRAME + self.log.page_size
+        for frame in range(self.log.frames if self.log_fd is not None else 0):
+            assert self.log_fd is not None
+            at = wal.HEAD + frame * step
+            (number,) = struct.unpack(">I", os.pread(self.log_fd, 4, at))
+            yield number, at + wal.FRAME
+
+    def write(self, path: Path) -> None:
+        """Write the image as one new file without a log."""
+        with disk.fresh(path) as fd:
+            length = self.count * self.page_size
+            disk.transfer(self.main, fd, 0, min(length, os.fstat(self.main).st_size))
+            for number in self.log.pages:
+                disk.place(fd, self.page(number), (number - 1) * self.page_size)
+
+
+def _read(fd: int, like: bytes, at: int) -> bytes:
+    return os.pread(fd, len(like), at)
+
+
+def _page_size(main: int) -> int:
+    found = os.pread(main, 18, 0)[16:18]
+    size = int.from_bytes(found, "big")
+    size = 65536 if size == 1 else size
+    return size if size >= 512 and size & (size - 1) == 0 else 4096
+
+
+def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Path, str]:
+    """Copy a file and its log, which a process may be writing, as one consistent state.
+
+    The new files are named `target`, with -wal and -shm. Each is returned with the SHA-256 of what
+    was read, which is compared with the disk. Raises CannotFix if the writer is too fast.
+    """
+    made = tuple(target.with_name(target.name + suffix) for suffix in ("", "-wal", "-shm"))
+    for _ in range(TRIES):
+        for path in made:
+            disk.remove(path)
+        before, known = _mark(main, log), _committed(index)
+        found = {
+            path: _copy(fd, path)
+            for path, fd in zip(made, (main, log, index), strict=True)
+            if fd is not None
+        }
+        if _mark(main, log) == before and _holds(made[1], known, log):
+            if any(disk.digest(path) != sha256 for path, sha256 in found.items()):
+                raise CannotFix(f"the copy of {target.name} is not what was written")
+            return found
+    for path in made:
+        disk.remove(path)
+    raise CannotFix(f"{target.name} is written too fast to be copied")
+
+
+def _copy(source: int, target: Path) -> str:
+    """Copy the current content of a file; return the SHA-256 of what was read."""
+    total, at = hashlib.sha256(), 0
+    with disk.fresh(target) as fd:
+        while chunk := os.pread(source, disk.CHUNK, at):
+            disk.write(fd, chunk)
+            total.update(chunk)
+            at += len(chunk)
+    return total.hexdigest()
+
+
+def _mark(main: int, log: int | None) -> tuple[object, ...]:
+    """A mark that changes when the log is restarted, or when a file without a log is written."""
+    if log is not None and (head := os.pread(log, wal.HEAD, 0)):
+        return (head,)
+    st = os.fstat(main)
+    return st.st_size, st.st_mtime_ns, st.st_ctime_ns
+
+
+def _committed(index: int | None) -> wal.Index | None:
+    return wal.Index.parse(os.pread(index, 136, 0)) if index is not None else None
+
+
+def _holds(path: Path, known: wal.Index | None, log: int | None) -> bool:
+    """Whether a copy of a log has every frame that was committed when copying started."""
+    if log is None or known is None:
+        return True
+    with path.open("rb") as file:
+        copied = wal.read(file.fileno())
+    return copied.salts != known.salts or copied.committed >= known.committed
+
+
+class Compared(NamedTuple):
+    """SQLite's verdict on two databases, and which rows of the first the second lacks."""
+
+    first: str
+    second: str
+    missing: dict[str, int]
+    """By table: rows of the first whose rowid is not in the second."""
+    different: dict[str, int]
+    """By table: rows that are in both and differ."""
+
+
+def compare(first: Path, second: Path) -> Compared:
+    """Compare two databases that are not in use; both are in one folder."""
+    return Compared(*json.loads(with_rights_of(first, lambda here: _compare(here, second))))
+
+
+def _compare(first: Path, second: Path) -> str:
+    verdicts = [_verdict(path) for path in (first, second)]
+    missing: dict[str, int] = {}
+    different: dict[str, int] = {}
+    if verdicts == [OK, OK]:
+        with contextlib.closing(sqlite3.connect(address(first, "&immutable=1"), uri=True)) as db:
+            db.execute("ATTACH ? AS other", (address(second, "&immutable=1"),))
+            for table in _tables(db):
+                missing[table], different[table] = _rows(db, table)
+    return json.dumps([*verdicts, _some(missing), _some(different)])
+
+
+def _some(found: dict[str, int]) -> dict[str, int]:
+    return {table: count for table, count in found.items() if count}
+
+
+def _verdict(path: Path) -> str:
+    try:
+        with contextlib.closing(sqlite3.connect(address(path, "&immutable=1"), uri=True)) as db:
+            said = [str(row[0]) for row in db.execute("PRAGMA integrity_check(100)")]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return name_of(error)
+    return OK if all(one == OK or one.startswith(OTHER_RELEASE) for one in said) else "damaged"
+
+
+def _tables(db: sqlite3.Connection) -> list[str]:
+    """The ordinary tables, without full-text tables, whose content comes from the others."""
+    rows = db.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'").fetchall()
+    virtual = tuple(
+        f"{name}_" for name, sql in rows if sql and sql.upper().startswith("CREATE VIRTUAL")
+    )
+    return [
+        str(name)
+        for name, sql in rows
+        if not name.startswith(("sqlite_", *virtual)) and f"{name}_" not in virtual
+    ]
+
+
+def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
+    """How many rows the other database lacks, and how many differ in it."""
+    name = quoted(table)
+    columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
+    theirs = [row[1] for row in db.execute(f"PRAGMA other.table_info({name})")]
+    total = db.execute(f"SELECT count(*) FROM main.{name}").fetchone()[0]
+    if columns != theirs:
+        return (total, 0) if not theirs else (0, total)
+    unequal = " OR ".join(f"a.{quoted(one)} IS NOT b.{quoted(one)}" for one in columns)
+    joined = f"FROM main.{name} a LEFT JOIN other.{name} b ON a.rowid = b.rowid"
+    try:
+        missing = db.execute(f"SELECT count(*) {joined} WHERE b.rowid IS NULL").fetchone()[0]
+        where = f"b.rowid IS NOT NULL AND ({unequal})"
+        return missing, db.execute(f"SELECT count(*) {joined} WHERE {where}").fetchone()[0]
+    except sqlite3.OperationalError:  # a table WITHOUT ROWID
+        rest = f"SELECT * FROM main.{name} EXCEPT SELECT * FROM other.{name}"
+        return db.execute(f"SELECT count(*) FROM ({rest})").fetchone()[0], 0

@@ -1,0 +1,63 @@
+"""Rebuild full-text tables that are not Hermes' own, from the text that they store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite import fulltext
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.repairs import fulltext_views
+from hermes_doctor.sqlite.repairs.work import at_work
+from hermes_doctor.system.files import shown
+
+TakeOut = Callable[[Path, Sequence[str]], None]
+
+
+def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) -> list[str]:
+    """Save their rows and fill new tables with them; raise if that text is damaged too."""
+    said = []
+    for index in indexes:
+        if index.contentless:
+            raise CannotFix(f"{shown([index.name])} keeps no text from which it could be rebuilt")
+        settings = [] if index.external else _put_by(copy, index)
+        take_out(copy, [index.name])
+        with at_work(copy) as connection:
+            if index.external:
+                fulltext.fill(connection, index, permit=fulltext_views.permitted)
+            else:
+                _fill(connection, index, settings)
+            (rows,) = connection.execute(fulltext.size(index)).fetchone()
+        whence = "its table" if index.external else "the text it keeps"
+        said.append(f"{shown([index.name])} was rebuilt from {whence}, {rows} rows.")
+    return said
+
+
+def _aside(index: fulltext.Index) -> str:
+    return quoted(f"{index.name} put by")
+
+
+def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
+    """Copy its text into a temporary table; return its settings."""
+    try:
+        with at_work(copy, lenient=True) as connection:
+            name = quoted(index.name + "_content")
+            connection.execute(f"CREATE TABLE {_aside(index)} AS SELECT * FROM {name}")
+            try:
+                return fulltext.settings(connection, quoted(index.name + "_config"))
+            except sqlite3.DatabaseError:  # settings only affect speed
+                return []
+    except CannotFix as why:
+        raise CannotFix(f"the text that {shown([index.name])} keeps is damaged too") from why
+
+
+def _fill(
+    connection: sqlite3.Connection, index: fulltext.Index, settings: list[tuple[str, object]]
+) -> None:
+    fulltext.create(connection, index)
+    fulltext.refill(connection, index, _aside(index))
+    fulltext.settle(connection, index)
+    fulltext.set_again(connection, index, settings)
+    connection.execute(f"DROP TABLE {_aside(index)}")

@@ -1,0 +1,32 @@
+"""Restore a database that is lost entirely from its newest sound copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix, Copy
+from hermes_doctor.sqlite.files import prove, sidecars
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
+
+
+def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
+    """Replace `copy` by the newest sound candidate."""
+    for one in candidates:
+        for old in (copy, *sidecars(copy)):
+            disk.remove(old)
+        for suffix in ("", "-wal"):
+            source = one.path.with_name(one.path.name + suffix)
+            if snapshot(source).kind == "file":
+                with disk.fresh(copy.with_name(copy.name + suffix)) as fd:
+                    disk.copy(source, fd)
+        try:
+            prove(copy)
+        except CannotFix:
+            continue
+        when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
+        where = f"{one.path.parent.name}/{one.path.name}"
+        return [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
+    raise CannotFix("none of the older copies is sound")

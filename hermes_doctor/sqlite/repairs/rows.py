@@ -1,0 +1,105 @@
+"""Repair rows whose values make Hermes fail although the schema is right."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.repairs.work import at_work, transaction
+
+
+def _activate(connection: sqlite3.Connection) -> str | None:
+    """Mark messages active whose `active` is NULL, because Hermes treats them as missing.
+
+    Their text does not change, so the search triggers are dropped meanwhile: SQLite does not let a
+    trigger of an untrusted schema write into a virtual table.
+    """
+    resting = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = 'messages' "
+        "AND (type = 'trigger' OR type = 'index' AND sql LIKE '%active%')"
+    ).fetchall()
+    for kind, name, _ in resting:
+        connection.execute(f"DROP {kind} {quoted(name)}")
+    done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
+    columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(messages)")}
+    if columns["active"] is None:
+        _activate_by_default(connection)
+    for _, _, sql in resting:
+        connection.execute(sql)
+    return f"{done.rowcount} messages were marked active again." if done.rowcount else None
+
+
+def _activate_by_default(connection: sqlite3.Connection) -> None:
+    """Give the column its default back; otherwise every new message would be NULL again."""
+    new = "active_by_default"
+    connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
+    connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
+    connection.execute("ALTER TABLE messages DROP COLUMN active")
+    connection.execute(f"ALTER TABLE messages RENAME COLUMN {new} TO active")
+
+
+def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
+    """Make titles unique: the newest session keeps the title, older ones get a number."""
+    rows = connection.execute(
+        "SELECT title, id FROM sessions WHERE title IN (SELECT title FROM sessions "
+        "WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1) "
+        "ORDER BY title, started_at DESC, rowid DESC"
+    ).fetchall()
+    taken = {t for (t,) in connection.execute("SELECT title FROM sessions WHERE title IS NOT NULL")}
+    seen: set[str] = set()
+    changed = 0
+    for title, session in rows:
+        if title not in seen:
+            seen.add(title)
+            continue
+        number = 2
+        while f"{title} ({number})" in taken:
+            number += 1
+        new = f"{title} ({number})"
+        taken.add(new)
+        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (new, session))
+        changed += 1
+    return f"{changed} sessions got a number behind a title that others had." if changed else None
+
+
+def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
+    """Delete settings of sessions that are not JSON, because they break the list of sessions."""
+    done = connection.execute(
+        "UPDATE sessions SET model_config = NULL "
+        "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
+    )
+    return f"The settings of {done.rowcount} sessions were no JSON." if done.rowcount else None
+
+
+def _number_the_version(connection: sqlite3.Connection) -> str | None:
+    """Make the schema version a number or delete it; Hermes then writes its own."""
+    rows = connection.execute(
+        "SELECT rowid, version FROM schema_version WHERE typeof(version) != 'integer'"
+    ).fetchall()
+    for rowid, version in rows:
+        text = str(version).strip()
+        if text.isascii() and text.isdigit() and len(text) < 6:
+            # Bind an integer: the column's affinity would not convert a text.
+            connection.execute(
+                "UPDATE schema_version SET version = ? WHERE rowid = ?", (int(text), rowid)
+            )
+        else:
+            connection.execute("DELETE FROM schema_version WHERE rowid = ?", (rowid,))
+    return "The schema's version is a number again." if rows else None
+
+
+FAULTS: Mapping[str, Callable[[sqlite3.Connection], str | None]] = {
+    "active": _activate,
+    "titles": _distinguish_titles,
+    "settings": _drop_broken_settings,
+    "version": _number_the_version,
+}
+
+
+def mend(copy: Path, fault: str) -> list[str]:
+    """Repair the rows of one kind of fault."""
+    with at_work(copy) as connection, transaction(connection):
+        said = FAULTS[fault](connection)
+    return [said] if said else []

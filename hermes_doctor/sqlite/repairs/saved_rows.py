@@ -1,0 +1,148 @@
+"""Add messages saved from a deleted write-ahead log to the message history that lacks them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.reader import OnConnection
+from hermes_doctor.sqlite.repairs import fulltext
+from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, number
+from hermes_doctor.sqlite.saved_rows import Lacking, SavedMessages, asking, lacking
+from hermes_doctor.sqlite.soundness import address
+from hermes_doctor.system import progress
+
+_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (?, ?)"
+_TAKEN = "SELECT 1 FROM main.sessions a, saved.sessions b WHERE b.id = ? AND a.title = b.title"
+
+
+def add(
+    copy: Path, source: Path, saved: SavedMessages, wanted_since: float, plan: Blueprint
+) -> list[str]:
+    """Add the saved messages that `copy` lacks, and their sessions; no existing row is replaced.
+
+    `source` is the saved database joined with its log. The triggers that feed the search index are
+    dropped meanwhile, and the search index is rebuilt afterwards.
+    """
+    progress.tell("adding the saved messages")
+    with at_work(copy) as database:
+        try:
+            found = lacking(saved, asking(OnConnection(database)), lambda: wanted_since)
+        except CouldNotLook as why:
+            raise CannotFix(str(why)) from why
+        if not found.addable:
+            raise CannotFix(f"{copy.name} lacks no message that can be added")
+        with _attached(database, source), transaction(database), _without_triggers(database):
+            said = _added(database, found)
+    if plan.virtual:
+        fulltext.rebuild(copy, plan)
+    return said
+
+
+@contextmanager
+def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
+    try:
+        database.execute("ATTACH ? AS saved", (address(source, "&immutable=1"),))
+    except sqlite3.Error as error:
+        raise CannotFix(f"SQLite cannot read the backup ({name_of(error)})") from error
+    try:
+        yield
+    finally:
+        database.execute("DETACH saved")
+
+
+@contextmanager
+def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
+    triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
+    for name, _ in triggers:
+        database.execute(f"DROP TRIGGER {quoted(name)}")
+    yield
+    for _, sql in triggers:
+        database.execute(sql)
+
+
+def _added(database: sqlite3.Connection, found: Lacking) -> list[str]:
+    columns = _columns(database, SESSIONS)
+    untitled = 0
+    for name in found.sessions:
+        plain = ["NULL" if one == "title" else quoted(one) for one in columns]
+        used = "title" in columns and database.execute(_TAKEN, (name,)).fetchone()
+        untitled += bool(used)
+        values = plain if used else [quoted(one) for one in columns]
+        _insert(database, SESSIONS, columns, values, name)
+    marks = ", ".join("?" * len(found.sessions))
+    if "parent_session_id" in columns:  # as Hermes does when it deletes a parent
+        database.execute(
+            f"UPDATE main.sessions SET parent_session_id = NULL WHERE id IN ({marks}) "
+            "AND parent_session_id NOT IN (SELECT id FROM main.sessions)",
+            found.sessions,
+        )
+    grown = _add_messages(database, found)
+    if "message_count" in columns:
+        database.executemany(
+            "UPDATE main.sessions SET message_count = message_count + ? WHERE id = ?",
+            [(count, name) for name, count in grown.items() if name not in found.sessions],
+        )
+    what = f"{number(found.addable, 'message')} and {number(len(found.sessions), 'session')}"
+    said = [f"{what} of the backup were added. No message of the database was changed."]
+    if found.renumbered:
+        those = number(len(found.renumbered), "message")
+        said.append(f"{those} got new numbers, because the database uses theirs.")
+    if untitled:
+        those = number(untitled, "session")
+        said.append(f"{those} came without a title, because the database uses it.")
+    if found.left:
+        those = number(len(found.left), "message")
+        said.append(f"{those} cannot be added: the conversation went on without them.")
+    return said
+
+
+def _add_messages(database: sqlite3.Connection, found: Lacking) -> Counter[str]:
+    """Add the messages; return how many each session got."""
+    columns = [one for one in _columns(database, MESSAGES) if one != "id"]
+    [(last,)] = database.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchall()
+    used = database.execute("SELECT seq FROM main.sqlite_sequence WHERE name = 'messages'")
+    highest = [last, *(row[0] for row in used), *(one.id for one in found.own)]
+    free = 1 + max(one for one in highest if isinstance(one, int))
+    values = [quoted(one) for one in columns]
+    for one in found.own:
+        _insert(database, MESSAGES, ["id", *columns], [str(one.id), *values], one.id)
+    for new, one in enumerate(sorted(found.renumbered), free):
+        _insert(database, MESSAGES, ["id", *columns], [str(new), *values], one.id)
+    return Counter(one.session for one in (*found.own, *found.renumbered))
+
+
+def _columns(database: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of the saved table; raise if the database lacks one, which would lose values."""
+    saved, there = (
+        [str(row[1]) for row in database.execute(f"PRAGMA {schema}.table_info({table})")]
+        for schema in ("saved", "main")
+    )
+    if unknown := [one for one in saved if one not in there]:
+        raise CannotFix(f"the {table} of the backup have a column that is new: {unknown[0]}")
+    return saved
+
+
+def _insert(
+    database: sqlite3.Connection,
+    table: str,
+    columns: Sequence[str],
+    values: Sequence[str],
+    key: int | str,
+) -> None:
+    """Copy one row by its key."""
+    done = database.execute(
+        f"INSERT INTO main.{table} ({', '.join(map(quoted, columns))}) "
+        f"SELECT {', '.join(values)} FROM saved.{table} WHERE id = ?",
+        (key,),
+    )
+    if done.rowcount != 1:
+        raise CannotFix(f"the backup lacks a row of {table} that was in it")

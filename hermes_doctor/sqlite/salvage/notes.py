@@ -1,0 +1,46 @@
+"""Describe in sentences what a salvage found and did, apart from the row counts."""
+
+from __future__ import annotations
+
+from hermes_doctor.sqlite.salvage.catalog import Catalog
+from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.mend import Mender
+from hermes_doctor.sqlite.salvage.page_owners import Forest
+from hermes_doctor.sqlite.salvage.target import Target
+
+
+def notes(
+    image: Image, catalog: Catalog, forest: Forest, mender: Mender, target: Target
+) -> list[str]:
+    """The notes on a finished salvage."""
+    told: list[str] = []
+    if not catalog.whole:
+        told.append(
+            "The list of tables is damaged: what the release does not know and it no longer "
+            "names is not in the new database."
+        )
+    if image.log.damaged:
+        told.append(
+            f"The write-ahead log is damaged. Pages of it that are lost: "
+            f"{image.log.dropped:,}; used although SQLite would not have read them: "
+            f"{image.log.beyond:,}."
+        )
+    if forest.freed:
+        told.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
+    unproven = sum(one.unproven for name, one in forest.stands.items() if name in target.layouts)
+    if unproven:
+        told.append(
+            f"Rows on pages that nothing leads to any more, of which nothing is left that "
+            f"could say whether they had been deleted: {unproven:,}."
+        )
+    if mender.withheld:
+        told.append(
+            f"Rows that only an index names, and that were not brought back since the pages "
+            f"on which they would lie are sound and do not have them: {mender.withheld:,}."
+        )
+    if mender.transcribed:
+        told.append(
+            f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
+        )
+    refused = (f"{name} is damaged itself and was not used." for name in mender.others.refused)
+    return [*told, *refused, *target.notes]

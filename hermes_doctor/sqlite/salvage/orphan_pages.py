@@ -1,0 +1,99 @@
+"""Decide whether a page that no b-tree points to was orphaned by damage or freed.
+
+A freed page still contains rows as they were at that time. These rows were moved to another page
+or deleted. If one row of a page provably does not belong there, the whole page was freed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from hermes_doctor.sqlite.cells import Lost, Mangled, Row
+from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.index_evidence import Witness
+from hermes_doctor.sqlite.salvage.survey import HIGHEST, Survey, decode
+from hermes_doctor.sqlite.salvage.trees import Tree
+
+
+@dataclass
+class Verdict:
+    """The verdict on one orphan page, as counts of its rows."""
+
+    named: int = 0
+    """Rows that an index or a full-text copy still names."""
+    dead: int = 0
+    """Rows that provably do not belong there."""
+    unproven: int = 0
+    """Rows without any evidence."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the page still belongs to the table."""
+        return not self.dead and bool(self.named or self.unproven)
+
+
+class Jury:
+    """Judges orphan pages that look like pages of one table."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        witness: Witness,
+        layout: Layout,
+        linked: Tree,
+        parents: Mapping[str, Collection[Value]],
+    ) -> None:
+        self.survey = survey
+        self.witness = witness
+        self.layout = layout
+        self.linked = linked
+        self.parents = parents
+        """By foreign key column: all values that it can have, if a complete index lists them."""
+        self.lows = [leaf.low for leaf in linked.leaves]
+
+    def judge(self, page: int, *, listed: bool) -> Verdict:
+        """Judge one page; `listed` if the remaining part of the freelist contains it."""
+        verdict = Verdict()
+        for cell in self.survey.cells(page, whole=False):
+            if self.witness.names(cell.rowid):
+                verdict.named += 1
+                continue
+            if listed or self._elsewhere(cell.rowid) or self.witness.denies(cell.rowid):
+                verdict.dead += 1
+                continue
+            row = decode(cell)
+            dead = row is not None and self.denies(cell.rowid, self._known(cell.rowid, row))
+            verdict.dead += dead
+            verdict.unproven += row is not None and not dead
+        return verdict
+
+    def _elsewhere(self, rowid: int) -> bool:
+        """Whether the row would be on a leaf that is reachable from the root.
+
+        Past the last row of the last leaf nothing is certain: after an interrupted checkpoint the
+        next leaf may exist although no page points to it.
+        """
+        place = bisect_right(self.lows, rowid - 1) - 1
+        if place < 0 or self.linked.lost(rowid):
+            return False
+        leaf = self.linked.leaves[place]
+        if rowid > leaf.high:
+            return False
+        return leaf.high != HIGHEST or rowid <= max(self.survey.edges(leaf.page), default=rowid)
+
+    def _known(self, rowid: int, row: Row) -> dict[str, Value | Lost]:
+        known = dict(zip(self.layout.names, row.values, strict=False))
+        if self.layout.rowid_column is not None:
+            known[self.layout.names[self.layout.rowid_column]] = rowid
+        return known
+
+    def denies(self, rowid: int, known: Mapping[str, Value | Lost]) -> bool:
+        """Whether an index that is complete there lacks the row, or the row it refers to."""
+        for column, keys in self.parents.items():
+            value = known.get(column)
+            if value is not None and not isinstance(value, Lost | Mangled) and value not in keys:
+                return True
+        return self.witness.lacks(rowid, known)

@@ -1,0 +1,246 @@
+"""Assign each leaf page to its table, by the b-trees or, if they are damaged, by its rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.cells import LEAF, Row
+from hermes_doctor.sqlite.salvage import freelist, row_fit, trees
+from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
+from hermes_doctor.sqlite.salvage.index_evidence import Witness
+from hermes_doctor.sqlite.salvage.orphan_pages import Jury, Verdict
+from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
+from hermes_doctor.sqlite.salvage.trees import Tree
+
+SAMPLE = 40
+"""Pages that are sampled to decide which table a group of pages belongs to."""
+
+
+@dataclass
+class Stand:
+    """One table of the damaged database: its layout and its leaf pages."""
+
+    layout: Layout
+    tree: Tree
+    rooted: bool
+    """Its root page was found and leads to its rows."""
+    damaged: bool = False
+    linked: Tree = field(default_factory=Tree)
+    """The part of the tree that is reachable from its root page."""
+    left: set[int] = field(default_factory=set)
+    """Adopted leaves that had been freed: only their rows that an index names are used."""
+    unproven: int = 0
+    """Rows of adopted leaves for which there is no evidence whether they were deleted."""
+
+    def lost(self, rowid: int) -> bool:
+        """Whether a row with this rowid would be on an unreadable page."""
+        return self.tree.lost(rowid)
+
+
+@dataclass
+class Forest:
+    """All tables of the damaged database, with the evidence about their rows."""
+
+    stands: dict[str, Stand] = field(default_factory=dict)
+    copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By table: the shadow tables with full-text copies of its texts, under the same rowids."""
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By table: the shadow tables with the full-text size of each of its rows."""
+    freed: int = 0
+    """Leaves that were skipped because their rows were deleted."""
+    _witnesses: dict[str, Witness] = field(default_factory=dict)
+    _juries: dict[str, Jury] = field(default_factory=dict)
+
+    def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
+        """The evidence about the rows of a table."""
+        if name not in self._witnesses:
+            copies = [self.stands[one].linked for one in self.copies.get(name, ())]
+            copies += [trees.sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())]
+            self._witnesses[name] = Witness(survey, catalog, name, copies)
+        return self._witnesses[name]
+
+    def jury(self, survey: Survey, catalog: Catalog, name: str) -> Jury:
+        """The judge of orphan pages that look like pages of this table."""
+        if name in self._juries:
+            return self._juries[name]
+        stand = self.stands[name]
+        parents = {
+            child: keys
+            for child, parent, column in stand.layout.refers
+            if parent in self.stands
+            and (keys := self.witness(survey, catalog, parent).keys(column)) is not None
+        }
+        witness = self.witness(survey, catalog, name)
+        self._juries[name] = Jury(survey, witness, stand.layout, stand.linked, parents)
+        return self._juries[name]
+
+    @property
+    def highest(self) -> dict[str, int]:
+        """By table: the highest rowid that the evidence names."""
+        return {name: one.rowids[-1] for name, one in self._witnesses.items() if one.rowids}
+
+
+def grow(
+    survey: Survey,
+    catalog: Catalog,
+    known: Mapping[str, Sequence[Layout]],
+    copies: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, Sequence[str]],
+) -> Forest:
+    """Find the leaves of each table; `known` has the possible layouts of each."""
+    forest = Forest(copies=copies, sizes=sizes)
+    claimed = bytearray(survey.image.count + 1)
+    for page in catalog.pages:
+        claimed[page] = 1
+    copying = {name for names in copies.values() for name in names}
+    for name, layouts in known.items():
+        root = catalog.root(name)
+        tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
+        # Shadow tables with copies declare no types, so their layout would fit any table.
+        live = catalog.layouts.get(name) if name not in copying else None
+        layout = live or _vote(survey, tree, layouts)
+        rooted = bool(tree.leaves) and _trusted(survey, tree, layout)
+        if not rooted:
+            tree = Tree(gaps=[(LOWEST, HIGHEST)])
+        for page in [leaf.page for leaf in tree.leaves] + list(tree.seen):
+            claimed[page] = 1
+        stand = Stand(layout, tree, rooted, damaged=not rooted or not tree.whole)
+        stand.linked = Tree(list(tree.leaves), list(tree.gaps))
+        forest.stands[name] = stand
+    if any(stand.damaged for stand in forest.stands.values()):
+        _adopt(survey, catalog, forest, claimed)
+    return forest
+
+
+def _trusted(survey: Survey, tree: Tree, layout: Layout) -> bool:
+    """Whether at least half of the sampled rows under a root fit its table; none is fine."""
+    rows = _sample(survey, [leaf.page for leaf in tree.leaves])
+    return 2 * sum(row_fit.fits(layout, row) for row in rows) >= len(rows)
+
+
+def _vote(survey: Survey, tree: Tree, layouts: Sequence[Layout]) -> Layout:
+    """The layout that the records fit best."""
+    if len(layouts) == 1:
+        return layouts[0]
+    pages: Iterable[int] = [leaf.page for leaf in tree.leaves]
+    if not tree.leaves:
+        pages = (n for n in range(2, survey.image.count + 1) if survey.kinds[n] == LEAF)
+    rows = [row for row in _sample(survey, list(pages), 1000, 4) if len(row.kinds) > 2]
+    return max(layouts, key=lambda layout: sum(row_fit.score(layout, row) for row in rows))
+
+
+def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int = 12) -> list[Row]:
+    """A sample of rows of these pages, without their overflow pages."""
+    rows: list[Row] = []
+    for page in pages[:: max(1, len(pages) // most)]:
+        for place, row in enumerate(survey.rows(page, whole=False)):
+            if place >= each:
+                break
+            rows.append(row)
+    return rows
+
+
+def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
+    """Assign leaves that no page points to to the damaged tables that their rows fit.
+
+    A page that is in no b-tree is free or has lost its parent. The freelist decides, as far as it
+    is readable, and the evidence about its rows.
+    """
+    free, complete = freelist.read(survey.image)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for page in range(2, survey.image.count + 1):
+        if survey.kinds[page] != LEAF or claimed[page]:
+            continue
+        if complete and free[page]:
+            forest.freed += 1
+            continue
+        top = survey.top(page)
+        groups[page if claimed[top] else top].append(page)
+    # Shadow tables of virtual tables declare no types, so any page would fit them.
+    copying = {name for names in forest.copies.values() for name in names}
+    aloof = shadows(catalog.virtual, BEHIND) - copying
+    layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
+    found: dict[str, list[Leaf]] = defaultdict(list)
+    for top, pages in groups.items():
+        name = _owner(survey, layouts, pages, forest)
+        if name is None:
+            continue
+        stand = forest.stands[name]
+        for leaf in _ranged(survey, top, pages):
+            if name in copying:  # used only for the text of rows that are known from elsewhere
+                verdict = Verdict(unproven=not free[leaf.page])
+            else:
+                jury = forest.jury(survey, catalog, name)
+                verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
+            if verdict.live:
+                found[name].append(leaf)
+                stand.unproven += 0 if complete else verdict.unproven
+            elif verdict.named:
+                found[name].append(leaf)
+                stand.left.add(leaf.page)
+            else:
+                forest.freed += 1
+    for name, leaves in found.items():
+        _settle(forest.stands[name], leaves)
+
+
+def _owner(
+    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
+) -> str | None:
+    """The damaged table that these rows belong to; None if they fit no damaged table."""
+    votes: dict[str, float] = defaultdict(float)
+    for page in pages[:: max(1, len(pages) // SAMPLE)]:
+        names = row_fit.best(layouts, _sample(survey, [page]))
+        for name in names:
+            votes[name] += 1 / len(names)
+    if not votes:
+        return None
+    most = max(votes.values())
+    equal = [name for name, count in votes.items() if count >= most - 1e-9]
+    # Two full-text copies of the same text look the same: prefer a damaged one.
+    equal.sort(key=lambda name: not forest.stands[name].damaged)
+    return equal[0] if forest.stands[equal[0]].damaged else None
+
+
+def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
+    """Orphan leaves, each with the range of rowids that it covers."""
+    ranges: dict[int, Leaf] = {}
+    if top not in pages:
+        ranges = {leaf.page: leaf for leaf in trees.table(survey, top).leaves}
+    leaves = []
+    for page in pages:
+        ids = survey.rowids(page)
+        if not ids:
+            continue
+        leaf = ranges.get(page) or Leaf(page)
+        # At the edges of an orphaned subtree only the rows themselves limit a leaf.
+        low = leaf.low if leaf.low != LOWEST else min(ids) - 1
+        high = leaf.high if leaf.high != HIGHEST else max(ids)
+        leaves.append(Leaf(page, low, high))
+    return leaves
+
+
+def _settle(stand: Stand, leaves: list[Leaf]) -> None:
+    """Add adopted leaves to the tree and close its gaps; a freed leaf closes none."""
+    stand.tree.leaves.extend(sorted(leaves, key=lambda leaf: (leaf.low, leaf.high)))
+    leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.left]
+    leaves = leaves[len(stand.linked.leaves) :]
+    lows = [leaf.low for leaf in leaves]
+    gaps = []
+    for low, high in stand.tree.gaps:
+        reach = low
+        for place in range(max(0, bisect_left(lows, low) - 1), len(leaves)):
+            leaf = leaves[place]
+            if leaf.low >= high:
+                break
+            if leaf.high <= reach:
+                continue
+            if leaf.low > reach:
+                gaps.append((reach, leaf.low))
+            reach = max(reach, leaf.high)
+        if reach < high:
+            gaps.append((reach, high))
+    stand.tree.gaps = gaps

@@ -1,0 +1,234 @@
+"""Find rows of a saved write-ahead log that the live database lacks.
+
+The log was saved after it had been deleted. Such rows are in the saved log and not in the saved
+database file. A row of the file itself cannot be lost together with the log: if the live database
+lacks it, it was deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.sqlite import inspector
+from hermes_doctor.sqlite.reader import InProcess, Reader
+
+SECONDS = 2.0
+"""Time limit for one query to a database."""
+PAGE = inspector.MOST_ROWS
+MOST = 40 * PAGE
+"""The most rows of a log that are compared."""
+_CHUNK = 200
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+"""Runs one query; raises CouldNotLook if it fails."""
+
+
+class Message(NamedTuple):
+    """What identifies a message; the id is not enough, because Hermes may renumber messages."""
+
+    id: int
+    session: str
+    role: str
+    time: float
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """What identifies the message without its number."""
+        return self.session, self.role, self.time
+
+
+class SavedMessages(NamedTuple):
+    """The messages that are only in a saved write-ahead log."""
+
+    messages: tuple[Message, ...]
+    base: int
+    """The highest id in the saved file without its log; the log's messages have higher ids."""
+    known: frozenset[str]
+    """The sessions of these messages that the saved file has without its log."""
+
+
+class Lacking(NamedTuple):
+    """The saved messages that a database lacks."""
+
+    own: tuple[Message, ...] = ()
+    """They can be added with their own ids."""
+    renumbered: tuple[Message, ...] = ()
+    """Their ids are in use, but they can be appended to their session with new ids."""
+    left: tuple[Message, ...] = ()
+    """They cannot be added: their session continued, and Hermes orders messages by id."""
+    sessions: tuple[str, ...] = ()
+    """The sessions of messages that can be added which the database lacks too."""
+
+    @property
+    def addable(self) -> int:
+        """How many can be added."""
+        return len(self.own) + len(self.renumbered)
+
+
+def asking(reader: Reader) -> Ask:
+    """A function that queries a reader, with a time limit for each query."""
+
+    def ask(sql: str) -> Sequence[Sequence[Any]]:
+        answer = reader.ask(sql, SECONDS)
+        if answer.unfinished:
+            raise CouldNotLook(f"reading takes longer than {SECONDS:g} s")
+        if answer.error:
+            raise CouldNotLook(f"SQLite cannot read it ({answer.error})")
+        return answer.rows
+
+    return ask
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
+    """Functions that query a saved database with its log, and the file without the log."""
+    with (
+        contextlib.closing(InProcess(path, inspector.LEFT)) as whole,
+        contextlib.closing(InProcess(path, inspector.REST)) as file,
+    ):
+        yield asking(whole), asking(file)
+
+
+def messages(path: Path) -> SavedMessages:
+    """Read the messages that only the log of a saved message history has."""
+    with opened(path) as (whole, file):
+        base = 0
+        with contextlib.suppress(CouldNotLook):  # the table itself may be only in the log
+            [[last]] = file("SELECT max(id) FROM messages")
+            base = last if isinstance(last, int) else 0
+        found = tuple(_after(whole, base))
+        known: set[str] = set()
+        with contextlib.suppress(CouldNotLook):
+            known = _sessions({one.session for one in found}, file)
+    return SavedMessages(found, base, frozenset(known))
+
+
+def tasks(path: Path, live: Ask) -> int:
+    """Count the tasks that only the log of a saved board has and the live board lacks."""
+    with opened(path) as (whole, file):
+        try:
+            before = _tasks(file)
+        except CouldNotLook:  # the table itself may be only in the log
+            before = set()
+        added = _tasks(whole) - before
+    return len(added - _tasks(live)) if added else 0
+
+
+def _tasks(ask: Ask) -> set[str]:
+    found: set[str] = set()
+    for start in range(0, MOST, PAGE):
+        rows = ask(f"SELECT id FROM tasks ORDER BY rowid LIMIT {PAGE} OFFSET {start}")
+        found |= {str(row[0]) for row in rows}
+        if len(rows) < PAGE:
+            return found
+    raise CouldNotLook(f"it has more than {MOST:,} tasks")
+
+
+def lacking(saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]) -> Lacking:
+    """Find the saved messages that a database lacks, and how they can be added.
+
+    `wanted_since` returns the time before which Hermes deletes sessions itself. A session that is
+    in the saved file without its log and not in the database was deleted: it is not counted.
+    """
+    numbered = _numbered([one.id for one in saved.messages], ask)
+    missing = [one for one in saved.messages if numbered.get(one.id) != one]
+    if not missing:
+        return Lacking()
+    there = _sessions({one.session for one in missing}, ask)
+    missing = [one for one in missing if one.session in there or one.session not in saved.known]
+    later = list(_after(ask, saved.base, {one.session for one in missing}))
+    mine = set(saved.messages)
+    moved = Counter(one.key for one in later if one not in mine)
+    absent: dict[str, list[Message]] = {}
+    for one in missing:
+        if moved[one.key] > 0:  # the database has it with another id
+            moved[one.key] -= 1
+        else:
+            absent.setdefault(one.session, []).append(one)
+    gone = [name for name in absent if name not in there]
+    limit = wanted_since() if gone else 0.0
+    for name in gone:
+        if max(one.time for one in absent[name]) < limit:
+            del absent[name]
+    return _placed(absent, later, numbered, there)
+
+
+def _placed(
+    absent: dict[str, list[Message]],
+    later: Sequence[Message],
+    numbered: dict[int, Message],
+    there: set[str],
+) -> Lacking:
+    """Keep a session together: all of its messages are added in the same way, or none."""
+    own: list[Message] = []
+    renumbered: list[Message] = []
+    left: list[Message] = []
+    for name, lost in absent.items():
+        others = [one for one in later if one.session == name]
+        free = not any(one.id in numbered for one in lost)
+        if free and _in_order(sorted([*others, *lost]), lost):
+            own += lost
+        elif _in_order([*others, *lost], lost):
+            renumbered += lost
+        else:
+            left += lost
+    added = {one.session for one in (*own, *renumbered)}
+    new = tuple(sorted(added - there))
+    return Lacking(tuple(own), tuple(renumbered), tuple(left), new)
+
+
+def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:
+    """Whether times ascend between each added message and its existing neighbours."""
+    added = set(lost)
+    return all(
+        one.time <= two.time for one, two in pairwise(merged) if (one in added) != (two in added)
+    )
+
+
+def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterator[Message]:
+    """The messages with higher ids, of these sessions or of all."""
+    only = "" if sessions is None else f" AND session_id IN ({_listed(sorted(sessions))})"
+    for _ in range(0, MOST, PAGE):
+        rows = ask(
+            "SELECT id, session_id, role, timestamp FROM messages "
+            f"WHERE id > {last}{only} ORDER BY id LIMIT {PAGE}"
+        )
+        for row in rows:
+            yield _message(row)
+        if len(rows) < PAGE:
+            return
+        last = rows[-1][0]
+    raise CouldNotLook(f"there are more than {MOST:,} messages to compare")
+
+
+def _numbered(numbers: Sequence[int], ask: Ask) -> dict[int, Message]:
+    found: dict[int, Message] = {}
+    for start in range(0, len(numbers), _CHUNK):
+        listed = ", ".join(map(str, numbers[start : start + _CHUNK]))
+        sql = f"SELECT id, session_id, role, timestamp FROM messages WHERE id IN ({listed})"
+        found |= {row[0]: _message(row) for row in ask(sql)}
+    return found
+
+
+def _message(row: Sequence[Any]) -> Message:
+    id, session, role, time = row
+    return Message(id, str(session), str(role), time if isinstance(time, int | float) else 0.0)
+
+
+def _sessions(names: Iterable[str], ask: Ask) -> set[str]:
+    """The sessions among `names` that a database has."""
+    wanted, found = sorted(names), set[str]()
+    for start in range(0, len(wanted), _CHUNK):
+        listed = _listed(wanted[start : start + _CHUNK])
+        found |= {str(row[0]) for row in ask(f"SELECT id FROM sessions WHERE id IN ({listed})")}
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"CAST(x'{one.encode('utf-8', 'replace').hex()}' AS TEXT)" for one in names)

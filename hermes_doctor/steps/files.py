@@ -1,0 +1,156 @@
+"""Steps that change files: replace, move aside, remove, set mode or owner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.sqlite.files import real
+from hermes_doctor.steps.base import Change, Maker, Step
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import Snapshot, snapshot
+
+
+def _other_names(path: Path) -> str:
+    """A remark for the plan if a file has other hard links: they keep the old content."""
+    try:
+        more = os.stat(path).st_nlink - 1
+    except OSError:
+        return ""
+    return f" ({more} other hard link of it keeps the old content)" if more > 0 else ""
+
+
+def _writer(data: bytes) -> Maker:
+    def make(path: Path) -> None:
+        with disk.fresh(path) as fd:
+            disk.write(fd, data)
+
+    return make
+
+
+@dataclass(frozen=True)
+class ReplaceFile(Step):
+    """Step that replaces the content of a file.
+
+    `expect` is the snapshot of the file when its old content was read.
+    """
+
+    path: Path
+    data: bytes
+    why: str
+    expect: Snapshot
+    before: bytes = b""
+    entries: tuple[str, ...] = ()
+    """What happens to each entry of the file, if that says more than a diff of its lines."""
+
+    def lines(self) -> Sequence[str]:
+        return self.entries
+
+    def sentence(self) -> str:
+        if self.expect.kind == "absent":
+            return f"write {self.path.name}, which is not there: {self.why}"
+        return f"replace {self.path.name}: {self.why}{_other_names(self.path)}"
+
+    def texts(self) -> tuple[str, bytes, bytes] | None:
+        return self.path.name, self.before, self.data
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, make=_writer(self.data))]
+
+
+@dataclass(frozen=True)
+class ReplaceSpan(Step):
+    """Step that replaces only the bytes from `start` to `end` of a file."""
+
+    path: Path
+    before: bytes
+    start: int
+    end: int
+    new: bytes
+    why: str
+    expect: Snapshot
+
+    @property
+    def after(self) -> bytes:
+        """The whole file with the span replaced."""
+        return self.before[: self.start] + self.new + self.before[self.end :]
+
+    def sentence(self) -> str:
+        line = self.before.count(b"\n", 0, self.start) + 1
+        return f"change line {line} of {self.path.name}: {self.why}{_other_names(self.path)}"
+
+    def texts(self) -> tuple[str, bytes, bytes] | None:
+        return self.path.name, self.before, self.after
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, make=_writer(self.after))]
+
+
+@dataclass(frozen=True)
+class MoveAside(Step):
+    """Step that removes a file from the home and keeps it in the vault."""
+
+    path: Path
+    why: str
+
+    def sentence(self) -> str:
+        return f"move {self.path.name} aside into the vault: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        taken = snapshot(self.path)
+        if taken.kind not in ("file", "symlink"):
+            raise CannotFix(f"{self.path.name} is not a file ({taken.kind})")
+        return [Change(self.path, taken, absent=True)]
+
+
+@dataclass(frozen=True)
+class MoveLog(MoveAside):
+    """Step that moves a log file into the vault which the gateway may still be writing."""
+
+    def changes(self) -> Sequence[Change]:
+        return [replace(change, growing=True) for change in super().changes()]
+
+
+@dataclass(frozen=True)
+class Remove(MoveAside):
+    """Step that removes a file which Hermes creates again; a copy stays in the vault."""
+
+    def sentence(self) -> str:
+        return f"remove {self.path.name}, which Hermes makes anew: {self.why}"
+
+
+@dataclass(frozen=True)
+class SetMode(Step):
+    """Step that sets the permissions of a file."""
+
+    path: Path
+    mode: int
+    why: str
+    expect: Snapshot
+
+    def sentence(self) -> str:
+        return f"chmod {self.mode:04o} {self.path.name} (now {self.expect.mode:04o}): {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return [Change(real(self.path), self.expect, mode=self.mode)]
+
+
+@dataclass(frozen=True)
+class SetOwner(Step):
+    """Step that changes the owner of a file."""
+
+    path: Path
+    uid: int
+    gid: int
+    why: str
+    expect: Snapshot
+
+    def sentence(self) -> str:
+        return f"chown {self.uid}:{self.gid} {self.path.name}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        owner = (self.uid, self.gid)
+        return [Change(real(self.path), self.expect, owner=owner, from_root=True)]

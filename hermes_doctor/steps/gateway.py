@@ -1,0 +1,68 @@
+"""The step that stops and starts the gateway around other steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from hermes_doctor.steps.base import Change, Step
+
+
+class Service(Protocol):
+    """Gateway control: stops and starts the gateway of a home through its supervisor, if any.
+
+    The contract: `stop` returns only when the process is gone, and `start` only when a new one
+    has stayed up and works on this home; otherwise both raise `CannotFix` within `limit` seconds.
+    Neither ever acts by process name or on the process of another home.
+    """
+
+    def describe(self) -> str:
+        """Describe the supervisor, for the plan."""
+
+    def running(self) -> int | None:
+        """The gateway's process id, or None."""
+
+    def stop(self, limit: float) -> None:
+        """Drain and stop the gateway."""
+
+    def start(self, limit: float) -> None:
+        """Start a gateway and check that it stays up."""
+
+    def restless(self) -> bool:
+        """Whether the supervisor will start a gateway by itself although none runs now."""
+
+    def settled(self, limit: float) -> int | None:
+        """Wait for a process that was asked to stop; return the one that runs then, or None."""
+
+    def asked(self) -> int | None:
+        """The process that `stop` has asked to stop, even if it has not stopped yet."""
+
+    def remember(self, file: Path) -> None:
+        """Save in a private file what a later command needs to start the gateway as it was."""
+
+    def notes(self) -> Sequence[str]:
+        """Notes for the receipt."""
+
+
+@dataclass(frozen=True)
+class GatewayStep(Step):
+    """Step that starts the gateway, or stops it before the files change and restarts it after."""
+
+    service: Service
+    restart: bool
+    why: str
+    expected: bool = False
+    """It was running when the fault occurred, or its service wants it to run, so starting it
+    needs no confirmation."""
+
+    def sentence(self) -> str:
+        verb = "restart" if self.restart else "start"
+        return f"{verb} the gateway through {self.service.describe()}: {self.why}"
+
+    def changes(self) -> Sequence[Change]:
+        return []
+
+    def notes(self) -> Sequence[str]:
+        return self.service.notes()

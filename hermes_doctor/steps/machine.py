@@ -1,0 +1,240 @@
+"""The machine actions that a fix can plan, and how they are created again from a receipt.
+
+The home's owner can write the receipt. So it never names a user or a path: an action is always
+done for the owner of the home, and a unit must have a name that begins with `hermes`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from hermes_doctor.gateway.detached import python_of
+from hermes_doctor.gateway.hermes_command import profile_words, refuse_led_away
+from hermes_doctor.gateway.manager_commands import ask, insist, owner_of
+from hermes_doctor.gateway.systemd import Manager, manager_of
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.home_of import is_same
+from hermes_doctor.records.journal import ActRecord
+from hermes_doctor.steps.base import Act
+from hermes_doctor.supervisors.scope import of_user
+from hermes_doctor.supervisors.systemd import definitions
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import snapshot
+
+OLDEST_INSTALLER = (0, 18)
+"""The first release whose installer works without a terminal."""
+_BACK = "take-back"
+_OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
+
+
+@dataclass(frozen=True)
+class ReloadUnits(Act):
+    """Machine action: make systemd reload its units and drop-ins."""
+
+    home: Home
+    system: bool = False
+    kind: ClassVar[str] = "reload-units"
+
+    @property
+    def manager(self) -> Manager:
+        """The systemd instance that runs this home's unit."""
+        return manager_of(self.home, system=self.system)
+
+    def words(self) -> dict[str, str]:
+        return {"scope": "system" if self.system else "user"}
+
+    def sentence(self) -> str:
+        return f"let systemd read its units anew: {' '.join(self.manager.words)} daemon-reload"
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+
+    def do(self) -> None:
+        self.manager.insist("daemon-reload")
+
+    def take_back(self) -> None:
+        self.do()
+
+
+@dataclass(frozen=True)
+class ResetFailed(Act):
+    """Machine action: reset the failed state of a systemd unit, so it can be started."""
+
+    home: Home
+    unit: str
+    system: bool = False
+    kind: ClassVar[str] = "reset-failed-unit"
+
+    @property
+    def manager(self) -> Manager:
+        """The systemd instance that runs the unit."""
+        return manager_of(self.home, system=self.system)
+
+    def words(self) -> dict[str, str]:
+        return {"scope": "system" if self.system else "user", "unit": self.unit}
+
+    def sentence(self) -> str:
+        words = " ".join(self.manager.words)
+        return f"let systemd forget that it gave up: {words} reset-failed {self.unit}"
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+
+    def do(self) -> None:
+        self.manager.insist("reset-failed", self.unit)
+
+
+@dataclass(frozen=True)
+class EnableLinger(Act):
+    """Machine action: let the services of the home's owner run on after logout (lingering)."""
+
+    home: Home
+    kind: ClassVar[str] = "enable-lingering"
+    lasting: ClassVar[bool] = True
+
+    def sentence(self) -> str:
+        return f"let services outlive the login: loginctl enable-linger {self._name()}"
+
+    def refuse(self) -> None:
+        self._name()
+
+    def do(self) -> None:
+        insist(["loginctl", "enable-linger", self._name()])
+
+    def take_back(self) -> None:
+        insist(["loginctl", "disable-linger", self._name()])
+
+    def _name(self) -> str:
+        name = owner_of(self.home).name
+        if name is None:
+            raise CannotFix("the owner of the home has no name on this machine")
+        return name
+
+
+@dataclass(frozen=True)
+class InstallService(Act):
+    """Machine action: install a systemd user unit for this home with Hermes' own installer."""
+
+    home: Home
+    unit: str
+    kind: ClassVar[str] = "install-unit"
+    lasting: ClassVar[bool] = True
+
+    @property
+    def manager(self) -> Manager:
+        """The systemd user instance of the home's owner."""
+        return manager_of(self.home, system=False)
+
+    @property
+    def path(self) -> Path:
+        """The path of the installed unit."""
+        scope = of_user(owner_of(self.home).uid)
+        if scope is None:
+            raise CannotFix("the owner of the home has no name on this machine")
+        return scope.folders[0] / self.unit
+
+    def words(self) -> dict[str, str]:
+        return {"unit": self.unit}
+
+    def sentence(self) -> str:
+        return f"install {self.unit} with Hermes' own installer: hermes gateway install"
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+        if self.path.parent.is_relative_to(self.home.path):
+            raise CannotFix("the units of its user would lie inside the home")
+
+    def do(self) -> None:
+        if snapshot(self.path).kind != "absent":
+            return
+        installation = Probes(self.home).installation()
+        if installation is None:
+            raise CannotFix("no installation of Hermes was found")
+        if installation.release < OLDEST_INSTALLER:
+            raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
+        owner = owner_of(self.home)
+        refuse_led_away(self.home, owner.folder, "the unit that Hermes makes")
+        python = str(python_of(installation.where, owner))
+        words = profile_words(self.home, owner.folder)
+        before = self._units()
+        said = ask(
+            [
+                *(python, "-m", "hermes_cli.main", *words, "gateway", "install"),
+                *("--no-start-now", "--start-on-login"),
+            ],
+            user=owner,
+            env=Manager(owner).environment() | {"HERMES_HOME": str(self.home.path)},
+            limit=120,
+            cwd=self.home.path,
+        )
+        made = {name: home for name, home in self._units().items() if name not in before}
+        mine = made.get(self.unit)
+        if mine is None or not is_same(mine, self.home.path):
+            for name in made:
+                self._remove(name)
+            what = "another home's" if mine else f"no {self.unit}"
+            raise CannotFix(f"Hermes' installer made {what}: {said.text or said.code}")
+
+    def take_back(self) -> None:
+        self._remove(self.unit)
+
+    def _units(self) -> dict[str, Path | None]:
+        """The gateway units in the same folder, and their homes."""
+        scope = of_user(owner_of(self.home).uid)
+        found = definitions(scope) if scope else []
+        return {one.name: one.home for one in found if one.path == self.path.parent / one.name}
+
+    def _remove(self, name: str) -> None:
+        path = self.path.parent / name
+        if snapshot(path).kind == "file":
+            self.manager.insist("disable", name)
+            disk.remove(path)
+            self.manager.insist("daemon-reload")
+
+
+@dataclass(frozen=True)
+class TakeBack(Act):
+    """Machine action that reverts another one, for `undo`; reverting it repeats the other."""
+
+    act: Act
+    kind: ClassVar[str] = _BACK
+    lasting: ClassVar[bool] = True
+
+    def words(self) -> dict[str, str]:
+        return {**self.act.words(), "of": self.act.kind}
+
+    def sentence(self) -> str:
+        return f"take back: {self.act.sentence()}"
+
+    def refuse(self) -> None:
+        self.act.refuse()
+
+    def do(self) -> None:
+        self.act.take_back()
+
+    def take_back(self) -> None:
+        self.act.do()
+
+
+def remade(home: Home, record: ActRecord) -> Act | None:
+    """Create the machine action that a receipt records; None if its kind or unit is unknown."""
+    if record.kind == _BACK:
+        words = {key: word for key, word in record.words.items() if key != "of"}
+        act = remade(home, ActRecord(record.words.get("of", ""), words))
+        return TakeBack(act) if act and not isinstance(act, TakeBack) else None
+    system = record.words.get("scope") == "system"
+    unit = record.words.get("unit", "")
+    if record.kind == ReloadUnits.kind:
+        return ReloadUnits(home, system)
+    if record.kind == ResetFailed.kind and _OURS.fullmatch(unit):
+        return ResetFailed(home, unit, system)
+    if record.kind == EnableLinger.kind:
+        return EnableLinger(home)
+    if record.kind == InstallService.kind and _OURS.fullmatch(unit):
+        return InstallService(home, unit)
+    return None

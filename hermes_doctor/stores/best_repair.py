@@ -1,0 +1,138 @@
+"""Choose the repair of a damaged store that loses the least."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.stores.entries import difference, named
+from hermes_doctor.stores.json_repairs import Mended, mend
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import TextCopy
+    from hermes_doctor.stores.store_file import StoreFile
+
+
+class Repair(NamedTuple):
+    """The repaired store, and what happens to each entry."""
+
+    data: bytes
+    why: str
+    lossless: bool
+    """Nothing is lost that Hermes or a person could still read."""
+    lines: tuple[str, ...]
+    """What happens to each entry, one line per entry."""
+    entries: int = 0
+    """The number of entries after the repair."""
+
+
+def best(home: Home, file: StoreFile) -> Repair | None:
+    """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
+    from hermes_doctor.stores import store_file
+
+    mended = mend(file.data, file.store)
+    if mended is not None and mended.lossless:
+        return _repair(file, mended, f"by itself, {mended.how}; every entry stays", lossless=True)
+    copies = store_file.sound_copies(home, file)
+    newest = copies[0] if copies else None
+    if mended is None:
+        return _copied(file, newest) if newest else None
+    both = _both(file, mended, newest) if newest else None
+    return both or _repair(file, mended, f"by itself, {mended.how}; what is whole stays")
+
+
+def _of(copy: TextCopy) -> str:
+    doubt = ", which does not say of which home it is" if copy.anywhere else ""
+    return f"{copy.label} of {copy.modified:%Y-%m-%d %H:%M} UTC, the newest that is sound{doubt}"
+
+
+def _again(file: StoreFile) -> str:
+    approved = file.store.kind == "approved"
+    return "; whoever was removed since then is let in again" if approved else ""
+
+
+def _copied(file: StoreFile, copy: TextCopy) -> Repair:
+    """Replace a file of which nothing can be kept by a copy."""
+    before = named(file.values, file.store)
+    empty = file.flaw is not None and file.flaw.kind == "empty"
+    unread = "" if before or empty else "; nothing of what is in it can be read"
+    return _made(file, copy.data, f"by {_of(copy)}{unread}{_again(file)}", before, ())
+
+
+def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
+    """Combine what is left of the file with what only the copy has; None if it adds nothing."""
+    from hermes_doctor.stores.damage import judge
+
+    theirs = judge(copy.data, file.store).values
+    data = _joined(file, mended.values, theirs, None if mended.cut else mended.lost)
+    if data is None:
+        return None
+    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
+    return _made(file, data, why, named(mended.values, file.store), mended.lost)
+
+
+def _joined(
+    file: StoreFile, mine: Any, theirs: Any, missing: tuple[str, ...] | None
+) -> bytes | None:
+    """Add the entries that only the other store has (`missing`, or all); None if there are none."""
+    from hermes_doctor.stores.json_repairs import written
+    from hermes_doctor.stores.merge_copy import joined
+
+    try:
+        values = joined(mine, theirs, file.store, missing)
+        data = written(values)
+    except (ValueError, RecursionError):
+        return None
+    more = set(named(values, file.store)) != set(named(mine, file.store))
+    return data if more else None
+
+
+def _repair(file: StoreFile, mended: Mended, why: str, *, lossless: bool = False) -> Repair:
+    before = named(mended.values, file.store)
+    return _made(file, mended.data, why, before, mended.lost)._replace(lossless=lossless)
+
+
+def _made(
+    file: StoreFile, data: bytes, why: str, before: dict[str, Any], cut: tuple[str, ...]
+) -> Repair:
+    from hermes_doctor.stores.damage import judge
+
+    after = named(judge(data, file.store).values, file.store)
+    head = f"{file.path.name}, {file.store.holds} one by one:"
+    lines = (head, *difference(before, after, cut, file.store))
+    return Repair(data, why, lossless=False, lines=lines, entries=len(after))
+
+
+def rejoin(home: Home, file: StoreFile) -> Repair | None:
+    """Add to an intact store what only its NAME.corrupt has; None if there is nothing to add.
+
+    Hermes copies a store that it cannot read to NAME.corrupt and starts with an empty one.
+    """
+    from hermes_doctor.model import CouldNotLook
+    from hermes_doctor.stores.damage import judge
+    from hermes_doctor.stores.store_file import LIMIT
+    from hermes_doctor.system.files import read
+
+    aside = file.path.with_name(f"{file.path.name}.corrupt")
+    try:
+        data, taken = read(aside, LIMIT)
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    values, flaw = judge(data, file.store)
+    mended = mend(data, file.store) if flaw else None
+    values = mended.values if mended else values
+    own = home.path.stat().st_uid
+    if (
+        not isinstance(values, dict)
+        or (flaw and not mended)
+        or taken.uid not in (own, file.snapshot.uid)
+    ):
+        return None
+    union = _joined(file, file.values, values, None)
+    if union is None:
+        return None
+    why = f"by itself and what only {aside.name} has; what is in it now stays"
+    lost = mended.lost if mended else ()
+    made = _made(file, union, why, named(file.values, file.store), lost)
+    return made._replace(lossless=True)

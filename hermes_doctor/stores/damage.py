@@ -1,0 +1,201 @@
+"""Examine the bytes of a store and find its first flaw."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Container, Iterator
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.stores.catalogue import ANY, LIST, Store
+from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, wrong
+
+BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
+EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
+WITHOUT, HOLDER, ENTRY, TWICE, DEEP = "without", "holder", "entry", "twice", "deep"
+OF_ENTRIES = {
+    ENTRY: "are no objects",
+    FIELD: "have a field that is not what it must be",
+    ORIGIN: "have an origin that is none",
+    LEFT: "lack something without which Hermes leaves them out",
+}
+"""The flaws of single entries, the most costly first."""
+_BLANKS = b" \t\r\n"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong with a file."""
+
+    kind: str
+    what: str
+    """For the user; contains none of the file's own text."""
+    sound: int = 0
+    """The number of entries without a flaw."""
+    behind: int = 0
+    """How many of these come after the first at which some releases stop."""
+
+
+class Judged(NamedTuple):
+    """The values of a store, and its flaw."""
+
+    values: Any
+    """None if nothing can be read without a repair."""
+    flaw: Flaw | None
+
+
+def judge(data: bytes, store: Store, harmless: Container[str] = ()) -> Judged:
+    """Parse these bytes as Hermes does, and return the first flaw that would affect it.
+
+    The kinds in `harmless` are not flaws for the given release.
+    """
+    if not data.strip(_BLANKS):
+        return Judged(None, Flaw(EMPTY, "it is empty"))
+    if not data.strip(b"\0" + _BLANKS):
+        return Judged(None, Flaw(EMPTY, f"it holds nothing but {len(data)} NUL bytes"))
+    marked = data.startswith(codecs.BOM_UTF8)
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        kind = "it is UTF-16" if data.startswith(_UTF16) else f"byte {error.start} is not UTF-8"
+        return Judged(None, Flaw(BINARY, kind))
+    found = _parsed(text)
+    if found.flaw is None:
+        flaws = (one for one in _shape(found.values, store) if one.kind not in harmless)
+        found = Judged(found.values, next(flaws, None))
+    if found.flaw is None and marked:
+        return Judged(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
+    return found
+
+
+def _parsed(text: str) -> Judged:
+    try:
+        return _decoded(text)
+    except RecursionError:
+        return Judged(None, Flaw(DEEP, "it is nested too deeply"))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+    except ValueError:
+        return Judged(None, Flaw(DEEP, "it holds a number that is too long to be one"))
+
+
+def _decoded(text: str) -> Judged:
+    """Parse a text and what surrounds it; JSONDecodeError if nothing can be read."""
+    try:
+        return Judged(json.loads(text), None)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+    try:
+        values = json.loads(text, strict=False)
+        return Judged(values, Flaw(CONTROL, f"{place}: a control character within a text"))
+    except json.JSONDecodeError:
+        pass
+    except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
+        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+    bare = text.rstrip("\0")
+    if bare != text:
+        inner = _parsed(bare)
+        count = len(text) - len(bare)
+        if inner.flaw is None:
+            return Judged(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
+        return Judged(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
+    values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
+    return Judged(values, Flaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end"))
+
+
+def _shape(values: Any, store: Store) -> Iterator[Flaw]:
+    """Yield what is wrong with the structure of valid JSON, the most costly first."""
+    if not is_a(values, store.top):
+        yield _top(values, store)
+        return
+    odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
+    held = not store.one_of or any(_holds(values, key, store) for key in store.one_of)
+    if values and not held and (not odd or len(store.entries) > 1):
+        yield Flaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
+    elif odd:
+        kind = "list" if store.inside == LIST else "object"
+        yield Flaw(HOLDER, f"its {odd[0]} are no {kind}")
+    else:
+        yield from _of_entries(raw_entries(values, store), store)
+
+
+def _top(values: Any, store: Store) -> Flaw:
+    wanted = "a list" if store.top == LIST else "an object"
+    what = f"it is {_name(values)} at the top, not {wanted}"
+    if values is None:
+        return Flaw(NULL, "it says `null`")
+    if isinstance(values, dict | list):
+        return Flaw(BARE, what)
+    return Flaw(TEXT if isinstance(values, str) else NUMBER, what)
+
+
+def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
+    """Yield the flaws of single entries."""
+    faults = [
+        {*wrong(one, store).values()} if is_a(one, store.entry) else {ENTRY} for one in entries
+    ]
+    sound = sum(not fault for fault in faults)
+    stops = next((number for number, fault in enumerate(faults) if fault - {LEFT}), len(faults))
+    behind = sum(not fault for fault in faults[stops:])
+    for kind, words in OF_ENTRIES.items():
+        count = sum(kind in fault for fault in faults)
+        if count:
+            yield Flaw(kind, f"{count} of its entries {words}", sound, behind)
+    count = len(namesakes(entries, store))
+    if count:
+        yield Flaw(TWICE, f"{count} of its entries have the id of another", sound)
+
+
+def namesakes(entries: list[Any], store: Store) -> list[int]:
+    """Return the positions of enabled entries that have the id of an earlier one."""
+    if "id" not in store.needs:
+        return []
+    ids = [str(one.get("id")) if isinstance(one, dict) else "" for one in entries]
+    first = {id: number for number, id in reversed([*enumerate(ids)])}
+    return [
+        number
+        for number, id in enumerate(ids)
+        if id and first[id] < number and entries[number].get("enabled", True)
+    ]
+
+
+def _holds(values: Any, key: str, store: Store) -> bool:
+    return is_a(values.get(key), store.inside)
+
+
+def _odd_holder(values: Any, key: str, store: Store) -> bool:
+    """Tell whether there is something else where the entries should be."""
+    absent = values.get(key) is None and (key not in values or len(store.entries) > 1)
+    return not absent and not _holds(values, key, store)
+
+
+def is_a(value: object, kind: str) -> bool:
+    """Tell whether a value is of the type that a description names."""
+    return kind == ANY or isinstance(value, list if kind == LIST else dict)
+
+
+def _name(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return kinds.get(type(value), "a number")
+
+
+def raw_entries(values: Any, store: Store) -> list[Any]:
+    """Return the values of all entries of any type; notes that are objects are left out."""
+    found: list[Any] = []
+    for path in store.entries:
+        holder = inside(values, path)
+        if isinstance(holder, dict):
+            notes = {key for key, one in holder.items() if key[:1] == "_" and isinstance(one, dict)}
+            found += [one for key, one in holder.items() if key not in notes]
+        else:
+            found += holder or ()
+    return found
+
+
+def inside(values: Any, path: tuple[str, ...]) -> dict[str, Any] | list[Any] | None:
+    """Return the container at a path of the document."""
+    for key in path:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values if isinstance(values, dict | list) else None

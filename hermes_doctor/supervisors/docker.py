@@ -1,0 +1,262 @@
+"""Find the container of a gateway, from inside by its processes, from outside by its engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import CONTAINER_HOME, Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes.lineage import Ancestor, command_line, in_container
+from hermes_doctor.supervisors import endpoint
+from hermes_doctor.supervisors.unit import DOCKER, Unit
+from hermes_doctor.system import commands
+from hermes_doctor.system.files import which
+
+_INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
+_SHELLS = ("sh", "bash", "dash", "ash", "entrypoint.sh", "docker-entrypoi")
+_SOCKET = "/var/run/docker.sock"
+_STATES = {
+    **{"running": "active", "restarting": "activating", "created": "inactive"},
+    **{"paused": "inactive", "exited": "inactive", "dead": "failed", "removing": "inactive"},
+}
+_MOUNTS = "{{json .Id}}\t{{json .Mounts}}\t{{json .Config.Env}}\t{{json .Config.Labels}}"
+_REPLACES = '{{.Id}}\t{{.State.Status}}\t{{index .Config.Labels "com.docker.compose.replace"}}'
+_ONCE = "com.docker.compose.oneoff"
+_HOMES = (str(CONTAINER_HOME), "/root/.hermes")
+"""The default homes of Hermes in a container without HERMES_HOME."""
+_MOST = 50_000_000
+PATIENCE = 30.0
+"""Seconds that an engine gets for an answer that is indispensable; small servers are slow."""
+POLICIES = ("always", "unless-stopped", "on-failure")
+
+
+def inside() -> bool:
+    """Whether this process runs in a container."""
+    return in_container()
+
+
+def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
+    """Whether the container ends with this process: only init programs or scripts are above it.
+
+    A process that `docker exec` starts has no parent in the container, and a process that a person
+    starts has an interactive shell as parent.
+    """
+    if pid == 1:
+        return True
+    if not above or above[-1].pid != 1:
+        return False
+    return all(
+        one.name in _INITS or (one.name in _SHELLS and len(command_line(one.pid)) > 1)
+        for one in above
+    )
+
+
+def this(pid: int, home: Path) -> Unit:
+    """Return the container that we are in; its restart policy is not visible from inside."""
+    return Unit(
+        kind=DOCKER,
+        name="this container",
+        path=None,
+        home=home,
+        pid=pid,
+        state="active",
+        settings={},
+        environment={},
+        user=None,
+        silence="the restart policy of a container cannot be seen from inside",
+    )
+
+
+def engine() -> str | None:
+    """Return the command of a container engine on this machine that we may use.
+
+    An engine on another machine is not used: it may have a container with a folder of the same
+    name.
+    """
+    if which("docker"):
+        told = endpoint.address()
+        if told.startswith("unix://") or (not told and os.access(_SOCKET, os.R_OK | os.W_OK)):
+            return "docker"
+    return "podman" if which("podman") else None
+
+
+def of_process(container: str, home: Path) -> Unit:
+    """Return the container with this id, which comes from the control group of a process."""
+    nameless = Unit(
+        kind=DOCKER,
+        name=f"container {container[:12]}",
+        path=None,
+        home=home,
+        pid=None,
+        state="active",
+        settings={},
+        environment={},
+        user=None,
+    )
+    command = engine()
+    if command is None:
+        return nameless._replace(silence="its container engine cannot be asked from here")
+    try:
+        found = inspect(command, container, home)
+    except CouldNotLook as why:
+        return nameless._replace(silence=str(why))
+    return found or nameless._replace(silence=f"{command} does not know its container")
+
+
+def of_home(home: Home) -> Unit | None:
+    """Return the container that has this home as a volume, the first if there are several."""
+    command = engine()
+    ids = all_of_home(command, home) if command else None
+    return inspect(command, ids[0], home.path) if command and ids else None
+
+
+def all_of_home(command: str, home: Home, limit: float | None = None) -> list[str] | None:
+    """Return the ids of the containers that have this home as a volume; None if unknown.
+
+    The engine's own filter for volumes is not used: it confuses paths inside a container with
+    paths outside, and it finds neither folders inside a volume nor the folder of a named volume.
+    """
+    listed = commands.ask(command, "ps", "--all", "--no-trunc", "--format", "{{.ID}}", limit=limit)
+    ids = listed.out.split()
+    if listed.code or not ids:
+        return None if listed.code else []
+    words = ("inspect", "--type", "container", "--format", _MOUNTS, *ids)
+    answer = commands.ask(command, *words, limit=limit, most=_MOST)
+    if answer.code and not answer.out.strip():
+        return None
+    return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]
+
+
+def only(command: str, ids: Sequence[str], home: Home) -> Unit:
+    """Return the only container of a home; CouldNotLook if there is none or more than one."""
+    unfinished = left(command, ids)
+    ids = [id for id in ids if id not in unfinished]
+    if len(ids) != 1:
+        many = f"{len(ids)} containers have" if ids else "no container has"
+        raise CouldNotLook(f"{many} this home as a volume")
+    found = inspect(command, ids[0], home.path, PATIENCE)
+    if found is None:
+        raise CouldNotLook("the container of this home is gone")
+    return found
+
+
+def left(command: str, ids: Sequence[str]) -> list[str]:
+    """Return the containers that Compose created as a replacement before it was interrupted.
+
+    They were never started, and the container that they should replace still exists.
+    """
+    if len(ids) < 2:
+        return []
+    words = ("inspect", "--type", "container", "--format", _REPLACES, *ids)
+    answer = commands.ask(command, *words, limit=PATIENCE)
+    found = []
+    for line in answer.out.splitlines():
+        id, _, told = line.partition("\t")
+        status, _, other = told.partition("\t")
+        if status == "created" and other in ids:
+            found.append(id)
+    return found
+
+
+def _if_of_home(line: str, home: Home) -> str:
+    """Return the id of a container whose Hermes uses this home; empty for any other container.
+
+    The home must be a writable volume, or be inside one, at the path of the container's Hermes
+    home. Other containers may mount the folder to show its files, to back them up or to run one
+    command.
+    """
+    import json
+
+    try:
+        id, mounts, variables, labels = (json.loads(part) for part in line.split("\t"))
+        told = dict(str(pair).partition("=")[::2] for pair in variables or ()).get("HERMES_HOME")
+        own = (os.path.normpath(told),) if told else _HOMES
+        if (labels or {}).get(_ONCE) == "True":
+            return ""
+        for mount in mounts or ():
+            inner = _within(str(mount.get("Source") or ""), home)
+            if inner is None or mount.get("RW") is False:
+                continue
+            place = os.path.normpath(os.path.join(mount["Destination"], inner))
+            if place in own:
+                return str(id)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        pass
+    return ""
+
+
+def _within(source: str, home: Home) -> str | None:
+    """Return the path of the home relative to a mounted folder; None if it is not inside."""
+    if not source:
+        return None
+    above, real = os.path.realpath(source), os.path.realpath(home.path)
+    try:
+        if os.path.samefile(above, real):  # a folder can be mounted at a second place
+            return "."
+    except OSError:
+        pass
+    inner = os.path.relpath(real, above)
+    return None if inner == ".." or inner.startswith("../") else inner
+
+
+def inspect(command: str, container: str, home: Path, limit: float | None = None) -> Unit | None:
+    """Ask an engine about a container; None if it does not know it."""
+    answer = commands.ask(command, "inspect", "--type", "container", container, limit=limit)
+    if answer.code:
+        return None
+    return read_inspect(answer.out, home)
+
+
+def read_inspect(text: str, home: Path) -> Unit | None:
+    """Parse the JSON that `docker inspect` or `podman inspect` prints about a container."""
+    import json
+
+    try:
+        document = json.loads(text)
+        one: dict[str, Any] = document[0]
+        state: dict[str, Any] = one.get("State") or {}
+        host: dict[str, Any] = one.get("HostConfig") or {}
+        config: dict[str, Any] = one.get("Config") or {}
+        policy: dict[str, Any] = host.get("RestartPolicy") or {}
+        labels: dict[str, Any] = config.get("Labels") or {}
+        status = str(state.get("Status") or "")
+        settings = {
+            "Id": str(one.get("Id") or ""),
+            "Status": status,
+            "Restart": str(policy.get("Name") or "no"),
+            "NRestarts": str(one.get("RestartCount") or 0),
+            "ExecMainStatus": str(state.get("ExitCode") or 0),
+            "OOMKilled": "yes" if state.get("OOMKilled") else "no",
+            "Project": str(labels.get("com.docker.compose.project") or ""),
+            "Service": str(labels.get("com.docker.compose.service") or ""),
+            "ProjectFolder": str(labels.get("com.docker.compose.project.working_dir") or ""),
+            "Image": str(one.get("Image") or ""),
+            "ImageName": str(config.get("Image") or ""),
+            "Version": str(labels.get("org.opencontainers.image.version") or ""),
+        }
+        pairs = [str(pair).partition("=") for pair in config.get("Env") or ()]
+        return Unit(
+            kind=DOCKER,
+            name=str(one.get("Name") or settings["Id"][:12]).lstrip("/"),
+            path=None,
+            home=home,
+            pid=int(state.get("Pid") or 0) or None,
+            state=_STATES.get(status, "unknown"),
+            settings=settings,
+            environment={name: value for name, _, value in pairs},
+            user=str(config.get("User") or "") or None,
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise CouldNotLook("the container engine answers in unknown words") from None
+
+
+def revival(unit: Unit) -> tuple[bool | None, str]:
+    """Return whether the engine restarts a container (None: unknown), and a clause with why."""
+    policy = unit.settings.get("Restart")
+    if policy is None:
+        return None, unit.silence or "its restart policy is not known"
+    why = f"container {unit.name} has the restart policy {policy}"
+    return policy in POLICIES, why

@@ -1,0 +1,315 @@
+"""Find the supervisor that restarts the gateway of this home, if there is one.
+
+For a running gateway the kernel decides: its control group and its parent processes. A name alone
+proves nothing. If no gateway runs, the definition that would start one counts as its owner.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from hermes_doctor.home import BACKGROUND_LOG, Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes.lineage import (
+    Ancestor,
+    Place,
+    ancestors,
+    in_container,
+    name_of,
+    place_of,
+)
+from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, systemd
+from hermes_doctor.supervisors.unit import (
+    DOCKER,
+    LAUNCHD,
+    NOBODY,
+    OTHER,
+    S6,
+    SYSTEMD_SYSTEM,
+    SYSTEMD_USER,
+    TASK,
+    Unit,
+    runs_gateway,
+)
+
+__all__ = [
+    "DOCKER",
+    "LAUNCHD",
+    "NOBODY",
+    "OTHER",
+    "S6",
+    "SYSTEMD_SYSTEM",
+    "SYSTEMD_USER",
+    "TASK",
+    "Supervision",
+    "Unit",
+    "find",
+]
+
+_OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
+_BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
+"""Parent processes that show that a person started the gateway, so no supervisor restarts it."""
+
+_TRACES = (".container-mode", "logs/container-boot.log")
+"""Files that Hermes writes into its home when it runs in a container."""
+
+
+class Supervision(NamedTuple):
+    """Describes which supervisor is responsible for the gateway of one home."""
+
+    owner: Unit | None
+    """The definition that runs the gateway, or that would start one; None if there is none."""
+    units: tuple[Unit, ...]
+    """Every definition for this home, including the owner."""
+    revives: bool | None
+    """Whether the gateway would be restarted if it ended by itself now; None: unknown."""
+    why: str
+    """One clause for people: "its unit has Restart=always"."""
+    unsure: tuple[str, ...]
+    """What could not be read, and why."""
+    linger: bool | None
+    """Whether the user's services outlive the login; None where it does not matter."""
+    others: tuple[Unit, ...] = ()
+    """Definitions of gateways for other homes."""
+    usual: str = ""
+    """The name that Hermes' installer would give to this home's unit; empty without `others`."""
+    booted: bool = False
+    """Whether systemd runs on this machine, so that it could supervise the gateway."""
+    wsl: bool = False
+    """Whether this is the Windows Subsystem for Linux."""
+
+
+def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
+    """Find the supervisor of this home's gateway."""
+    unsure: list[str] = []
+    try:
+        running = gateways()
+    except CouldNotLook as why:
+        running, blind = [], True
+        unsure.append(str(why))
+    else:
+        blind = False
+    pid = running[0].pid if running else None
+    found, owner = _by_system(home, pid, unsure)
+    if owner is not None and owner.home != home.path:
+        owner = owner._replace(home=home.path)  # the running process counts, not the definition
+    mine = [unit for unit in found if unit.home == home.path and not _same(unit, owner)]
+    if owner is None and pid is None:
+        owner = _likely(mine)
+        mine = [unit for unit in mine if not _same(unit, owner)]
+    units = (*([owner] if owner else []), *mine)
+    unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
+    others = tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner))
+    revives, why_so = _revival(home, owner, units, pid, blind)
+    return Supervision(
+        owner=owner,
+        units=units,
+        revives=revives,
+        why=why_so,
+        unsure=tuple(dict.fromkeys(unsure)),
+        linger=_linger(owner or _likely(mine)),
+        others=others,
+        usual=_usual(home) if others else "",
+        booted=os.path.isdir("/run/systemd/system"),
+        wsl=_in_windows(),
+    )
+
+
+def _in_windows() -> bool:
+    try:
+        with open("/proc/sys/kernel/osrelease") as file:
+            return "microsoft" in file.read(256).lower()
+    except OSError:
+        return False
+
+
+def _by_system(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
+    """Return every definition on this machine, and the one that the process belongs to."""
+    if sys.platform == "darwin":
+        from hermes_doctor.supervisors import launchd
+
+        jobs = launchd.jobs()
+        return jobs, next((job for job in jobs if pid is not None and job.pid == pid), None)
+    if sys.platform == "win32":
+        from hermes_doctor.supervisors import windows
+
+        tasks = windows.tasks(home)
+        return tasks, next(iter(tasks), None) if pid is not None else None
+    return _on_linux(home, pid, unsure)
+
+
+def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit], Unit | None]:
+    if name_of(1) == "s6-svscan":
+        from hermes_doctor.supervisors import s6
+
+        slots = s6.slots()
+        line = {pid, *(one.pid for one in ancestors(pid))} if pid is not None else set()
+        return slots, next((slot for slot in slots if slot.pid and slot.pid in line), None)
+    place = place_of(pid) if pid is not None else Place()
+    units = _units(home, pid, place, unsure)
+    if pid is None:
+        outside = None if in_container() else _container_of(home, unsure)
+        return [*units, *([outside] if outside else [])], None
+    if place.container and not in_container():
+        from hermes_doctor.supervisors import docker
+
+        held = docker.of_process(place.container, home.path)
+        return [*units, held], held
+    above_all = ancestors(pid)
+    for unit in units:
+        if place.unit == unit.name and place.manager == unit.manager and _runs(unit, pid, home):
+            return units, unit
+    if in_container():
+        from hermes_doctor.supervisors import docker
+
+        if docker.is_main(pid, above_all):
+            held = docker.this(pid, home.path)
+            return [*units, held], held
+    return units, _other(above_all, home)
+
+
+def _runs(unit: Unit, pid: int, home: Home) -> bool:
+    """Whether a process in a unit's control group is the gateway that the unit keeps running."""
+    if unit.pid == pid:
+        return True
+    from hermes_doctor.supervisors import wrapper
+
+    if unit.pid is None:
+        return runs_gateway(unit.program) and wrapper.concerns(unit, home.path)
+    line = wrapper.between(unit.pid, pid)
+    if line is None or any(one.name.startswith(_BY_HAND) for one in line):
+        return False
+    return wrapper.concerns(unit, home.path) and wrapper.wraps(unit.pid, pid, home.path)
+
+
+def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list[Unit]:
+    """Return the systemd units for any home; systemd is asked about those of this home."""
+    found: list[Unit] = []
+    for scope in systemd.scopes(_users(home, pid, place)):
+        units = systemd.definitions(scope)
+        here = place.unit if place.unit and place.manager == scope.uid else None
+        names = [unit.name for unit in units if unit.home == home.path]
+        asked = list(dict.fromkeys([*names, *([here] if here else [])]))
+        if not asked:
+            found += units
+            continue
+        try:
+            said = systemctl.ask(scope, asked)
+        except CouldNotLook as why:
+            found += [
+                systemctl.unasked(scope, unit, str(why)) if unit.name in asked else unit
+                for unit in units
+            ]
+            if here and here not in names:
+                unsure.append(f"{here}: {why}")
+            continue
+        found += [systemctl.told(unit, said.get(unit.name, {})) for unit in units]
+        if here and here not in [unit.name for unit in units]:
+            extra = systemd.foreign(scope, here, said.get(here, {}))
+            found += [extra] if extra else []
+    return found
+
+
+def _users(home: Home, pid: int | None, place: Place) -> list[int]:
+    """Return the uids whose user managers may run it: the home's, the process's, the service's."""
+    uids = []
+    for path in [str(home.path), *([f"/proc/{pid}"] if pid is not None else [])]:
+        try:
+            uids.append(os.stat(path).st_uid)
+        except OSError:
+            continue
+    return [*uids, *([place.manager] if place.manager is not None else [])]
+
+
+def _container_of(home: Home, unsure: list[str]) -> Unit | None:
+    if not any(os.path.lexists(home / name) for name in _TRACES):
+        return None
+    from hermes_doctor.supervisors import docker
+
+    try:
+        return docker.of_home(home)
+    except CouldNotLook as why:
+        unsure.append(str(why))
+        return None
+
+
+def _other(above: Iterable[Ancestor], home: Home) -> Unit | None:
+    """Return a supervisor that is known only by its name, unless a person started the process."""
+    for one in above:
+        if one.name.startswith(_BY_HAND):
+            return None
+        if one.name.startswith(_OTHERS):
+            return Unit(OTHER, one.name, None, home.path, None, "active", {}, {}, None)
+    return None
+
+
+def _same(unit: Unit, other: Unit | None) -> bool:
+    return other is not None and unit[:3] == other[:3] and unit.manager == other.manager
+
+
+def _likely(units: Sequence[Unit]) -> Unit | None:
+    """Return the definition that would run a gateway: an active one, else an enabled one."""
+    order = {"active": 0, "activating": 1, "deactivating": 1, "failed": 2}
+    return min(
+        units, key=lambda unit: (order.get(unit.state, 3), unit.enabled is not True), default=None
+    )
+
+
+def _starter(home: Home, pid: int) -> str:
+    """Say what started a gateway without a service: those of this tool print into its own log."""
+    try:
+        printed = os.readlink(f"/proc/{pid}/fd/1")
+    except OSError:
+        return "no service runs it"
+    ours = os.path.realpath(home / BACKGROUND_LOG)
+    if printed.removesuffix(" (deleted)") == ours:
+        return "hermes-doctor started it in the background"
+    return "it was started by hand"
+
+
+def _linger(unit: Unit | None) -> bool | None:
+    if unit is None or unit.kind != SYSTEMD_USER or unit.user is None:
+        return None
+    return systemctl.lingers(unit.user)
+
+
+def _usual(home: Home) -> str:
+    try:
+        scope = (
+            supervisors_scope.of_user(os.stat(home.path).st_uid)
+            if sys.platform == "linux"
+            else None
+        )
+    except OSError:
+        scope = None
+    return systemd.hermes_name(home.path, scope.user) if scope else ""
+
+
+def _revival(
+    home: Home, owner: Unit | None, units: Sequence[Unit], pid: int | None, blind: bool
+) -> tuple[bool | None, str]:
+    if owner is None:
+        if blind:
+            return None, "its process cannot be seen"
+        beside = f"; {units[0].name} is there, but does not run it" if units else ""
+        return False, (_starter(home, pid) if pid is not None else "nothing runs it") + beside
+    if pid is None and owner.state in ("failed", "inactive"):
+        return False, f"{owner.name} is {owner.state}"
+    if owner.systemd:
+        return systemd.revival(owner)
+    if owner.kind == DOCKER:
+        from hermes_doctor.supervisors import docker
+
+        return docker.revival(owner)
+    if owner.kind == LAUNCHD:
+        from hermes_doctor.supervisors import launchd
+
+        return launchd.revival(owner)
+    if owner.kind == TASK:
+        from hermes_doctor.supervisors import windows
+
+        return windows.revival(owner)
+    return True, f"{'s6' if owner.kind == S6 else owner.name} looks after it"

@@ -1,0 +1,129 @@
+"""Describe a service definition that runs a gateway, for any kind of supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.supervisors.unit_file import seconds
+
+SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
+LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
+OTHER = "other"
+"""A supervisor that this tool knows by name only: supervisord, runit, pm2."""
+NOBODY = "nobody"
+
+
+class Unit(NamedTuple):
+    """A service definition that runs a gateway: systemd unit, plist, s6 slot or container."""
+
+    kind: str
+    """One of the constants above."""
+    name: str
+    """Its name for the supervisor: `hermes-gateway.service`, `ai.hermes.gateway`, `gateway-x`."""
+    path: Path | None
+    """The file that defines it."""
+    home: Path | None
+    """The home that it would run on."""
+    pid: int | None
+    """Its main process according to the supervisor."""
+    state: str
+    """`active`, `activating`, `inactive`, `failed`; `unknown` if the supervisor did not answer."""
+    settings: Mapping[str, str]
+    """What the supervisor reports: Restart, Result, NRestarts, ExecMainStatus and the like."""
+    environment: Mapping[str, str]
+    """The variables that it sets for the gateway. They contain secrets: only names are shown."""
+    user: str | None
+    """The user that it runs as, if it names one."""
+    program: tuple[str, ...] = ()
+    """The command line that it starts, split into words."""
+    folder: Path | None = None
+    """The working directory, which must exist for the start."""
+    files: tuple[Path, ...] = ()
+    """Every file that contributes to the definition, in ascending priority."""
+    declared: Mapping[str, str] = {}
+    """The settings in those files, each with its last value; known without the supervisor."""
+    manager: int | None = None
+    """The uid of the systemd user manager; None for the system manager."""
+    silence: str = ""
+    """Why the supervisor did not answer; empty if it did."""
+
+    @property
+    def systemd(self) -> bool:
+        """Whether it is a systemd unit."""
+        return self.kind in (SYSTEMD_USER, SYSTEMD_SYSTEM)
+
+    @property
+    def enabled(self) -> bool | None:
+        """Whether it starts by itself with the machine or the login; None: unknown."""
+        said = self.settings.get("UnitFileState", "")
+        if said in ("enabled", "enabled-runtime", "linked", "alias", "generated", "transient"):
+            return True
+        return False if said in ("disabled", "masked", "static", "indirect") else None
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it was stopped on purpose, so that systemd does not restart it."""
+        return self.systemd and was_stopped(lambda name: self.settings.get(name, ""), self.state)
+
+    @property
+    def command(self) -> str:
+        """The command for its systemd manager, without the verb: `systemctl --user`."""
+        return {SYSTEMD_USER: "systemctl --user", SYSTEMD_SYSTEM: "sudo systemctl"}.get(
+            self.kind, ""
+        )
+
+    def number(self, name: str) -> int:
+        """Return a numeric setting; 0 when it is not set."""
+        text = self.settings.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def was_stopped(say: Callable[[str], str], state: str) -> bool:
+    """Whether a systemd unit was stopped on purpose, judging by its properties.
+
+    After its process ends, a unit with Restart=always waits for a while and is then restarted. It
+    becomes inactive at once only if it was stopped, whatever the exit code of its process was.
+    """
+    if state not in ("inactive", "failed") or say("Restart") != "always":
+        return False
+    if say("ExecMainStatus") in say("RestartPreventExitStatus").split():
+        return False
+    ended, rested = say("ExecMainExitTimestampMonotonic"), say("StateChangeTimestampMonotonic")
+    pause = seconds(say("RestartUSec"))
+    if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
+        return state == "inactive"
+    return (int(rested) - int(ended)) / 1e6 < pause * 0.9
+
+
+def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) -> Path:
+    """Return the home that a command works on, given its variables and its user's folder."""
+    from hermes_doctor.processes import gateway_command
+
+    base = Path(environment.get("HERMES_HOME") or user / ".hermes")
+    profile = gateway_command.profile(flat(program))
+    if profile == "default" and base.parent.name == "profiles":
+        base = base.parent.parent
+    elif profile not in (None, "", "default") and base.parent.name != "profiles":
+        base = base / "profiles" / str(profile)
+    try:
+        return base.resolve()
+    except (OSError, RuntimeError):
+        return base
+
+
+def runs_gateway(program: Sequence[str]) -> bool:
+    """Whether a command runs a gateway, directly or through a shell, sudo or uv."""
+    from hermes_doctor.processes import gateway_command
+
+    found = flat(program)
+    return any(gateway_command.is_gateway(found[n:]) for n in range(len(found)))
+
+
+def flat(program: Sequence[str]) -> list[str]:
+    """Return the words of a command; the script of a shell's -c is split into words, too."""
+    found: list[str] = []
+    for word in program:
+        found += word.split() if " " in word and "gateway" in word else [word]
+    return found

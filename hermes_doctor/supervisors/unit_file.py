@@ -1,0 +1,162 @@
+"""Parse systemd unit files with their drop-ins, as systemd does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import listing, read
+
+_LIMIT = 256 * 1024
+_MOST_FILES = 100
+_PREFIXES = "-@:+!|"
+_SPAN = pattern(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
+_UNITS = {
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("us", "µs", "usec"), 1e-6),
+}
+
+Settings = dict[str, list[str]]
+
+
+class Definition(NamedTuple):
+    """The merged content of a unit file and its drop-ins."""
+
+    files: tuple[Path, ...]
+    """The unit file first, then its drop-ins."""
+    settings: Mapping[str, Sequence[str]]
+    """Every setting of [Unit], [Service] and [Install] with its effective values."""
+
+    def last(self, name: str) -> str:
+        """Return the last value of a setting; empty when it is not set."""
+        values = self.settings.get(name)
+        return values[-1] if values else ""
+
+    def program(self, say: Mapping[str, str]) -> list[str]:
+        """Return the command line that it starts, with the specifiers in `say` expanded."""
+        found = words(self.last("ExecStart"))
+        if found:
+            found[0] = found[0].lstrip(_PREFIXES)
+        return [filled(word, say) for word in found]
+
+    def environment(self, say: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that it sets, also those from environment files."""
+        made: dict[str, str] = {}
+        for value in self.settings.get("Environment", ()):
+            for word in words(value):
+                name, given, text = word.partition("=")
+                if given:
+                    made[name] = filled(text, say)
+        for value in self.settings.get("EnvironmentFile", ()):
+            made |= _variables(Path(filled(value.removeprefix("-"), say)))
+        return made
+
+
+def load(path: Path, folders: Sequence[Path]) -> Definition:
+    """Read a unit file and its drop-ins; `folders` are in descending priority.
+
+    Raises `FileNotFoundError` when it does not exist and `CouldNotLook` when it cannot be read.
+    """
+    data, _ = read(path, _LIMIT)
+    found: Settings = {}
+    parse(data.decode("utf-8", "replace"), found)
+    files = [path]
+    for part in _drop_ins(path.name, folders):
+        try:
+            data, _ = read(part, _LIMIT)
+        except (FileNotFoundError, CouldNotLook):
+            continue  # masked, or not readable for systemd either
+        parse(data.decode("utf-8", "replace"), found)
+        files.append(part)
+    return Definition(tuple(files), found)
+
+
+def parse(text: str, into: Settings) -> None:
+    """Add the settings of a file; an empty value removes all earlier values of its setting."""
+    section, joined = "", ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare.startswith(("#", ";")):
+            continue
+        if line.endswith("\\"):
+            joined += line[:-1].strip() + " "
+            continue
+        bare, joined = joined + bare, ""
+        if bare.startswith("[") and bare.endswith("]"):
+            section = bare[1:-1]
+        elif section in ("Unit", "Service", "Install") and "=" in bare:
+            name, _, value = bare.partition("=")
+            if value.strip():
+                into.setdefault(name.strip(), []).append(value.strip())
+            else:
+                into.pop(name.strip(), None)
+
+
+def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
+    """Return the drop-ins of a unit, sorted by name; of equal names, the first folder wins."""
+    stem = name.removesuffix(".service")
+    bases = [name]
+    if "@" in stem:
+        bases.append(f"{stem.partition('@')[0]}@.service")
+    parts = stem.partition("@")[0].split("-")
+    bases += [f"{'-'.join(parts[:n])}-.service" for n in range(len(parts) - 1, 0, -1)]
+    bases.append("service")
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for base in bases:
+            place = folder / f"{base}.d"
+            try:
+                names = listing(place, 1000)
+            except CouldNotLook:
+                continue
+            for one in names:
+                if one.endswith(".conf"):
+                    found.setdefault(one, place / one)
+    return [found[one] for one in sorted(found)][:_MOST_FILES]
+
+
+def words(text: str) -> list[str]:
+    """Split a value into words as systemd does, respecting quotes."""
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def filled(text: str, say: Mapping[str, str]) -> str:
+    """Expand the specifiers (%h, %u, …) of a value; unknown ones stay."""
+    return re.sub(r"%(.)", lambda m: "%" if m[1] == "%" else say.get(m[1], m[0]), text)
+
+
+def _variables(path: Path) -> dict[str, str]:
+    """Parse an environment file with one variable per line; empty if it cannot be read."""
+    try:
+        data, _ = read(path, _LIMIT)
+    except (FileNotFoundError, CouldNotLook):
+        return {}
+    made = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, given, value = line.strip().partition("=")
+        if given and not name.startswith(("#", ";")):
+            made[name.strip()] = value.strip().strip("\"'")
+    return made
+
+
+def seconds(text: str) -> float | None:
+    """Parse a time span in systemd's format into seconds; None if it is invalid or infinite."""
+    parts = _SPAN.findall(text.strip())
+    if not parts or not re.fullmatch(rf"(\s*{_SPAN.pattern})+\s*", text):
+        return None
+    if any(unit not in _UNITS for _, unit in parts):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)

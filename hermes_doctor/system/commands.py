@@ -1,0 +1,106 @@
+"""Run read-only system commands with a time limit, without a shell and without a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system import time_limits
+
+if TYPE_CHECKING:
+    import subprocess
+
+LIMIT = 2.0
+"""Seconds that one command may take; a working service manager answers within 0.1 s."""
+_KEPT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SYSTEMROOT", "CONTAINER_HOST"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
+)
+MOST = 1_000_000
+
+
+class User(NamedTuple):
+    """The user that a command runs as."""
+
+    uid: int
+    gid: int
+
+
+class Answer(NamedTuple):
+    """The exit code and the output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def ask(
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    user: User | None = None,
+    limit: float | None = None,
+    most: int = MOST,
+    given: bytes | None = None,
+) -> Answer:
+    """Run a command that changes nothing; `CouldNotLook` when it does not answer in time.
+
+    `given` is what it reads from its standard input.
+    """
+    import subprocess
+
+    limit = LIMIT if limit is None else limit
+    environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
+    become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}
+    try:
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command,
+            env=environ | dict(env or {}),
+            cwd="/",
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            **become,  # type: ignore[call-overload]
+        )
+    except (OSError, ValueError) as error:
+        raise CouldNotLook(f"{command[0]} could not be run") from error
+    with process:
+        try:
+            said = _wait(process, given, limit)
+        except TimeoutError:
+            raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
+        finally:
+            if process.returncode is None:  # not reaped yet, so the pid is still its own
+                _end(process)
+    out, err = (text[:most].decode("utf-8", "replace") for text in said)
+    return Answer(process.returncode, out, err)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], given: bytes | None, limit: float
+) -> tuple[bytes, bytes]:
+    """Return its output; TimeoutError after `limit` seconds, counted as on an idle machine."""
+    import subprocess
+
+    clock = time_limits.Stopwatch()
+    while (left := limit - clock.read()) > 0:
+        try:
+            return process.communicate(given, timeout=min(left, time_limits.SLICE))
+        except subprocess.TimeoutExpired:
+            given = None  # it was already sent
+    raise TimeoutError
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command together with all processes that it started."""
+    if hasattr(os, "killpg"):
+        import signal
+
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

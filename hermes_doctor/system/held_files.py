@@ -1,0 +1,33 @@
+"""Open a file that another process has open, without reading more than the home's owner may."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from hermes_doctor.model import CannotFix
+from hermes_doctor.system import privileges
+
+
+def open_held(pid: int, fd: str, database: Path) -> int:
+    """Open a file that a process has open, for reading; OSError if the process closed it.
+
+    `database` is the path in the home that the file belongs to. The owner of the home controls
+    the process and may have mounted any file of the machine over that path. So root reads only
+    what belongs to this owner, and checks the owner before it opens the file for reading.
+    """
+    owner = privileges.of(database)
+    handle = os.open(f"/proc/{pid}/fd/{fd}", os.O_PATH | os.O_CLOEXEC)
+    try:
+        st = os.fstat(handle)
+        if not stat.S_ISREG(st.st_mode):
+            raise CannotFix(f"the {database.name} that process {pid} has open is not a file")
+        if owner is not None and st.st_uid != owner.uid:
+            raise CannotFix(
+                f"the {database.name} that process {pid} has open belongs to uid {st.st_uid} and "
+                f"not to the owner of the home (uid {owner.uid}), so root does not read it"
+            )
+        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(handle)

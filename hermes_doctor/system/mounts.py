@@ -1,0 +1,101 @@
+"""Find the file system that a path is on, and the users who may write to a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import Snapshot
+
+_TABLE = Path("/proc/self/mountinfo")
+_REMOTE = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre"),
+        *("9p", "virtiofs", "drvfs", "vboxsf", "prl_fs", "vmhgfs", "fakeowner", "osxfs", "fuse"),
+    )
+)
+"""Network file systems, and those that show a host's files to a virtual machine or container."""
+
+
+class Mount(NamedTuple):
+    """One mounted file system."""
+
+    point: Path
+    kind: str
+
+    @property
+    def shared(self) -> bool:
+        """Whether locks and shared memory on it are unreliable."""
+        return self.kind in _REMOTE or self.kind.startswith("fuse.")
+
+
+def mount_of(path: Path) -> Mount | None:
+    """Return the file system that a path is on; None if it cannot be read."""
+    try:
+        lines = _TABLE.read_text(errors="surrogateescape").splitlines()
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        return None
+    best: Mount | None = None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) < 5 or not after:
+            continue
+        point = Path(_unescaped(fields[4]))
+        longer = best is None or len(point.parts) >= len(best.point.parts)
+        if longer and (real == point or point in real.parents):
+            best = Mount(point, after.split(" ")[0])
+    return best
+
+
+def _unescaped(text: str) -> str:
+    for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, sign)
+    return text
+
+
+class User(NamedTuple):
+    """The uid and groups that a gateway runs with."""
+
+    uid: int
+    gids: frozenset[int]
+
+    def may_write(self, taken: Snapshot) -> bool:
+        """Whether the mode of a file lets this user write it."""
+        if self.uid == 0:
+            return True
+        if taken.uid == self.uid:
+            return bool(taken.mode & 0o200)
+        return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
+
+    def may_enter(self, st: os.stat_result) -> bool:
+        """Whether the mode of a folder lets this user pass through it."""
+        if self.uid == 0:
+            return True
+        if st.st_uid == self.uid:
+            return bool(st.st_mode & 0o100)
+        return bool(st.st_mode & (0o010 if st.st_gid in self.gids else 0o001))
+
+
+def user_of(pid: int) -> User:
+    """Return the user that a process runs as."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            fields = dict(line.rstrip("\n").split(":", 1) for line in status if ":" in line)
+        uid = int(fields["Uid"].split()[1])
+        gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise CouldNotLook(f"process {pid} does not tell as whom it runs") from error
+    return User(uid, frozenset(gids))
+
+
+def owner_of(folder: Path) -> User:
+    """Return the owner of a home, who most likely also starts its gateway."""
+    try:
+        st = os.stat(folder)
+    except OSError as error:
+        raise CouldNotLook("the owner of the home is not known") from error
+    return User(st.st_uid, frozenset({st.st_gid}))

@@ -1,0 +1,234 @@
+"""Drop root's privileges to those of the path's owner.
+
+The owner of a home can replace any of its folders by a symlink at any moment. With his privileges,
+a symlink leads only to what he can reach himself, and new files belong to him from the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Trouble
+from hermes_doctor.system.files import StrPath
+
+_NOBODY = 65534
+REMEMBERED = 20_000
+"""The most folders whose owner is cached."""
+
+
+class Rights(NamedTuple):
+    """A user with his groups, and his topmost folder on the way to a path."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    folder: Path
+    reaches: bool
+    """Whether he can reach that folder by its name. He cannot if root closed a folder above it, as
+    for a container's volume seen from outside."""
+
+    def take(self) -> None:
+        """Become that user permanently; used in worker processes."""
+        os.setgroups(self.groups)
+        os.setresgid(self.gid, self.gid, self.gid)
+        os.setresuid(self.uid, self.uid, self.uid)
+
+
+_known: dict[str, Rights | None] | None = None
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Cache the owner of each folder while the context lasts.
+
+    A cached answer stays safe: only root can change a folder of root's, and what is done with a
+    user's privileges the user could have done himself, even if he moves the folder meanwhile.
+    """
+    global _known
+    before, _known = _known, {}
+    try:
+        yield
+    finally:
+        _known = before
+
+
+def of(path: StrPath) -> Rights | None:
+    """Return the privileges to use for a path; None means those of this process.
+
+    From the root folder down, a folder that only root may change can be trusted. The first folder
+    that belongs to another user decides.
+    """
+    if os.geteuid() != 0:
+        return None
+    named = os.fspath(path).rpartition("/")[0]
+    if _known is not None and named in _known:
+        return _known[named]
+    try:
+        found = _of(os.path.dirname(os.path.abspath(path)), links=40)
+    except _Missing:
+        return None  # it does not exist yet; the process that creates it will own it
+    if _known is not None and named.startswith("/"):
+        if len(_known) >= REMEMBERED:
+            _known.clear()
+        _known[named] = found
+    return found
+
+
+class _Missing(Exception):
+    """Says that a folder does not exist."""
+
+
+def shared(st: os.stat_result) -> bool:
+    """Whether users other than the owner may create files in a folder."""
+    mode = st.st_mode
+    return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
+
+
+def _of(folder: str, links: int) -> Rights | None:
+    parts = [part for part in folder.split("/") if part]
+    place = "/"
+    for length in range(len(parts) + 1):
+        if length:
+            place = f"{place.rstrip('/')}/{parts[length - 1]}"
+        try:
+            st = os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            raise _Missing from None
+        if st.st_uid != 0:
+            return _user(st, Path(place))
+        if stat.S_ISLNK(st.st_mode):
+            if not links:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
+            target = os.path.join(os.path.dirname(place), os.readlink(place))
+            return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
+        if shared(st) and not st.st_mode & stat.S_ISVTX:
+            raise Trouble(
+                f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "
+                f"was changed. Close it first: chmod go-w {place}"
+            )
+    return None
+
+
+def _user(st: os.stat_result, place: Path) -> Rights:
+    """Return the privileges of a folder's owner, with the folder's group if he is a member."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(st.st_uid)
+        groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+        gid = st.st_gid if st.st_gid in groups else entry.pw_gid
+    except KeyError:  # a uid without a name, as in containers
+        gid = st.st_gid or _NOBODY
+        groups = [gid]
+    user = Rights(st.st_uid, gid, tuple(groups), place, reaches=True)
+    with _as(user):
+        reaches = os.access(place.parent, os.X_OK, effective_ids=True)
+    return user._replace(reaches=reaches)
+
+
+@contextmanager
+def acting_for(path: Path) -> Iterator[Path]:
+    """Work on a path with the privileges of its owner; yields the path to use for that."""
+    user = of(path)
+    if user is None:
+        yield path
+    elif user.reaches:
+        with _as(user):
+            yield path
+    else:
+        # Root opens his folder; through the descriptor he can reach it past the closed folders.
+        rest = Path(os.path.abspath(path)).relative_to(user.folder)
+        fd = os.open(user.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _as(user):
+                yield Path(f"/proc/self/fd/{fd}") / rest
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def acting_at(place: StrPath) -> Iterator[StrPath]:
+    """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
+    if of(place) is None:
+        yield place
+        return
+    with acting_for(Path(place)) as here:
+        yield here
+
+
+@contextmanager
+def _as(user: Rights) -> Iterator[None]:
+    gid, groups = os.getegid(), os.getgroups()
+    try:
+        os.setgroups(user.groups)
+        os.setegid(user.gid)
+        os.seteuid(user.uid)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(gid)
+        os.setgroups(groups)
+
+
+def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
+    """Change the owner of a file, as root where the owner of the folder may not do it.
+
+    Root only does it for a regular file without a second hard link, and only to
+    - change the group of a file that belongs to the owner of the folder,
+    - give him a file of root's, if `from_root` is set,
+    - give a file back to its previous owner, which a mark on the file proves.
+    Anything else is refused, because a forged receipt could ask for it.
+    """
+    user = of(path)
+    with acting_for(path) as here:
+        with contextlib.suppress(PermissionError):
+            os.chown(here, uid, gid, follow_symlinks=False)
+            return
+        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        st = os.fstat(fd)
+        plain = stat.S_ISREG(st.st_mode) and st.st_nlink == 1
+        known = user is not None and st.st_uid in (user.uid, 0 if from_root else user.uid)
+        given = known and user is not None and uid == user.uid
+        if user is None or not plain or not (given or _owner_before(fd) == (uid, gid)):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        if hasattr(os, "setxattr"):
+            with contextlib.suppress(OSError):  # without it, undo says that the owner stays
+                os.setxattr(f"/proc/self/fd/{fd}", MARK, f"{st.st_uid}:{st.st_gid}".encode())
+        os.chown(f"/proc/self/fd/{fd}", uid, gid)
+    finally:
+        os.close(fd)
+
+
+MARK = "trusted.hermes_doctor.owner"
+"""The attribute with a file's owner before root changed it. Only root can read or write it."""
+
+
+def had_owner(path: Path, uid: int, gid: int) -> bool:
+    """Whether root's mark on a file proves that it belonged to this owner before."""
+    try:
+        with acting_for(path) as here:
+            fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return _owner_before(fd) == (uid, gid)
+    finally:
+        os.close(fd)
+
+
+def _owner_before(fd: int) -> tuple[int, int] | None:
+    if not hasattr(os, "getxattr"):
+        return None
+    try:
+        uid, _, gid = os.getxattr(f"/proc/self/fd/{fd}", MARK).decode().partition(":")
+        return int(uid), int(gid)
+    except (OSError, ValueError):
+        return None

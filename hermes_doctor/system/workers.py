@@ -1,0 +1,255 @@
+"""Run work in a forked worker process, with the privileges of the path's owner.
+
+SQLite opens files by path and creates others next to them. When root works on another user's
+files, it does so in a worker that has permanently become that user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.system import disk, privileges, progress
+from hermes_doctor.system.files import snapshot
+
+Given = TypeVar("Given")
+Say = Callable[[str], None]
+STILL = 5.0
+"""Seconds of silence after which a worker is examined: a stopped one never answers."""
+_HELD = "somebody has stopped the work under the owner's rights"
+_EXPECTED: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
+}
+
+
+class Child:
+    """The parent's end of a worker process; both exchange lines of text over two pipes."""
+
+    def __init__(self, pid: int, reading: int, telling: int) -> None:
+        self.pid = pid
+        self._reading = reading
+        self._telling: int | None = telling
+        self._heard = b""
+
+    def hear(self, limit: float | None = None) -> tuple[str, str]:
+        """Return the next line from the worker: its first word, and the rest.
+
+        An expected error of the worker (CannotFix, CouldNotLook, Trouble) is raised here.
+        """
+        while b"\n" not in self._heard:
+            if not select.select([self._reading], [], [], STILL if limit is None else limit)[0]:
+                if limit is not None:
+                    raise CannotFix(f"no answer within {limit:g} s")
+                if self._stopped:
+                    raise CannotFix(_HELD)
+                continue
+            chunk = os.read(self._reading, 65536)
+            if not chunk:
+                raise CannotFix("the work under the owner's rights was cut off")
+            self._heard += chunk
+        line, _, self._heard = self._heard.partition(b"\n")
+        word, _, text = line.decode("utf-8", "replace").partition(" ")
+        if word in _EXPECTED:
+            raise _EXPECTED[word](text)
+        return word, text
+
+    @property
+    def speaks(self) -> bool:
+        """Whether the worker has sent something that was not read yet."""
+        return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
+
+    def tell(self, text: str) -> None:
+        """Send a line to the worker; wait until it fits into the pipe."""
+        line = f"{text}\n".encode()
+        while line and self._telling is not None:
+            if select.select([], [self._telling], [], STILL)[1]:
+                try:
+                    line = line[os.write(self._telling, line) :]
+                except BrokenPipeError:
+                    self.hear()  # raises the error that ended the worker
+            elif self._stopped:
+                raise CannotFix(_HELD)
+
+    def told_all(self) -> None:
+        """Close our end of the pipe to the worker."""
+        if self._telling is not None:
+            os.close(self._telling)
+            self._telling = None
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether its owner stopped the process with a signal, as he may at any time."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except (OSError, IndexError):
+            return False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the worker still runs; its locks end with it."""
+        return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
+
+
+def spread(shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]) -> list[str]:
+    """Return the result for each share: the first is done here, each other one in a worker."""
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(_beginning(act, share)) for share in shares[1:]]
+        return [*map(act, shares[:1]), *map(answer, others)]
+
+
+def _beginning(
+    act: Callable[[Sequence[Given]], str], share: Sequence[Given]
+) -> AbstractContextManager[Child]:
+    return child(None, lambda _: act(share))
+
+
+def told() -> Iterator[str]:
+    """Yield the lines that the parent sends, as they come; called in a worker."""
+    with os.fdopen(0) as lines:
+        for line in lines:
+            yield line.rstrip("\n")
+
+
+def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
+    """Run `act` on a database with the privileges of its owner, and return the result.
+
+    If the owner cannot reach the database by name, root moves it, with its write-ahead log, into a
+    private temporary folder, works on it there and moves it back.
+    """
+    user = privileges.of(path)
+    if user is None:
+        return act(path)
+    if user.reaches:
+        with child(path, lambda say: telling(say, path, act)) as other:
+            return answer(other)
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as room:
+        inside = Path(room) / path.name
+        _move(path, inside)
+        try:
+            return act(inside)
+        finally:
+            _move(inside, path)
+
+
+def answer(other: Child) -> str:
+    """Wait for the worker's result; its progress messages are passed on to our listener."""
+    word, text = other.hear()
+    while word == "said":
+        share, _, what = text.partition(" ")
+        progress.tell(what, float(share) if share != "?" else None)
+        word, text = other.hear()
+    return text
+
+
+def telling(say: Say, path: Path, act: Callable[[Path], str]) -> str:
+    """Run `act` in a worker and send its progress messages to the parent."""
+    with progress.heard(lambda what, share: say(f"{'?' if share is None else share} {what}")):
+        return act(path)
+
+
+def _move(old: Path, new: Path) -> None:
+    """Move a database and its write-ahead log or journal to another folder."""
+    for suffix in ("", "-wal", "-journal"):
+        source, target = (path.with_name(path.name + suffix) for path in (old, new))
+        if snapshot(source).kind == "file":
+            with disk.fresh(target) as fd:
+                disk.copy(source, fd)
+            disk.remove(source)
+
+
+@contextmanager
+def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
+    """Start a worker that runs `act` with the privileges of a path's owner, or with ours.
+
+    It is killed when the context ends, and when this process ends.
+    """
+    import ctypes
+
+    mine = privileges.of(path) if path else None
+    mine = mine if mine and mine.reaches else None
+    if mine is not None:
+        _load_all()
+    die_with = ctypes.CDLL(None)
+    (reading, writing), (hearing, telling) = os.pipe(), os.pipe()
+    parent, pid = os.getpid(), os.fork()
+    if pid == 0:
+        _live(writing, hearing, mine, act, parent, die_with)
+    os.close(writing)
+    os.close(hearing)
+    other = Child(pid, reading, telling)
+    try:
+        yield other
+    finally:
+        os.close(reading)
+        other.told_all()
+        with contextlib.suppress(ChildProcessError):
+            if other.alive:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+PRELOAD = ("hermes_doctor.sqlite",)
+"""The packages whose code runs in workers."""
+
+
+def _load_all() -> None:
+    """Import all modules that the work may need: the other user may not be able to read them."""
+    import importlib
+    import pkgutil
+
+    for name in ("concurrent.futures.thread", "hashlib", "json", "mmap", "sqlite3", "tempfile"):
+        importlib.import_module(name)
+    for name in PRELOAD:
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
+
+
+def _live(
+    writing: int,
+    hearing: int,
+    mine: privileges.Rights | None,
+    act: Callable[[Say], str],
+    parent: int,
+    die_with: object,
+) -> None:
+    """Run the work in the worker process; never returns."""
+    try:
+        os.dup2(hearing, 0)
+        _shut(writing)  # among them the home's lock, which a copy of its descriptor would keep
+        if mine is not None:
+            mine.take()
+        with contextlib.suppress(AttributeError):
+            die_with.prctl(1, signal.SIGKILL)  # type: ignore[attr-defined]
+        if os.getppid() != parent:
+            os._exit(0)
+        os.umask(0o077)
+        _say(writing, "done", act(lambda text: _say(writing, "said", text)))
+    except BaseException as error:  # noqa: BLE001
+        expected = type(error).__name__ in _EXPECTED
+        text = str(error) if expected else f"it failed ({type(error).__name__})"
+        with contextlib.suppress(OSError):
+            _say(writing, type(error).__name__ if expected else "CannotFix", text)
+    finally:
+        os._exit(0)
+
+
+def _shut(writing: int) -> None:
+    most = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, writing)
+    os.closerange(writing + 1, most if 0 < most < 65536 else 65536)
+
+
+def _say(writing: int, word: str, text: str) -> None:
+    line = f"{word} {' '.join(text.split())}\n".encode()
+    while line:
+        line = line[os.write(writing, line) :]

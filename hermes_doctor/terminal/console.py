@@ -1,0 +1,58 @@
+"""Print lines on a terminal: coloured unless NO_COLOR is set, wrapped at 100 columns at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from hermes_doctor.terminal.lines import Line, Span, fitting
+
+STYLES = {
+    "critical": "bold white on red",
+    "error": "bold red",
+    "warning": "yellow",
+    "info": "cyan",
+    "good": "green",
+    "faint": "dim",
+    "strong": "bold",
+    "command": "bold cyan",
+    "added": "green",
+    "removed": "red",
+}
+
+
+def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> None:
+    """Print lines with their styles; wrapped text keeps the indent of its line."""
+    console = console or Console(file=out, highlight=False)
+    width = max(40, min(console.width, 100))
+    for line in lines:
+        number = 0
+        for whole, spans in _parts(line, width):
+            text = Text()
+            for part, style in spans:
+                text.append(fitting(part, out), style=STYLES.get(style, ""))
+            room = max(20, width - line.indent - line.hang)
+            for piece in [text] if whole else text.wrap(console, room) or [Text()]:
+                piece.rstrip()
+                margin = " " * (line.indent + (line.hang if number else 0))
+                console.print(Text(margin) + piece, no_wrap=True, overflow="ignore", crop=False)
+                number += 1
+
+
+def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:
+    """Split a line that is too long so that each command is on its own row and can be pasted.
+
+    The flag of each part says whether it is a command, which must not be wrapped.
+    """
+    if len(line.text) <= width or not any(style == "command" for _, style in line.spans):
+        return [(False, list(line.spans))]
+    parts: list[tuple[bool, list[Span]]] = []
+    for text, style in line.spans:
+        command = style == "command"
+        if command or not parts or parts[-1][0]:
+            parts.append((command, []))
+        parts[-1][1].append((text if parts[-1][1] or command else text.lstrip(), style))
+    return [part for part in parts if "".join(text for text, _ in part[1]).strip()]

@@ -1,0 +1,70 @@
+"""Define styled lines of text, which a terminal shows in colour and a pipe gets as plain text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.redaction import clean
+from hermes_doctor.system.files import user_home
+
+Span = tuple[str, str]
+
+
+class Line(NamedTuple):
+    """One logical line: spans of text with a style each, and an indent that wrapped text keeps."""
+
+    spans: tuple[Span, ...]
+    indent: int = 0
+    hang: int = 0
+    """Additional indent of wrapped text after the first row."""
+
+    @property
+    def text(self) -> str:
+        """The line without styles."""
+        return " " * self.indent + "".join(text for text, _ in self.spans)
+
+
+def row(*parts: str | Span, indent: int = 0, hang: int = 0) -> Line:
+    """Make a line from plain strings and (text, style) spans; control characters are replaced."""
+    spans = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Line(tuple((clean(text), style) for text, style in spans), indent, hang)
+
+
+BLANK = Line(())
+
+
+def tilde(path: Path | str) -> str:
+    """Write a path with `~` for the user's folder, because reports get pasted in public."""
+    home = str(user_home())
+    text = str(path)
+    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
+
+
+_ASCII = str.maketrans(
+    {
+        "✗": "x",
+        "✓": "+",
+        "·": "-",
+        "→": "->",
+        "…": "...",
+        "‹": "<",
+        "›": ">",
+        "×": "x",
+        "└": "`",
+        "─": "-",
+        "–": "-",
+        "�": "?",
+    }
+)
+
+
+def fitting(text: str, out: TextIO) -> str:
+    """Replace the characters that the encoding of the output does not support."""
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text

@@ -1,0 +1,121 @@
+"""Show progress bars for long operations on the standard error of a terminal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+
+class _Now(ProgressColumn):
+    """A column that shows the current work: the text of `says`, else the last finished name."""
+
+    def __init__(self, says: Callable[[], str]) -> None:
+        super().__init__()
+        self.says = says
+
+    def render(self, task: Task) -> Text:
+        """Return the current text; called each time the bar is drawn."""
+        return Text(self.says() or str(task.fields["now"]))
+
+
+@contextmanager
+def counting(
+    label: str, total: int, says: Callable[[], str] = lambda: ""
+) -> Iterator[Callable[[str], None]]:
+    """Show a bar that advances by one for each name that it gets, with the text of `says`."""
+    columns = (TextColumn("{task.description}"), BarColumn(), _Now(says))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total, now="")
+        yield lambda name: bar.update(task, advance=1, now=name)
+
+
+@contextmanager
+def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar that advances by bytes."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.update(task, advance=count)
+
+
+@contextmanager
+def repairing(
+    label: str, total: int
+) -> Iterator[tuple[Callable[[int], None], Callable[[str, float | None], None]]]:
+    """Show a bar that first advances by bytes and then shows progress messages.
+
+    If a message does not say how much is done, the bar only shows that the work goes on.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+
+        def hear(what: str, share: float | None) -> None:
+            new = what != bar.tasks[task].description  # drawn at once: it may not take long
+            total = None if share is None else 1.0
+            bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
+
+        yield lambda count: bar.update(task, advance=count), hear
+
+
+@contextmanager
+def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
+    """Show a bar with progress messages, but only if the work takes longer than `seconds`."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=None)
+    start = threading.Timer(seconds, bar.start)
+    start.daemon = True
+    start.start()
+    try:
+        yield lambda what, share: bar.update(
+            task, description=what, total=None if share is None else 1.0, completed=share or 0.0
+        )
+    finally:
+        start.cancel()
+        start.join()
+        bar.stop()
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[str, float | None], None]]:
+    """Show a bar with progress messages; it appears with the first message.
+
+    Until then another program may ask for a password on the same terminal.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+
+    def hear(what: str, share: float | None) -> None:
+        if not bar.tasks:
+            bar.add_task(what)
+            bar.start()
+        new = what != bar.tasks[0].description  # drawn at once: it may not take long
+        total = None if share is None else 1.0
+        task = bar.tasks[0].id
+        bar.update(task, description=what, total=total, completed=share or 0.0, refresh=new)
+
+    try:
+        yield hear
+    finally:
+        if bar.tasks:
+            bar.stop()

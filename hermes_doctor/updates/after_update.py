@@ -1,0 +1,305 @@
+"""Examines a home after an update: what changed, what is missing, and what it broke."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.examination import runner
+from hermes_doctor.gateway import control, startup_proof
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.manager_commands import owner_of
+from hermes_doctor.home import Home
+from hermes_doctor.installation import details
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import (
+    CannotFix,
+    CouldNotLook,
+    Finding,
+    Report,
+    Severity,
+    Status,
+    Trouble,
+)
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.journal import ItemRecord
+from hermes_doctor.records.updates import CHECKED, UPDATED, Records, Update, process
+from hermes_doctor.repair.gateway import START_LIMIT
+from hermes_doctor.repair.gateway_steps import attended
+from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.gateway import GatewayStep
+from hermes_doctor.system.accounts import Account
+from hermes_doctor.updates import (
+    current_hermes,
+    downtime,
+    git_rollback,
+    images,
+    requirements,
+    row_counts,
+)
+from hermes_doctor.updates.before_update import in_profiles, others, profiles
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.load import Plugins
+
+SETTLE = 20.0
+"""Seconds to wait for log lines of the new gateway before they are examined."""
+
+Tell = Callable[[str], None]
+
+
+class Outcome(NamedTuple):
+    """The result of an update."""
+
+    update: Update
+    report: Report
+    broke: tuple[Finding, ...]
+    """New findings: those of the home, then those of its profiles, the worst first."""
+    broken: tuple[Home, ...]
+    """The homes with new findings."""
+    missing: tuple[str, ...]
+    """Packages that the new Hermes needs and does not have."""
+    lost: tuple[str, ...]
+    """Data that was there before and is gone now."""
+    elsewhere: tuple[str, ...]
+    """Other installations of Hermes whose version changed."""
+    gateway: str
+    """The state of the gateway, as a sentence."""
+    gateway_up: bool
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing that matters was broken."""
+        return self.gateway_up and not self._is_worse and not self.report.blind
+
+    @property
+    def crashed(self) -> tuple[str, ...]:
+        """The checks that crashed after the update, so that they may have missed something."""
+        crashed = [one for one in self.report.checks if one.status is Status.CRASHED]
+        return tuple(f"{one.id} crashed: {one.reason}" for one in crashed)
+
+    @property
+    def as_before(self) -> bool:
+        """Whether the only problem is a gateway that was not running before the update, either."""
+        worse = self._is_worse or bool(self.report.blind)
+        return not self.gateway_up and not self.update.ran and not worse
+
+    @property
+    def _is_worse(self) -> bool:
+        bad = any(one.severity in (Severity.CRITICAL, Severity.ERROR) for one in self.broke)
+        return bad or bool(self.missing) or bool(self.lost)
+
+
+def examine(
+    home: Home,
+    update: Update,
+    plugins: Plugins,
+    *,
+    settle: float = SETTLE,
+    restart: bool = True,
+    tell: Tell = lambda _: None,
+) -> Outcome:
+    """Compare with the state before the update, and get the gateways to run on the new code."""
+    records = Records(home)
+    probes = Probes(home)
+    lost = row_counts.lost(update.sizes, home)
+    unseen = ""
+    try:
+        update.after = _now(update, probes)
+    except CouldNotLook as why:
+        unseen = f"what became of it cannot be told: {why}"
+    update.stage = UPDATED
+    update.guard = process(os.getpid()) or []
+    records.save(update)
+    missing: tuple[str, ...] = ()
+    if update.after is None and update.before is not None:
+        missing = (unseen or f"there is none in {update.before.where} any more",)
+    elif update.after is not None and not images.is_one(update.after):
+        tell("looking whether everything is there that the new Hermes needs")
+        missing = _lacking(home, update.after)
+    said, up = _gateways(home, update, tell, restart=restart and not missing)
+    if up and Probes(home).gateways():
+        tell(f"giving the gateway {settle:.0f} s, then reading its logs")
+        time.sleep(settle)
+        said, up = _settled(home, said)
+    with closing(Probes(home)) as seen:
+        report = runner.report(seen, plugins, plugins.checks)
+    names = {one.profile for one in profiles(home)}
+    before = {(code, _nameless(subject, names)) for code, subject in update.known}
+
+    def is_new(one: Finding) -> bool:
+        known = (one.code, _nameless(one.subject, names)) in before
+        return not known and one.severity is not Severity.INFO
+
+    here, beside = (tuple(filter(is_new, f)) for f in (report.findings, in_profiles(home, plugins)))
+    broke = (*here, *runner.sort(beside))
+    broken = [*([home] * bool(here)), *_homes_of(beside, home)]
+    update.stage = CHECKED
+    update.guard = []
+    records.save(update)
+    elsewhere = _elsewhere(home, update)
+    return Outcome(update, report, broke, tuple(broken), missing, lost, elsewhere, said, up)
+
+
+def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
+    names = {finding.subject.partition(":")[0] for finding in findings}
+    return [one for one in profiles(home) if one.profile in names]
+
+
+def _now(update: Update, probes: Probes) -> Installed | None:
+    """The Hermes after the update: in the old place, or in one that had none before."""
+    there = current_hermes.hermes_in_place_of(update.before) if update.before else None
+    if there is not None:
+        return there
+    found = probes.installation()
+    if found is None or os.path.realpath(found.where) in update.others:
+        return None
+    return details.look(found)
+
+
+def _lacking(home: Home, after: Installed) -> tuple[str, ...]:
+    """What the new Hermes needs and does not have, or why that is unknown."""
+    try:
+        owner = owner_of(home)
+    except CannotFix as why:
+        return (str(why),)
+    return (*requirements.unmet(after, owner), *_unmerged(after, owner))
+
+
+def _unmerged(after: Installed, owner: Account) -> list[str]:
+    if after.kind != details.GIT or after.checkout is None:
+        return []
+    try:
+        names = git_rollback.unmerged(after.checkout, owner)
+    except CannotFix:
+        return []
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return [f"a merge is unfinished in {after.checkout}: {names[0]}{more}"] if names else []
+
+
+def _nameless(subject: str, profiles: Collection[str | None]) -> str:
+    """The subject without process ids, which change at a restart.
+
+    The name of the profile stays, because a number in it may be all that distinguishes it from
+    another.
+    """
+    head, colon, rest = subject.partition(":")
+    if head not in profiles:
+        head, colon, rest = "", "", subject
+    return head + colon + re.sub(r"[0-9]+", "", rest)
+
+
+def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
+    now = others(home, update.before)
+    return tuple(
+        f"Hermes in {place} was {then} and is {now.get(place, 'gone')} now"
+        for place, then in update.others.items()
+        if now.get(place) != then
+    )
+
+
+def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple[str, bool]:
+    """Bring up all gateways of this Hermes, the home's first; return a text and if all run."""
+    found = []
+    if restart:
+        try:
+            downtime.up(home, update, tell)
+        except (CannotFix, CouldNotLook) as why:
+            tell(f"a gateway could not be started again: {why}")
+    for one in downtime.concerned(home, update):
+        before = update.gateway if one is home else update.beside.get(str(one.path))
+        try:
+            running = Probes(one).gateways()
+        except CouldNotLook as why:
+            found.append((f"Whether {_name(one)} runs cannot be told: {why}.", False))
+            continue
+        if one is home or running or before is not None:
+            look = _gateway(one, before, tell) if restart else _left(one, before)
+            found.append(look)
+    return " ".join(text for text, _ in found), all(up for _, up in found)
+
+
+def _name(home: Home) -> str:
+    return f"the gateway of {home.profile}" if home.profile else "the gateway"
+
+
+def _settled(home: Home, said: str) -> tuple[str, bool]:
+    """The same after a while: a gateway that stopped again is not up."""
+    now = Probes(home).gateways()
+    if not now:
+        return f"{said} It ended again soon after.", False
+    if f"(process {now[0].pid})" not in said:
+        return f"{said} Soon after, it was started once more (process {now[0].pid}).", True
+    return said, True
+
+
+def _left(home: Home, before: int | None) -> tuple[str, bool]:
+    """Report the gateway as it is, if it is not to be restarted."""
+    name = _name(home)
+    running = Probes(home).gateways()
+    if running:
+        return f"T{name[1:]} runs (process {running[0].pid}); it was not restarted.", True
+    return f"No {name[4:]} runs.", before is None
+
+
+def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
+    """Get one gateway to run on the new code: restart or start it unless the update did."""
+    probes = Probes(home)
+    name = _name(home)
+    running = probes.gateways()
+    change = probes.code_change()
+    is_new = bool(running) and (change is None or change.at <= running[0].started_at)
+    if is_new and running[0].pid == before:
+        return f"T{name[1:]} (process {before}) was not concerned: its code is the same.", True
+    if not running and before is None and not _loops(probes):
+        return "No gateway ran before, and none runs now.", True
+    try:
+        service = None if is_new else control.gateway_service(probes)
+        if service is None or (not running and service.restless()):
+            tell(f"waiting until {name} is up")
+            new, _ = startup_proof.up(
+                service or Owned(home), time.monotonic() + START_LIMIT, before
+            )
+            done = "was restarted by the update" if before else "runs now, and did not before"
+            return f"T{name[1:]} (process {new.pid}) {done}.", True
+        tell(f"restarting {name} on the new code" if running else f"starting {name} again")
+        step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
+        _run(home, attended(probes, [step]))
+    except (CannotFix, CouldNotLook, Trouble) as why:
+        return f"T{name[1:]} could not be brought up on the new code: {why}", False
+    now = Probes(home).gateways()
+    if not now:
+        return f"T{name[1:]} did not stay up on the new code.", False
+    return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
+
+
+def _loops(probes: Probes) -> bool:
+    """Whether the supervisor restarts the gateway again and again, so that it should run."""
+    try:
+        return control.gateway_service(probes).loops()
+    except (CannotFix, CouldNotLook):
+        return False
+
+
+def _run(home: Home, steps: Sequence[Step]) -> None:
+    """Apply the steps in an ordinary run, so that the gateway comes back even if it is cut off."""
+    said = [step.sentence() for step in steps]
+    record = ItemRecord("update", "UPDATE", "gateway", "update", steps=said)
+    with locked(home):
+        run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
+        done = run.apply([Item(record, steps)], _nothing_more)
+    if done.state != "done":
+        raise CannotFix(done.note or "it was taken back")
+
+
+def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:
+    """Verify nothing more: the step itself succeeds only if the gateway stays up."""
+    return [None] * len(items)

@@ -1,0 +1,285 @@
+"""Checks whether an update may start now, and makes a verified backup before it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.backup import leftovers, scope, unreadable_files
+from hermes_doctor.backup.free_space import total
+from hermes_doctor.backup.vault import Progress, Vault
+from hermes_doctor.examination import runner
+from hermes_doctor.examination.answer_in_progress import answering
+from hermes_doctor.gateway.manager_commands import owner_of
+from hermes_doctor.home import Home, all_homes
+from hermes_doctor.installation import details, find
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.updates import Records, Update, now, process
+from hermes_doctor.system.files import MEGABYTE, size
+from hermes_doctor.updates import git_rollback, images, row_counts
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.load import Plugins
+
+ROOM = 512 * MEGABYTE
+"""Free bytes that an update may need where Hermes is installed."""
+PATIENCE = 120.0
+"""Seconds to wait for an answer that is being written."""
+_STOPPING = {
+    "databases": (Severity.CRITICAL,),
+    "doctor": (Severity.CRITICAL, Severity.ERROR),
+    "storage": (Severity.CRITICAL, Severity.ERROR),
+}
+"""By group of checks: the severities that stop an update.
+
+Damage does, because an update would make it worse; a column that the next release adds does not.
+"""
+
+
+class Moment(NamedTuple):
+    """What stops an update now, and the findings before it."""
+
+    obstacles: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def preflight(
+    probes: Probes,
+    plugins: Plugins,
+    *,
+    patience: float | None = PATIENCE,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Moment:
+    """Find what stops an update; change nothing. `patience=None` does not wait for answers."""
+    results, findings = runner.examine(probes, plugins.checks)
+    groups = {check.id: check.group for check in plugins.checks}
+    unseen = [
+        f"{one.id} could not look: {one.reason}"
+        for one in results
+        if one.group in _STOPPING and one.status is Status.CRASHED
+    ]
+    unseen += [
+        f"the check {one.path.name} of hermes-doctor was not loaded ({one.why}); reinstall it"
+        for one in plugins.broken
+        if one.path.is_relative_to(builtin("checks"))
+    ]
+    wrong = [
+        f"{one.title} ({one.code}, {one.subject})"
+        for one in findings
+        if one.severity in _STOPPING.get(groups.get(one.check, ""), ())
+    ]
+    obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
+    if not obstacles and patience is not None:
+        obstacles += _busy(probes, patience, tell)
+    return Moment(tuple(obstacles), (*findings, *in_profiles(probes.home, plugins)))
+
+
+def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
+    """The findings in the profiles of a home; each subject begins with the profile's name."""
+    found = []
+    for profile in profiles(home):
+        with closing(Probes(profile)) as probes:
+            for one in runner.examine(probes, plugins.checks)[1]:
+                subject = f"{profile.profile}: {one.subject}".rstrip(": ")
+                found.append(one._replace(subject=subject))
+    return found
+
+
+def profiles(home: Home) -> list[Home]:
+    """The homes of the profiles of a home."""
+    return [one for one in all_homes(home, []) if one.path.parent.parent == home.path]
+
+
+def _open(home: Home) -> Iterator[str]:
+    """Why a previous update, which is still unexamined, stops this one."""
+    last = Records(home).last()
+    if last is None or not last.open:
+        return
+    who = last.attendant()
+    if who is not None and last.guard != process(os.getpid()):
+        yield f"another update is under way (process {who})"
+    elif last.is_cut_off(Probes(home).installation()):
+        import shlex
+
+        named = f" --home {shlex.quote(str(home.path))}"
+        yield (
+            f"the update of {last.began:%Y-%m-%d %H:%M} UTC was cut off: "
+            f"hermes-doctor hook run post-update{named} looks at it, "
+            f"hermes-doctor rollback{named} takes it back"
+        )
+
+
+def _half_done(probes: Probes) -> Iterator[str]:
+    """What an earlier update left half-done; the next one would build on it."""
+    try:
+        found = probes.environments()
+    except CouldNotLook:
+        return
+    if found.unfinished:
+        yield f"an earlier update did not come to its end ({found.unfinished})"
+    yield from (f"a merge was left half-done in {path}" for path in found.conflicts)
+    for one in found.found:
+        yield from (f"{where}: {what}" for where, what in one.faults)
+
+
+def _room(probes: Probes) -> Iterator[str]:
+    found = probes.installation()
+    if found is None:
+        return
+    try:
+        free = shutil.disk_usage(found.where).free
+    except OSError:
+        return
+    if free < ROOM:
+        yield f"only {size(free)} are free where Hermes is installed; an update may need more"
+
+
+def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Iterator[str]:
+    """Wait until no answer is being written, because the update would cut it off."""
+    until = time.monotonic() + patience
+    told = False
+    while answering(Probes(probes.home)):
+        if time.monotonic() >= until:
+            yield f"the gateway has been at an answer for more than {patience:.0f} s"
+            return
+        if not told:
+            tell("waiting for the gateway to finish an answer")
+            told = True
+        time.sleep(min(1.0, patience))
+
+
+def back_up(
+    home: Home,
+    moment: Moment,
+    *,
+    vault: Path | None = None,
+    command: Sequence[str] = (),
+    progress: Callable[[int], Progress | None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Update:
+    """Make a verified backup of what cannot be rebuilt, and record the state before the update.
+
+    The update is refused if a database, a setting or a secret is not in the backup; for other
+    unreadable files there is a warning.
+    """
+    with locked(home):
+        store = Vault(home, vault)
+        leftovers.tidy(store)
+        omitted = scope.Omitted()
+        sources = scope.everything(home, store.root, omitted=omitted)
+        found = concerned(home, command)
+        made = store.create(
+            sources,
+            reason="before an update of Hermes",
+            hermes=found.version if found else None,
+            whole=True,
+            missing=omitted.missing,
+            progress=progress(total(sources)),
+        )
+    if lacking := unreadable_files.needed(made.missing):
+        raise Trouble(
+            f"The backup {made.id} is incomplete. It lacks what a rollback needs: "
+            f"{unreadable_files.listed(lacking)}. Let the home's owner read it, then try again."
+        )
+    if made.missing:
+        absent = unreadable_files.listed(made.missing)
+        warn(f"The backup {made.id} is incomplete, not in it: {absent}")
+    if not made.sound:
+        damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
+        raise Trouble(
+            f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
+            "hermes-doctor fix"
+        )
+    return record(home, made.id, vault, moment, command)
+
+
+def concerned(home: Home, command: Sequence[str]) -> Installation | None:
+    """The Hermes that a command will update: the one that it names, else that of the home."""
+    return (find.behind(command) if command else None) or Probes(home).installation()
+
+
+def record(
+    home: Home,
+    backup: str | None,
+    vault: Path | None,
+    moment: Moment,
+    command: Sequence[str] = (),
+) -> Update:
+    """Record the state before the update, to compare with it later and to roll back to it."""
+    probes = Probes(home)
+    seen, doubt = _concerned(home, command)
+    if seen is not None and seen.kind == details.GIT and seen.checkout is not None:
+        owner = owner_of(home)
+        revision = seen.revision or git_rollback.commit_of(seen.checkout, owner)
+        seen = replace(seen, clean=git_rollback.is_clean(seen.checkout, owner), revision=revision)
+    records = Records(home)
+    older = records.ids()
+    update = Update(
+        id=Vault(home, vault).next_id(older),
+        backup=backup,
+        vault=str(vault.expanduser().absolute()) if vault else "",
+        before=seen,
+        doubt=doubt,
+        started_at=now(),
+        known=[[one.code, one.subject] for one in moment.findings],
+        gateway=_gateway(probes),
+        beside=_beside(home),
+        others=others(home, seen),
+        sizes=row_counts.measure(home),
+    )
+    if seen is not None and images.is_one(seen):
+        try:
+            images.keep(seen, update.id, older)
+        except CannotFix as why:
+            update.doubt = str(why)
+    records.save(update)
+    return update
+
+
+def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, str]:
+    """The Hermes that will be updated; None and the reason if it is unknown."""
+    found = find.behind(command) if command else None
+    if found is not None:
+        return details.look(found), ""
+    beside = Probes(home).installation()
+    meant = beside is None or images.is_meant(command)
+    try:
+        image = images.of_home(home, meant=meant)
+    except CouldNotLook as why:
+        if beside and not meant:
+            return details.look(beside), ""
+        none = "which Hermes this home is used with cannot be told"
+        return None, str(why) if images.is_meant(command) else none
+    return image or (details.look(beside) if beside else None), ""
+
+
+def others(home: Home, seen: Installed | None) -> dict[str, str]:
+    """The versions of all other installations of Hermes on this machine, by path."""
+    mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
+    found = {os.path.realpath(one.where): one.version for one in find.every(home)}
+    return {place: version for place, version in found.items() if place not in mine}
+
+
+def _gateway(probes: Probes) -> int | None:
+    try:
+        return next((gateway.pid for gateway in probes.gateways()), None)
+    except CouldNotLook:
+        return None
+
+
+def _beside(home: Home) -> dict[str, int]:
+    """Process ids of the gateways of other homes, such as profiles, by path."""
+    found = {one: _gateway(Probes(one)) for one in all_homes(home, []) if one.path != home.path}
+    return {str(one.path): pid for one, pid in found.items() if pid is not None}

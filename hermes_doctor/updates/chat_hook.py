@@ -1,0 +1,219 @@
+"""Installs a gateway hook that makes `/update` in a chat back up first and examine afterwards.
+
+The files are in `hooks/` of the home, where Hermes loads them when a gateway starts. Hermes' own
+interpreter runs them, so they import nothing of this tool: they call it. While an answer is being
+written, Hermes calls no hook; but it looks for `hermes` on its PATH, where our launcher is first.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from hermes_doctor.home import Home, all_homes
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import read
+from hermes_doctor.updates import launcher, own_command
+
+FOLDER = "hooks/hermes-doctor"
+_FOLDERS = 3
+"""The number of folders in `hooks/hermes-doctor/bin`.
+
+The launcher records how many were created for it, so that `hooks` is removed only if it was one of
+them.
+"""
+_ABOUT = """\
+name: hermes-doctor
+description: A backup before /update, a check after it (hermes-doctor hook remove)
+events:
+  - command:update
+  - gateway:startup
+"""
+_HANDLER = '''\
+"""Written by hermes-doctor. Remove it with: hermes-doctor hook remove"""
+
+import asyncio
+import logging
+import os
+import shutil
+
+DOCTOR = {doctor!r}
+CODE = {code!r}
+HOME = {home!r}
+LIMIT = 3600
+
+
+async def handle(event_type, context):
+    if event_type == "gateway:startup":
+        asyncio.ensure_future(_after())
+        _stand_first()
+        return None
+    if not os.access(DOCTOR[0], os.X_OK) or not os.path.isfile(CODE):
+        return {{"decision": "deny", "message": "hermes-doctor is gone, so there is no backup. "
+                 "Install it again, or remove " + os.path.dirname(__file__)}}
+    code, said = await _ask("pre-update", "--from-chat")
+    if code == 0:
+        return {{"decision": "allow"}}
+    return {{"decision": "deny", "message": "hermes-doctor stopped the update: " + said}}
+
+
+def _stand_first():
+    """Where Hermes finds itself on PATH, it finds our launcher; that finds Hermes."""
+    mine, found = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin"), None
+    if os.access(os.path.join(mine, "hermes"), os.X_OK):
+        found = shutil.which("hermes")
+    if found and os.path.dirname(found) != mine and os.pathsep not in mine:
+        others = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        os.environ["PATH"] = os.pathsep.join([mine, *(one for one in others if one != mine)])
+
+
+async def _after():
+    code, said = await _ask("post-update", "--from-chat")
+    if code:
+        logging.getLogger("hermes_doctor.update").error("After the update: %s", said)
+
+
+async def _ask(*words):
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *DOCTOR, "hook", "run", *words, "--home", HOME,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await asyncio.wait_for(child.communicate(), LIMIT)
+    except Exception as error:
+        return 1, type(error).__name__
+    lines = out.decode("utf-8", "replace").strip().splitlines()
+    return child.returncode, " ".join(lines[-3:])[:800]
+'''
+
+
+def places(home: Home) -> list[Home]:
+    """The home and its profiles: each gateway loads the hooks of its own home."""
+    inside = home / "profiles"
+    return [home, *(one for one in all_homes(home, []) if one.path.is_relative_to(inside))]
+
+
+def files(place: Home, home: Home) -> dict[Path, bytes]:
+    """The files to write into `place`, for a hook that guards the updates of `home`."""
+    handler = _HANDLER.format(
+        doctor=own_command.words(), code=str(own_command.files()[1]), home=str(home.path)
+    )
+    folder = place / FOLDER
+    path = folder / "bin" / launcher.NAME
+    there = _data(path)
+    made = launcher.folders_made(there) if there is not None else launcher.absent(path.parent)
+    first = launcher.text(min(made, _FOLDERS), here=path.parent, home=home.path)
+    return {
+        folder / "HOOK.yaml": _ABOUT.encode(),
+        folder / "handler.py": handler.encode(),
+        path: first.encode(),
+    }
+
+
+def install(home: Home) -> list[Path]:
+    """Install the hook, which takes effect at the next start; return the changed folders."""
+    own_command.refuse()
+    for place in places(home):
+        _refuse(place, home)
+    changed = []
+    for place in places(home):
+        for path, data in files(place, home).items():
+            if _data(path) != data or not _may_run(path):
+                disk.make_folder(path.parent)
+                disk.save(path, data)
+                if path.name == launcher.NAME:
+                    disk.set_mode(path, 0o755)
+                changed.append(place / FOLDER)
+    return [*dict.fromkeys(changed)]
+
+
+def _refuse(place: Home, home: Home) -> None:
+    """Raise Trouble if a file that is not ours would be replaced."""
+    folder = place / FOLDER
+    for one in (folder, folder / "bin"):
+        if one.is_symlink():
+            raise Trouble(f"{one} is a link to another folder. Nothing was changed in it.")
+    for path in files(place, home):
+        if os.path.lexists(path) and not _is_ours(path):
+            raise Trouble(
+                f"{path} was not written by hermes-doctor. Move it away, then try again. "
+                "Nothing was changed."
+            )
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether any version of this tool wrote the file."""
+    mark = b'"""Written by hermes-doctor. ' if path.suffix == ".py" else b"name: hermes-doctor\n"
+    if path.name == launcher.NAME:
+        return launcher.is_ours(path)
+    return not path.is_symlink() and (_data(path) or b"").startswith(mark)
+
+
+def remove(home: Home) -> list[Path]:
+    """Remove the hook; other files in its folders stay."""
+    return [place / FOLDER for place in places(home) if _remove(place, home)]
+
+
+def _remove(place: Home, home: Home) -> bool:
+    folder = place / FOLDER
+    if folder.is_symlink() or (folder / "bin").is_symlink():
+        return False
+    found = [path for path in files(place, home) if _is_ours(path)]
+    made = launcher.folders_made(_data(folder / "bin" / launcher.NAME) or b"")
+    for path in found:
+        disk.remove(path)
+    _drop(folder / "__pycache__")
+    with suppress(OSError):
+        disk.remove_folder(folder / "bin")
+    launcher.remove_folders([folder, folder.parent] if made == _FOLDERS else [folder])
+    return bool(found)
+
+
+def is_there(place: Home, home: Home) -> bool:
+    """Whether the hook is as this version writes it, for this home or one that contains it."""
+    return _seen_to(place, home) is not None
+
+
+def is_of_another(place: Home) -> bool:
+    """Whether the hook was written by another installation or version of this tool."""
+    return _is_ours(place / FOLDER / "handler.py") and not is_there(place, place)
+
+
+def overseen(place: Home) -> Home | None:
+    """The home whose updates the hook in `place` guards, if there is a hook."""
+    return _seen_to(place, place)
+
+
+def _seen_to(place: Home, home: Home) -> Home | None:
+    root = Home(place.path.parent.parent) if place.profile else place
+    for one in (home, place, root):
+        if all(_data(path) == data and _may_run(path) for path, data in files(place, one).items()):
+            return one
+    return None
+
+
+def _may_run(path: Path) -> bool:
+    """Whether the file is executable, if it has to be."""
+    return path.name != launcher.NAME or launcher.may_run(path)
+
+
+def _drop(folder: Path) -> None:
+    """Remove the bytecode of the handler."""
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for name in os.listdir(folder):
+        if name.startswith("handler."):
+            disk.remove(folder / name)
+    with suppress(OSError):
+        disk.remove_folder(folder)
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return read(path, 65536)[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None

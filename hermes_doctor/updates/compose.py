@@ -1,0 +1,212 @@
+"""Recreates a container that Docker Compose made, from the image it had before an update.
+
+Access to the container engine means full control of its machine, so nothing is run here on the word
+of a record in a home. The engine says how the container was made, and the old image bears a mark
+that only a user of the engine can set. Also, apart from the image, Compose must be about to create
+the same container that exists now; the digest of its configuration proves that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.supervisors.docker import PATIENCE
+from hermes_doctor.system import commands
+from hermes_doctor.system.trust import distrust
+
+_LABEL = "com.docker.compose."
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class Made(NamedTuple):
+    """A container, and how Compose made it."""
+
+    image: str
+    """The name of its image, such as `hermes:latest`."""
+    project: str
+    folder: str
+    files: tuple[str, ...]
+    variables: tuple[str, ...]
+    """Files of environment variables, if it was given some."""
+    service: str
+    configuration: str
+    """Compose's digest of the service's configuration."""
+    mounts: Mapping[str, str]
+    """By path in the container: the name of the volume or the path that is mounted there."""
+    networks: frozenset[str]
+
+    def command(self, engine: str, *words: str) -> tuple[str, ...]:
+        """A Compose command line for the same project."""
+        options = [word for file in self.files for word in ("--file", file)]
+        options += [word for file in self.variables for word in ("--env-file", file)]
+        where = ("--project-name", self.project, "--project-directory", self.folder)
+        # All profiles are enabled, since the original choice is unknown; the service is the same.
+        return (engine, "compose", *where, *options, "--profile", "*", *words)
+
+    def environment(self) -> dict[str, str]:
+        """The variables of this shell, with the project's folder as the working directory."""
+        return {**os.environ, "PWD": self.folder}
+
+
+def inspected(engine: str, *words: str) -> dict[str, Any]:
+    """Inspect an object of the engine; raise CannotFix if there is none."""
+    import json
+
+    try:
+        answer = commands.ask(engine, *words, env=os.environ, limit=PATIENCE)
+        found = json.loads(answer.out)[0] if not answer.code else None
+        if isinstance(found, dict):
+            return found
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    except (ValueError, LookupError, RecursionError):
+        pass
+    raise CannotFix(f"{engine} knows no {words[-1]}")
+
+
+def made(engine: str, container: str, home: Home) -> Made:
+    """Find out how a container was made; raise CannotFix if Compose could not make it again."""
+    one = inspected(engine, "inspect", "--type", "container", container)
+    try:
+        config = one["Config"]
+        told = {str(name): str(value) for name, value in (config["Labels"] or {}).items()}
+        volumes = [str(mount.get("Source") or "") for mount in one["Mounts"]]
+        mounts = {str(m["Destination"]): str(m.get("Name") or m["Source"]) for m in one["Mounts"]}
+        networks = frozenset(map(str, one["NetworkSettings"]["Networks"]))
+        image = str(config["Image"])
+    except (KeyError, TypeError, AttributeError):
+        raise CannotFix(f"{engine} answers in unknown words") from None
+    found = Made(
+        image,
+        told.get(f"{_LABEL}project", ""),
+        told.get(f"{_LABEL}project.working_dir", ""),
+        _listed(told.get(f"{_LABEL}project.config_files", "")),
+        _listed(told.get(f"{_LABEL}project.environment_file", "")),
+        told.get(f"{_LABEL}service", ""),
+        told.get(f"{_LABEL}config-hash", ""),
+        mounts,
+        networks,
+    )
+    words = (found.project, found.service, found.configuration)
+    if not (all(map(_WORD.fullmatch, words)) and found.files):
+        raise CannotFix("it was not made by Docker Compose")
+    if told.get(f"{_LABEL}oneoff", "False") != "False":
+        raise CannotFix("it was made by `docker compose run`, once")
+    if not any(_is_below(str(home.path), source) for source in volumes):
+        raise CannotFix("the home is no volume of it")
+    for place in (found.folder, *found.files, *found.variables):
+        _refuse_place(place, volumes)
+    return found
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _refuse_place(place: str, volumes: Sequence[str]) -> None:
+    """Raise if other users, or the container itself, could have written there."""
+    if not os.path.isabs(place):
+        raise CannotFix("the files that Compose made it from are not there any more")
+    if any(_is_below(place, source) for source in volumes):
+        raise CannotFix(f"what runs in it can write to {place}")
+    if why := distrust(Path(place), firm=True, also=_caller()):
+        raise CannotFix(f"{place}: {why}")
+
+
+def _is_below(place: str, folder: str) -> bool:
+    """Whether a path is the folder or inside it."""
+    if not folder:
+        return False
+    there, above = os.path.realpath(place), os.path.realpath(folder)
+    return os.path.commonpath((there, above)) == above
+
+
+def _caller() -> tuple[int, ...]:
+    """The uid of the user who called sudo, who could do the same as root anyway."""
+    number = os.environ.get("SUDO_UID", "")
+    return (int(number),) if number.isdecimal() and os.geteuid() == 0 else ()
+
+
+def refuse_other(engine: str, one: Made) -> None:
+    """Raise CannotFix if Compose would now create a different container from the existing one.
+
+    The digest covers the service with its env files read in, which `config` does and `config
+    --hash` does not. It does not cover the names that the project gives its volumes, secrets and
+    networks.
+    """
+    import json
+
+    text = _told(engine, one, "config", "--format", "json")
+    try:
+        project = json.loads(text)
+        same = _is_sum(engine, one, project)
+        if not same:  # `up --no-deps` creates it without its dependencies
+            project["services"][one.service].pop("depends_on", None)
+            same = _is_sum(engine, one, project)
+        other = list(_others(one, project))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise CannotFix(f"`{engine} compose` answers in unknown words") from None
+    if not same:
+        raise CannotFix(
+            f"from {one.files[0]} Compose would make a container that differs from the one that "
+            f"is there, in more than the image: the file was changed, or variables that it had "
+            f"are not set in this shell, or it shares the network of another container"
+        )
+    if other:
+        raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
+
+
+def _is_sum(engine: str, one: Made, project: object) -> bool:
+    """Whether Compose computes the same digest for the project that it has read."""
+    import json
+
+    whole = one._replace(files=("-",), variables=())
+    given = json.dumps(project).encode()
+    answer = _told(engine, whole, "config", "--hash", one.service, given=given)
+    return answer.split() == [one.service, one.configuration]
+
+
+def _told(engine: str, one: Made, *words: str, given: bytes | None = None) -> str:
+    command = one.command(engine, *words)
+    try:
+        answer = commands.ask(*command, env=one.environment(), limit=PATIENCE, given=given)
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None
+    if answer.code:
+        where = "what it wrote itself" if given is not None else one.files[0]
+        raise CannotFix(f"`{engine} compose` cannot read {where}")
+    return answer.out
+
+
+def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
+    """Volumes, secrets, configs and networks whose names now mean something else."""
+    service = project["services"][one.service]
+    for volume in service.get("volumes") or ():
+        if volume["type"] == "volume" and volume.get("source"):
+            name = project["volumes"][volume["source"]]["name"]
+            if one.mounts.get(volume["target"]) != name:
+                yield f"volume {name}"
+    for kind, folder in (("secrets", "/run/secrets"), ("configs", "")):
+        for used in service.get(kind) or ():
+            meant = project[kind][used["source"]]
+            place = os.path.join(folder or "/", used.get("target") or used["source"])
+            if "file" not in meant or one.mounts.get(place) != meant["file"]:
+                yield f"{kind} from another file, or from none"
+    wanted = service.get("networks") or {}
+    names = {project["networks"][name]["name"] for name in wanted}
+    if wanted and names != one.networks:
+        yield f"network {min(names - one.networks or names)}"
+
+
+def anew(engine: str, one: Made, image: str) -> list[tuple[str, ...]]:
+    """Commands that give the image's name back to the old image and recreate the container."""
+    create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
+    up = one.command(engine, *create, "--force-recreate", one.service)
+    return [(engine, "tag", image, one.image), up]

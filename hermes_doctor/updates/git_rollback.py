@@ -1,0 +1,151 @@
+"""Sets a checkout of Hermes back to a commit without moving branches or losing changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from hermes_doctor.gateway.manager_commands import login
+from hermes_doctor.installation.details import Installed, git_folder
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix
+from hermes_doctor.system.accounts import Account, refuse_untrusted
+
+LIMIT = 120.0
+_WHO = ("-c", "user.name=hermes-doctor", "-c", "user.email=hermes-doctor@localhost")
+"""`git stash` needs an author, and many servers have none configured."""
+_MESSAGE = "hermes-doctor: before a rollback"
+_BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+
+
+class Way(NamedTuple):
+    """The commands that check out the old commit, and notes on where everything else is kept."""
+
+    commands: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def is_clean(checkout: str, user: Account) -> bool | None:
+    """Whether no tracked file is changed; None if git cannot say."""
+    try:
+        return not _git(checkout, user, "status", "--porcelain", "--untracked-files=no")
+    except CannotFix:
+        return None
+
+
+def commit_of(checkout: str, user: Account) -> str | None:
+    """The commit that is checked out, according to git; None if git cannot say."""
+    return _commit(checkout, "HEAD", user)
+
+
+def way_back(before: Installed, now: Installed | None, name: str, user: Account) -> Way:
+    """The commands of the rollback; raise CannotFix if git is in the middle of something."""
+    checkout, revision = before.checkout, before.revision
+    if checkout is None or revision is None:
+        raise CannotFix("the commit that the checkout was at is not known")
+    _refuse_half_done(checkout, user)
+    moved = now is None or now.revision != revision
+    elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
+    if not moved and not elsewhere and before.clean is not True:
+        return Way()  # changes by hand were there before the update, too
+    dirty = is_clean(checkout, user) is False
+    blocked = _in_the_way(checkout, revision, user) if moved else []
+    git = ("git", "-C", checkout, *_WHO)
+    made: list[tuple[str, ...]] = []
+    notes = []
+    if moved:
+        kept = _free_name(checkout, name, user)
+        made.append((*git, "branch", kept, "HEAD"))
+        notes.append(f"the commits that are checked out now stay, as {kept} too")
+    if dirty:
+        made.append((*git, "stash", "push", "--message", _MESSAGE))
+    if blocked:
+        literal = [f":(literal){path}" for path in blocked]
+        made.append((*git, "stash", "push", "--all", "--message", _MESSAGE, "--", *literal))
+    if dirty or blocked:
+        notes.append(f"what was changed by hand goes to git's stash: git -C {checkout} stash list")
+    if before.branch and _commit(checkout, f"refs/heads/{before.branch}", user) == revision:
+        if moved or elsewhere:
+            made.append((*git, "checkout", "--quiet", before.branch))
+    elif moved:
+        made.append((*git, "checkout", "--quiet", "--detach", revision))
+        if before.branch:
+            notes.append(
+                f"{before.branch} stays where it is; the checkout is at {revision[:12]} by itself"
+            )
+    return Way(tuple(made), tuple(notes))
+
+
+def unmerged(checkout: str, user: Account) -> list[str]:
+    """Files with merge conflicts."""
+    lines = _lines(checkout, user, "ls-files", "--unmerged")
+    return sorted({line.partition("\t")[2] for line in lines})
+
+
+def _refuse_half_done(checkout: str, user: Account) -> None:
+    names = unmerged(checkout, user)
+    if names:
+        shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        raise CannotFix(
+            f"a merge is unfinished in {checkout}: {shown}. Settle these files, then: "
+            f"git -C {checkout} add {shown}"
+        )
+    for name in _BUSY:
+        if (git_folder(Path(checkout)) / name).exists():
+            raise CannotFix(
+                f"git is in the middle of something in {checkout} ({name}). End it first: "
+                f"git -C {checkout} status says how"
+            )
+
+
+def _in_the_way(checkout: str, revision: str, user: Account) -> list[str]:
+    """Untracked files that the checkout would overwrite."""
+    ours = set(_lines(checkout, user, "ls-files", "--others", "-z", end="\0"))
+    theirs = _lines(checkout, user, "ls-tree", "-r", "--name-only", "-z", revision, end="\0")
+    return sorted(ours.intersection(theirs))
+
+
+def _free_name(checkout: str, name: str, user: Account) -> str:
+    """The name of a branch that does not exist yet, or that is at the current commit."""
+    head = _commit(checkout, "HEAD", user)
+    for number in range(1, 1000):
+        found = f"hermes-doctor/before-rollback-{name}" + (f"-{number}" if number > 1 else "")
+        if _commit(checkout, f"refs/heads/{found}", user) in (None, head):
+            return found
+    raise CannotFix(f"there are too many branches hermes-doctor/before-rollback-{name} already")
+
+
+def _commit(checkout: str, name: str, user: Account) -> str | None:
+    try:
+        words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return _git(checkout, user, *words).strip() or None
+    except CannotFix:
+        return None
+
+
+def _lines(checkout: str, user: Account, *words: str, end: str = "\n") -> list[str]:
+    return [line for line in _git(checkout, user, *words).split(end) if line]
+
+
+def _git(checkout: str, user: Account, *words: str) -> str:
+    """The output of a read-only git command, run as the home's owner."""
+    refuse_untrusted(Path(checkout), user)
+    options: dict[str, object] = user.options()
+    env = dict(os.environ) if user.is_us else login(user)
+    try:
+        done = subprocess.run(
+            ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],
+            env={**env, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotFix(f"git cannot be asked ({type(error).__name__})") from None
+    if done.returncode:
+        raise CannotFix(f"git {words[0]} failed with {done.returncode} in {checkout}")
+    return os.fsdecode(done.stdout)

@@ -1,0 +1,110 @@
+"""Runs a command that updates Hermes between a backup and an examination."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import Trouble
+from hermes_doctor.records.updates import BACKED_UP, UPDATED, UPDATING, Records, Update, process
+
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+INSIDE = "HERMES_DOCTOR_UPDATE"
+"""Environment variable for the command: an update that it starts is already guarded."""
+
+
+def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
+    """Run the command as if it had been typed; return its exit code."""
+    records = Records(home)
+    update.stage = UPDATING
+    update.guard = process(os.getpid()) or []
+    records.save(update)
+    inside = f"{update.id}:{home.path}"
+    try:
+        child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
+    except OSError as error:
+        update.stage = BACKED_UP
+        update.guard = []
+        records.save(update)
+        raise Trouble(_unrun(command, error)) from None
+    with _forwarding(child):
+        update.child = process(child.pid) or []
+        records.save(update)
+        code = child.wait()
+    update.exit_code = code
+    update.stage = UPDATED
+    records.save(update)
+    return code
+
+
+def attend(home: Home) -> None:
+    """Record that this process is about to become the command of the last update."""
+    records = Records(home)
+    update = records.last()
+    if update is not None and update.chat and update.stage == UPDATING:
+        update.child = process(os.getpid()) or []
+        records.save(update)
+
+
+def become(command: Sequence[str]) -> NoReturn:
+    """Replace this process with the command, after undoing Python's own signal settings."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], [*command])
+    except OSError as error:
+        raise Trouble(_unrun(command, error)) from None
+
+
+def _unrun(command: Sequence[str], error: OSError) -> str:
+    why = os.strerror(error.errno or 0).lower()
+    return f"{command[0]} cannot be run ({why}). Nothing was updated."
+
+
+def is_inside() -> bool:
+    """Whether a guarded command started us; the variable alone may be a leftover."""
+    id, _, place = os.environ.get(INSIDE, "").partition(":")
+    if not id or not place.startswith("/"):
+        return False
+    try:
+        update = Records(Home(Path(place))).load(id)
+    except Trouble:
+        return False
+    return update.stage == UPDATING and update.is_attended()
+
+
+@contextmanager
+def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Forward signals to the command, except those that the terminal has already sent it."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not _is_in_front():
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_in_front() -> bool:
+    """Whether we are in the terminal's foreground, so that its signals also reach the command."""
+    try:
+        fd = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

@@ -1,0 +1,192 @@
+"""Identifies the container image with Hermes, seen from the host, and keeps the previous one.
+
+After a pull, a name such as `latest` means another image. So the image is recorded by its hash,
+which never changes, and tagged with a name of ours, the mark: pruning of untagged images does not
+delete it, and a record in the home, where others can write, cannot forge it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor.gateway.docker import NAME
+from hermes_doctor.gateway.manager_commands import insist
+from hermes_doctor.home import CONTAINER_HOME, Home
+from hermes_doctor.installation.details import IMAGE, Installed
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Update
+from hermes_doctor.supervisors import docker
+from hermes_doctor.supervisors.unit import DOCKER, Unit
+from hermes_doctor.updates import compose
+
+_ENGINES = ("docker", "docker-compose", "podman", "podman-compose")
+_AROUND = ("sudo", "doas", "env", "nice", "ionice", "timeout", "nohup", "time", "sh", "bash", "zsh")
+"""Commands that run another command, which is somewhere among their arguments."""
+_PLACE = "container "
+_MARK = "hermes-doctor/before"
+_MARKS = 2
+"""How many previous images to keep for a home."""
+_HASH = re.compile(r"[0-9a-f]{64}")
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*")
+
+
+def is_meant(command: Sequence[str]) -> bool:
+    """Whether a command works on containers, so that it updates the Hermes in their image."""
+    words = list(command[:1])
+    if words and os.path.basename(words[0]) in _AROUND:
+        words = [word for one in command for word in re.split(r"[\s;&|()]+", one)]
+    return any(os.path.basename(word) in _ENGINES for word in words)
+
+
+def of_home(home: Home, *, meant: bool = True) -> Installed | None:
+    """The image of the container that mounts the home; raise CouldNotLook if it is unknown.
+
+    None if `meant` is false and the gateway does not run in a container.
+    """
+    engine = docker.engine()
+    if docker.inside() and home.path == CONTAINER_HOME:  # every Hermes container uses that path
+        engine = None
+    if engine is None and not meant:
+        return None
+    if engine is None:
+        raise CouldNotLook("no container engine can be asked")
+    owner = Probes(home).supervision().owner
+    if owner is not None and owner.kind == DOCKER:
+        return _seen(owner)
+    return _seen(_only(engine, home)) if meant else None
+
+
+def _only(engine: str, home: Home) -> Unit:
+    ids = docker.all_of_home(engine, home, docker.PATIENCE)
+    if ids is None:
+        raise CouldNotLook(f"{engine} gives no answer")
+    return docker.only(engine, ids, home)
+
+
+def is_one(one: Installed) -> bool:
+    """Whether Hermes is in a container's image and we are outside of it."""
+    return one.kind == IMAGE and one.where.startswith(_PLACE)
+
+
+def there(then: Installed) -> Installed | None:
+    """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
+    engine, name = docker.engine(), _name(then)
+    if engine is None:
+        raise CouldNotLook("no container engine can be asked")
+    unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
+    return _seen(unit) if unit else None
+
+
+def _name(one: Installed) -> str:
+    name = one.where.removeprefix(_PLACE)
+    if not NAME.fullmatch(name):
+        raise CouldNotLook("the record of that update is not one that this tool wrote")
+    return name
+
+
+def _seen(unit: Unit) -> Installed:
+    told = unit.settings
+    image = told.get("Image", "").removeprefix("sha256:")
+    if not image:
+        raise CouldNotLook(unit.silence or f"of what image container {unit.name} is cannot be told")
+    return Installed(
+        version=told.get("Version") or f"image {image[:12]}",
+        where=f"{_PLACE}{unit.name}",
+        kind=IMAGE,
+        revision=image,
+        source=told.get("ImageName", ""),
+    )
+
+
+# -- the mark ------------------------------------------------------------------------------
+
+
+def mark(id: str) -> str:
+    """The tag that keeps the image from before an update."""
+    return f"{_MARK}:{id}"
+
+
+def keep(one: Installed, id: str, older: Sequence[str]) -> None:
+    """Tag the image from before an update, and remove the tags of old updates.
+
+    A tag stays if the image has no other name, because it would be deleted and could not be pulled
+    again.
+    """
+    engine = docker.engine() or "docker"
+    insist([engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE)
+    for name in map(mark, older[: 1 - _MARKS]):
+        try:
+            image = compose.inspected(engine, "image", "inspect", name)
+            names = [str(one) for one in (*image["RepoTags"], *image["RepoDigests"])]
+            if any(not re.search(rf"(?:^|/){_MARK}[:@]", one) for one in names):
+                insist([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
+        except (CannotFix, KeyError, TypeError):
+            continue  # it is gone, or a container uses it
+
+
+# -- the way back --------------------------------------------------------------------------
+
+
+def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, ...]]:
+    """The commands that recreate the container from the old image.
+
+    Raise CannotFix with instructions if this tool must not do it.
+    """
+    words = (
+        before.version.removeprefix("image "),
+        before.source,
+        before.where.removeprefix(_PLACE),
+    )
+    if not (all(map(_REFERENCE.fullmatch, words)) and _HASH.fullmatch(before.revision or "")):
+        raise CannotFix("the record of that update is not one that this tool wrote")
+    now = of_home(home)
+    if now is not None and now.revision == before.revision and not _is_nameless(now, before):
+        return []
+    engine, image = docker.engine() or "docker", f"an image of Hermes {before.version}"
+    try:
+        _refuse_unmarked(engine, before, update)
+        image = f"image {mark(update.id)} (that was {before.source})"
+        made = _made(engine, now, home)
+        if made.image != before.source:
+            raise CannotFix(f"it was made from {before.source}, and is from {made.image} now")
+        compose.refuse_other(engine, made)
+    except CannotFix as why:
+        data = update.restoring(home)
+        raise CannotFix(
+            f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
+            f"from {image}{f', run `{data}`' if data else ''}, and start it"
+        ) from None
+    left = docker.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
+    return [*((engine, "rm", id) for id in left), *compose.anew(engine, made, mark(update.id))]
+
+
+def _is_nameless(now: Installed, before: Installed) -> bool:
+    """Whether Compose was interrupted before it gave the old container's name to the new one."""
+    old, new = (one.where.removeprefix(_PLACE) for one in (before, now))
+    return bool(re.fullmatch(rf"[0-9a-f]{{12}}_{re.escape(old)}", new))
+
+
+def _refuse_unmarked(engine: str, before: Installed, update: Update) -> None:
+    """Raise unless the recorded image is the tagged one: a record alone could name any image."""
+    try:
+        kept = compose.inspected(engine, "image", "inspect", mark(update.id)).get("Id")
+    except CannotFix:
+        raise CannotFix("its image of before is gone") from None
+    if str(kept).removeprefix("sha256:") != before.revision:
+        raise CannotFix("its image of before is another than the record of the update names")
+
+
+def _made(engine: str, now: Installed | None, home: Home) -> compose.Made:
+    if now is None or engine != "docker":
+        raise CannotFix("it was not made by Docker Compose")
+    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
+    if len(ids) - len(docker.left(engine, ids)) > 1:
+        raise CannotFix("several containers have this home as a volume")
+    made = compose.made(engine, _name(now), home)
+    if "@" in made.image:
+        raise CannotFix(f"{made.image} is one image for ever")
+    return made

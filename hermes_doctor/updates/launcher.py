@@ -1,0 +1,222 @@
+"""Installs a `hermes` that is first on PATH and sends only updates to the guard.
+
+It is a few lines of shell. Every other command is passed on with `exec`, so that arguments, exit
+code and signals are those of the real one. Its variables have unusual names, because a variable
+that exists in the environment would reach the real command changed. It has its own folder, so that
+an update that rewrites the real launcher does not touch it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from hermes_doctor.installation.find import LAUNCHER
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import read, user_home
+from hermes_doctor.updates import own_command, owned_files
+
+NAME = "hermes"
+_FORM = """\
+#!/bin/sh
+# Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
+# straight to the real hermes. Remove it with: hermes-doctor hook remove
+# Folders made for it: {made}
+set -f
+hd_here={here}
+hd_home={home}
+is_launcher() {{
+  [ "$1" -ef "$0" ] || [ "$1" -ef "$hd_here/hermes" ] && return 0
+  hd_line=
+  {{
+    IFS= read -r hd_line && [ "$hd_line" = "#!/bin/sh" ] && IFS= read -r hd_line
+  }} 2>/dev/null <"$1"
+  case $hd_line in "# Written by hermes-doctor: "*) return 0 ;; esac
+  return 1
+}}
+hd_real=
+hd_old_ifs=$IFS
+IFS=:
+for hd_folder in $PATH; do
+  if [ -f "${{hd_folder:-.}}/hermes" ] && [ -x "${{hd_folder:-.}}/hermes" ]; then
+    is_launcher "${{hd_folder:-.}}/hermes" && continue
+    hd_real=${{hd_folder:-.}}/hermes
+    break
+  fi
+done
+IFS=$hd_old_ifs
+if [ -z "$hd_real" ]; then
+  echo "hermes: not found on PATH (hermes-doctor's launcher is, in $hd_here)" >&2
+  exit 127
+fi
+hd_skip=
+for hd_word in "$@"; do
+  case $hd_skip:$hd_word in
+    value:*) hd_skip= && continue ;;
+    name:-* | more:-* | more:update) hd_skip= ;;
+    name:* | more:*) hd_skip=more && continue ;;
+  esac
+  case $hd_word in
+    -p | --profile | -m | --model | --provider | -z | --oneshot) hd_skip=value ;;
+    -t | --toolsets | -s | --skills | --usage-file) hd_skip=value ;;
+    -c | --continue | -r | --resume) hd_skip=name ;;
+    -*) ;;
+    update)
+      case " $* " in
+        *" --check "* | *" -h "* | *" --help "*) break ;;
+      esac
+      if [ -x {program} ] && [ -f {code} ]; then
+        case " $* " in
+          *" --gateway "*) hd_chat=--from-chat ;;
+          *) hd_chat= && [ -n "${{HERMES_HOME:-}}" ] && hd_home= ;;  # typed, for that one
+        esac
+        exec {words} update-guard $hd_chat ${{hd_home:+--home "$hd_home"}} -- "$hd_real" "$@"
+      fi
+      echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
+      case " $* " in *" --gateway "*) exit 1 ;; esac
+      break
+      ;;
+    profile | import)  # writes down which hermes is first on PATH: not one that may be removed
+      hd_rest=
+      IFS=:
+      for hd_folder in $PATH; do
+        [ -f "${{hd_folder:-.}}/hermes" ] && is_launcher "${{hd_folder:-.}}/hermes" && continue
+        hd_rest=$hd_rest:$hd_folder
+      done
+      IFS=$hd_old_ifs
+      PATH=${{hd_rest#:}}
+      export PATH
+      break
+      ;;
+    *) break ;;
+  esac
+done
+exec "$hd_real" "$@"
+"""
+
+
+def folder() -> Path:
+    """The launcher's folder, which contains nothing else."""
+    named = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(named) if named.startswith("/") else user_home() / ".local" / "share"
+    return base / "hermes-doctor" / "bin"
+
+
+def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> str:
+    """The launcher for this installation; one in another folder can be bound to one home."""
+    program, code = own_command.files()
+    return _FORM.format(
+        here=shlex.quote(str(here or folder())),
+        home=shlex.quote(str(home)) if home else "",
+        program=shlex.quote(str(program)),
+        code=shlex.quote(str(code)),
+        words=shlex.join(own_command.words()),
+        made=made,
+    )
+
+
+def refuse() -> None:
+    """Raise Trouble if a file that is not ours would be replaced."""
+    path = folder() / NAME
+    owned_files.refuse(path)
+    if os.path.lexists(path) and not is_ours(path):
+        raise Trouble(
+            f"{path} was not written by hermes-doctor. Move it away, then try again. "
+            "Nothing was changed."
+        )
+
+
+def is_ours(path: Path) -> bool:
+    """Whether any version of this tool wrote the file."""
+    return not path.is_symlink() and LAUNCHER in (_data(path) or b"")[:512]
+
+
+def install() -> bool:
+    """Install the launcher; return whether anything changed."""
+    path = folder() / NAME
+    if is_there():
+        return False
+    own_command.refuse()
+    refuse()
+    there = _data(path)
+    made = folders_made(there) if there is not None else absent(path.parent)
+    disk.make_folder(path.parent)
+    disk.save(path, text(made).encode())
+    disk.set_mode(path, 0o755)
+    return True
+
+
+def remove() -> bool:
+    """Remove the launcher and the folders that were created for it."""
+    path = folder() / NAME
+    if not is_ours(path):
+        return False
+    owned_files.refuse(path)
+    made = folders_made(_data(path) or b"")
+    disk.remove(path)
+    remove_folders([*path.parents][: max(made, 2)])
+    return True
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    """Remove empty folders, deepest first, up to one that is not empty."""
+    for one in folders:
+        try:
+            disk.remove_folder(one)
+        except OSError:
+            break
+
+
+def is_there() -> bool:
+    """Whether the launcher is installed as this version writes it."""
+    path = folder() / NAME
+    found = _data(path)
+    return found == text(folders_made(found or b"")).encode() and may_run(path)
+
+
+def may_run(path: Path) -> bool:
+    """Whether its mode lets everybody execute it; the mount may still forbid it."""
+    try:
+        return os.stat(path).st_mode & 0o111 == 0o111
+    except OSError:
+        return False
+
+
+def is_held_back(path: Path) -> bool:
+    """Whether its mode allows execution but the mount does not (noexec)."""
+    return may_run(path) and not os.access(path, os.X_OK)
+
+
+def is_of_another() -> bool:
+    """Whether the launcher was written by another installation or version of this tool."""
+    return not is_there() and LAUNCHER in (_data(folder() / NAME) or b"")
+
+
+def absent(folder: Path) -> int:
+    """How many folders must be created for this one to exist."""
+    return sum(not os.path.lexists(one) for one in (folder, *folder.parents))
+
+
+def folders_made(data: bytes) -> int:
+    """How many folders were created for a file, as recorded in it."""
+    found = re.search(rb"^# Folders made for it: ([0-9]{1,2})$", data, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def is_first(path: str | None = None) -> bool:
+    """Whether a shell with this PATH would run the launcher."""
+    for one in (path if path is not None else os.environ.get("PATH", "")).split(":"):
+        if os.access(Path(one or ".") / NAME, os.X_OK):
+            return Path(one).absolute() == folder()
+    return False
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return read(path, 65536)[0]
+    except (FileNotFoundError, CouldNotLook):
+        return None

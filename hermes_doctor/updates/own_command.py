@@ -1,0 +1,63 @@
+"""Builds the command by which hooks and launchers call this tool.
+
+It names the interpreter, because there is a `hermes-doctor` script beside that only in a virtual
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import hermes_doctor
+from hermes_doctor.model import Trouble
+
+LIMIT = 60.0
+
+
+def words() -> list[str]:
+    """The command without arguments; it ignores PYTHONPATH, which is meant for Hermes."""
+    return [sys.executable, "-E", "-P", "-m", "hermes_doctor"]
+
+
+def files() -> tuple[Path, Path]:
+    """The interpreter and the main module: if one is missing, the tool is gone."""
+    return Path(sys.executable), Path(hermes_doctor.__file__).parent / "__main__.py"
+
+
+def refuse() -> None:
+    """Raise Trouble if this tool cannot be called later."""
+    program, code = files()
+    if not os.access(program, os.X_OK) or not code.is_file():
+        raise Trouble(
+            f"hermes-doctor runs from {code.parent}, where nothing can call it later on. Install "
+            "it by pipx, uv tool or pip first. Nothing was changed."
+        )
+
+
+def prove() -> None:
+    """Raise Trouble unless the command works from another folder, without PYTHON variables."""
+    import subprocess
+
+    refuse()
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    try:
+        done = subprocess.run(
+            [*words(), "--version"],
+            cwd="/",
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        works = done.returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    if not works:
+        raise Trouble(
+            f"{sys.executable} does not find hermes-doctor when it is called from elsewhere, so "
+            "nothing could call it later on. Install it by pipx, uv tool or pip first. Nothing was "
+            "changed."
+        )

@@ -1,0 +1,29 @@
+"""Refuses to write shell files that do not belong to the current user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes_doctor.model import Trouble
+from hermes_doctor.system import privileges
+
+
+def refuse(path: Path) -> None:
+    """Raise Trouble if the file, or its target, does not belong to the effective user.
+
+    `sudo -E` keeps another user's HOME: root would write to files that this user can replace.
+    """
+    real = Path(os.path.realpath(path))
+    for one in (path, real):
+        whose = privileges.of(one)
+        if whose is not None:
+            raise Trouble(
+                f"{path} is not root's: {whose.folder} belongs to uid {whose.uid}. Run it as that "
+                "user, or with root's own HOME (sudo -H). Nothing was changed in it."
+            )
+        if os.path.lexists(one) and os.lstat(one).st_uid != os.geteuid():
+            raise Trouble(
+                f"{path} belongs to uid {os.lstat(one).st_uid}, not to you. "
+                "Nothing was changed in it."
+            )

@@ -1,0 +1,177 @@
+"""Checks that an environment has what its Hermes needs, with the environment's interpreter.
+
+No code of Hermes is run, because its modules read and write the home when they are imported. The
+requirements are in the package's metadata. Whether the files listed there exist, and whether the
+entry modules compile, is checked without importing them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from hermes_doctor.gateway.detached import python_of
+from hermes_doctor.gateway.manager_commands import login
+from hermes_doctor.installation.details import Installed
+from hermes_doctor.model import CannotFix
+from hermes_doctor.redaction import clean
+from hermes_doctor.system.accounts import Account
+
+LIMIT = 120.0
+_ASK = """
+import csv, importlib.metadata as metadata, importlib.util, json, os, sys
+ENTRIES = (
+    "hermes_cli.main", "hermes_cli.gateway", "hermes_cli.config", "gateway.run", "gateway.config",
+    "gateway.status", "gateway.session", "run_agent", "hermes_state", "hermes_constants",
+    "model_tools", "cli",
+)
+MOST = 50000
+looked = 0
+
+def incomplete(name):
+    global looked
+    gone = []
+    one = metadata.distribution(name)
+    record = (one.read_text("RECORD") or "").splitlines()  # its `files` has only those that exist
+    for path, *_, size in (row for row in csv.reader(record) if len(row) > 1):
+        if not path.endswith((".py", ".so", ".pyd")) or path.startswith("..") or looked > MOST:
+            continue
+        looked += 1
+        try:
+            whole = os.stat(one.locate_file(path)).st_size or size in ("", "0")
+        except OSError:
+            whole = False
+        if not whole:
+            gone.append(path)
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield f"{name} has lost files: {gone[0]}{more}"
+
+def source(module):
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        return None
+    if not rest:
+        return spec.origin
+    for folder in spec.submodule_search_locations or ():
+        path = os.path.join(folder, *rest) + ".py"
+        if os.path.exists(path):
+            return path
+    return None
+
+def uncompiled():
+    started = {
+        one.value.partition(":")[0]
+        for one in metadata.distribution("hermes-agent").entry_points
+        if one.group == "console_scripts"
+    }
+    for module in sorted(started.union(ENTRIES)):
+        path = source(module)
+        if path is None:
+            if module in started:
+                yield f"the module {module} is missing"
+            continue
+        if not path.endswith(".py"):
+            continue
+        try:
+            with open(path, "rb") as file:
+                compile(file.read(), path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            yield f"{module} cannot be compiled (line {error.lineno})"
+        except (OSError, ValueError):
+            yield f"{module} cannot be read"
+
+try:
+    from packaging.requirements import Requirement
+except ImportError:
+    try:
+        from pip._vendor.packaging.requirements import Requirement
+    except ImportError:
+        Requirement = None
+def wanted(line, extras):
+    if Requirement is None:
+        if ";" in line:
+            return None
+        said = "".join(c if c.isalnum() or c in "-_." else " " for c in line)
+        return said.split()[0], (), None
+    one = Requirement(line)
+    if one.marker and not any(one.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+        return None
+    return one.name, tuple(sorted(one.extras)), one.specifier
+
+wrong = []
+try:
+    needed = [(line, (), True) for line in metadata.requires("hermes-agent") or []]
+except metadata.PackageNotFoundError:
+    needed, wrong = [], ["hermes-agent itself is not installed"]
+seen = set()
+while needed:
+    line, extras, direct = needed.pop(0)
+    try:
+        found = wanted(line, extras)
+    except Exception:
+        continue
+    if found is None:
+        continue
+    name, more, specifier = found
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        if (name, None) not in seen:
+            wrong.append(name + " is missing")
+        seen.add((name, None))
+        continue
+    if direct and specifier and not specifier.contains(version, prereleases=True):
+        wrong.append(f"{name} {version} is there, {specifier} is needed")
+    if (name, more) in seen:
+        continue
+    if not any(one == name for one, _ in seen):
+        wrong.extend(incomplete(name))
+    seen.add((name, more))
+    needed.extend((one, more, False) for one in metadata.requires(name) or [])
+if "hermes-agent itself is not installed" not in wrong:
+    wrong.extend(incomplete("hermes-agent"))
+    wrong.extend(uncompiled())
+print(json.dumps([*dict.fromkeys(wrong)]))
+"""
+
+
+def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
+    """What the installed Hermes needs and does not have; empty if it is complete."""
+    try:
+        python = python_of(Path(installed.where), user)
+    except CannotFix as why:
+        return (str(why),)
+    options: dict[str, object] = user.options()
+    try:
+        done = subprocess.run(
+            [str(python), "-I", "-B", "-c", _ASK],
+            capture_output=True,
+            timeout=LIMIT,
+            env=login(user),
+            cwd="/",
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+        found = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        return (f"{python} does not answer",)
+    except (OSError, ValueError):
+        return (f"{python} does not run any more",)
+    return tuple(clean(str(one))[:200] for one in found)
+
+
+def damaged(installed: Installed, user: Account) -> list[str]:
+    """The packages that are installed but incomplete or broken."""
+    found = []
+    for said in unmet(installed, user):
+        name, _, rest = said.partition(" ")
+        if rest.startswith("has lost files"):
+            found.append(name.replace("_", "-").lower())
+        elif said.startswith("the module ") or rest.startswith(
+            ("cannot be compiled", "cannot be r")
+        ):
+            found.append("hermes-agent")
+    return [*dict.fromkeys(found)]

@@ -1,0 +1,168 @@
+"""Plans and runs the return to the Hermes that was installed before an update."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Sequence
+
+from hermes_doctor.gateway.manager_commands import Said, ask, login, owner_of
+from hermes_doctor.home import Home
+from hermes_doctor.installation.details import GIT, IMAGE, Installed
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.updates import Update
+from hermes_doctor.sqlite.files import sidecars
+from hermes_doctor.system.accounts import Account
+from hermes_doctor.updates import (
+    current_hermes,
+    downtime,
+    git_rollback,
+    images,
+    package_rollback,
+    requirements,
+)
+from hermes_doctor.updates.git_rollback import Way
+
+LIMIT = 1800.0
+"""Seconds for a package manager to restore everything."""
+
+
+class Command(NamedTuple):
+    """One command of the rollback."""
+
+    words: tuple[str, ...]
+    ours: bool = False
+    """Whether to run it as the current user, who alone may talk to the container engine."""
+
+    def __str__(self) -> str:
+        import shlex
+
+        return shlex.join(self.words)
+
+
+class Plan(NamedTuple):
+    """The commands that restore the old Hermes; none if it is there."""
+
+    commands: tuple[Command, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Where to find what the commands put aside."""
+
+
+def plan(home: Home, update: Update, after: Installed | None) -> Plan:
+    """Plan without changing anything; raise CannotFix if there is no way back."""
+    before = update.before
+    if before is None:
+        raise CannotFix(f"which Hermes was there before update {update.id} is not known")
+    owner = owner_of(home)
+    way = Way()
+    if before.kind == GIT:
+        way = git_rollback.way_back(before, after, update.id, owner)
+    if images.is_one(before):
+        return _exchange(home, update, before)
+    if before.kind == IMAGE:
+        if after is not None and _same(before, after):
+            return Plan()
+        raise CannotFix(
+            f"Hermes lies in the image of a container: start it from the image of {before.version}"
+        )
+    made = [*way.commands, *package_rollback.way_back(home, before, after, owner)]
+    return _runnable([Command(words) for words in made], way.notes)
+
+
+def _exchange(home: Home, update: Update, before: Installed) -> Plan:
+    """Plan the return to the previous container image."""
+    made = images.way_back(home, before, update)
+    note = f"{before.source} is the image of before again, for every container that names it."
+    return _runnable([Command(words, ours=True) for words in made], (note,) if made else ())
+
+
+def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
+    for one in made:
+        if shutil.which(one.words[0]) is None:
+            raise CannotFix(f"there is no {one.words[0]} on the PATH, which brings Hermes back")
+    return Plan(tuple(made), notes)
+
+
+def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
+    """Raise if a process other than the gateways has a database open that will be restored."""
+    from hermes_doctor.processes import gateway_processes
+
+    halts = downtime.halts(home, update)  # raises before any change if one cannot be stopped
+    if keep_data:
+        return
+    inside = [Probes(one) for one in downtime.concerned(home, update)]
+    mine = {gateway.pid for probes in inside for gateway in probes.gateways()}
+
+    def ends(pid: int) -> bool:
+        return _is_below(pid, mine) or any(halt.service.ends(pid) for halt in halts)
+
+    databases = [path for probes in inside for path in probes.databases().paths]
+    names = {beside: path for path in databases for beside in (path, *sidecars(path))}
+    for name, pids in gateway_processes.holders(names).items():
+        others = [pid for pid in pids if pid not in mine and not ends(pid)]
+        if others:
+            who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
+            raise CannotFix(f"process {who} has {home.name_of(names[name])} open; end that first")
+
+
+def _is_below(pid: int, above: Collection[int]) -> bool:
+    """Whether a process is a descendant of one of these, so that it ends with it."""
+    for _ in range(64):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+        if pid in above:
+            return True
+    return False
+
+
+def _same(before: Installed, after: Installed) -> bool:
+    then = (before.version, before.revision, before.source, dict(before.packages))
+    return then == (after.version, after.revision, after.source, dict(after.packages))
+
+
+def bring_back(
+    home: Home,
+    todo: Sequence[Command],
+    before: Installed,
+    tell: Callable[[str], None],
+    *,
+    hold: int,
+) -> None:
+    """Run the commands in order; raise CannotFix if the old Hermes is not there afterwards.
+
+    They inherit the lock's descriptor, so that a command that outlives us keeps the lock.
+    """
+    owner = owner_of(home)
+    for one in todo:
+        tell(f"running {one.words[0]} to bring Hermes {before.version} back")
+        said = _ask(one, owner, hold)
+        if said.code:
+            raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
+    there = current_hermes.hermes_in_place_of(before)
+    if there is None or there.version != before.version:
+        what = f"Hermes {there.version}" if there else "no Hermes"
+        raise CannotFix(f"{what} is there afterwards, not {before.version}")
+    if there.revision != before.revision:
+        what = "container" if images.is_one(before) else "checkout"
+        raise CannotFix(f"the {what} is not at {before.revision} afterwards")
+    if images.is_one(before):
+        return
+    if left := package_rollback.missing(before, there):
+        name, version = left[0]
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        raise CannotFix(f"{name} {version}{more} is not there afterwards")
+    if todo and (broken := requirements.damaged(there, owner)):
+        raise CannotFix(f"{broken[0]} is not whole afterwards")
+
+
+def _ask(one: Command, owner: Account, hold: int) -> Said:
+    """Run a command as the home's owner, with our environment if that is us, else a login's."""
+    if one.ours:
+        return ask(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
+    env = dict(os.environ) if owner.is_us else login(owner)
+    return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -1,0 +1,250 @@
+"""Adds a marked block to the user's shell start-up files that puts the launcher first on PATH."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import disk
+from hermes_doctor.system.files import read, snapshot, user_home
+from hermes_doctor.updates import launcher, owned_files
+
+BEGIN, END = "# >>> hermes-doctor >>>", "# <<< hermes-doctor <<<"
+_MADE = "# This file was made for it.\n"
+_FOLDERS = "# Folders made for it: {}\n"
+_LIMIT = 1 << 20
+_SETS_PATH = re.compile(
+    r"""^[ \t]*(?:(?:export|typeset|declare)[ \t]+(?:-\w+[ \t]+)*)?PATH=(?!["']?\$\{?PATH\b)"""
+    r"""|^[ \t]*path=\((?![ \t]*\$path)|^[ \t]*fish_add_path\b(?!.*--append)"""
+    r"""|^[ \t]*set[ \t].*\bPATH[ \t]+(?!\$PATH)""",
+    re.MULTILINE,
+)
+"""A line that puts something before everything else on PATH."""
+_LEAVES = re.compile(r"^(?:return\b|exit\b|exec[ \t]+[^-<>&0-9 \t])", re.MULTILINE)
+_OWN = re.compile(
+    r"^[ \t]*(?:alias[ \t]+hermes[ =]|(?:function[ \t]+)?hermes[ \t]*\(\))", re.MULTILINE
+)
+
+
+class Kind(NamedTuple):
+    """A shell and a file that it reads at start."""
+
+    shell: str
+    file: Path
+    is_ours: bool = False
+    """A file of our own in a folder that the shell reads."""
+
+
+def kinds() -> list[Kind]:
+    """The files that the shells of this user read."""
+    home = user_home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    zsh = Path(os.environ.get("ZDOTDIR") or home)
+    found = [Kind("sh", home / ".profile"), Kind("bash", home / ".bashrc")]
+    found += [Kind("bash", home / name) for name in (".bash_profile", ".bash_login")]
+    found += [Kind("zsh", zsh / ".zshrc")]
+    found += [Kind("fish", config / "fish" / "conf.d" / "hermes-doctor.fish", is_ours=True)]
+    return found
+
+
+def login_shell() -> str:
+    """The login shell of this user."""
+    return os.path.basename(os.environ.get("SHELL") or _of_account() or "sh")
+
+
+def _of_account() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_shell
+    except KeyError:
+        return ""
+
+
+def read_by(shell: str) -> list[Kind]:
+    """The files that a new login or interactive shell reads; none for an unknown shell."""
+    known = {kind.file.name: kind for kind in kinds()}
+    if shell == "bash":
+        names = (".bash_profile", ".bash_login", ".profile")
+        first = next((name for name in names if known[name].file.exists()), ".profile")
+        return [known[".bashrc"], known[first]]
+    name = {"zsh": ".zshrc", "fish": "hermes-doctor.fish"}.get(shell)
+    if shell in ("sh", "dash", "ash", "ksh", "mksh"):
+        name = ".profile"
+    return [known[name]] if name else []
+
+
+def wanted() -> Iterator[Kind]:
+    """The files that exist, and those that the login shell reads."""
+    needed = read_by(login_shell())
+    for one in kinds():
+        if one in needed or (one.file.parent.parent.is_dir() if one.is_ours else one.file.exists()):
+            yield one
+
+
+def doubts() -> list[str]:
+    """Why a new shell of this user would not run the launcher; empty if it would.
+
+    This is decided from the text of the files; nothing is run.
+    """
+    shell = login_shell()
+    read = read_by(shell)
+    if not read:
+        return [f"{shell} reads none of the files that this tool knows"]
+    found = [(kind, _text(kind.file)) for kind in read]
+    return [
+        f"{kind.file}: {why}" for kind, text in found if (why := _doubt(kind, text)) is not None
+    ]
+
+
+def _doubt(kind: Kind, text: str) -> str | None:
+    again = "hermes-doctor hook install puts it right"
+    if not _has(kind, text):
+        return f"the lines for the launcher are not in it; {again}"
+    if _is_passed(text):
+        return f"PATH is changed after them; {again}"
+    if _LEAVES.search(text[: text.find(BEGIN)]):
+        return "it ends before the lines for the launcher"
+    if _OWN.search(text):
+        return "hermes is an alias or a function there"
+    later = kind.file.parent.parent / "config.fish"
+    if kind.shell == "fish" and later.exists() and _SETS_PATH.search(_text(later)):
+        return f"{later} changes PATH after it"
+    return None
+
+
+def _is_passed(text: str) -> bool:
+    """Whether a later line puts something before the launcher on PATH."""
+    return _SETS_PATH.search(text[text.find(END) :]) is not None
+
+
+def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
+    """The block for one shell; it records if the file was created for it, and how many folders."""
+    folder = str(launcher.folder())
+    if kind.shell == "fish":
+        line = f"fish_add_path --path --move --prepend {shlex.quote(folder)}"
+    else:
+        line = f"PATH={shlex.quote(folder)}:$PATH; export PATH"
+    why = "# An update of Hermes gets a backup first. Gone with: hermes-doctor hook remove\n"
+    notes = (_MADE if made else "") + (_FOLDERS.format(folders) if folders else "")
+    return f"{BEGIN}\n{why}{notes}{line}\n{END}\n"
+
+
+def refuse() -> None:
+    """Raise Trouble if one of the files must not be written, before any is."""
+    for kind in wanted():
+        owned_files.refuse(kind.file)
+        if kind.file.is_symlink() and not kind.file.exists():
+            raise Trouble(
+                f"{kind.file} is a link to {os.readlink(kind.file)}, where nothing is. Put it "
+                "right first, or leave the shell out: --no-shell. Nothing was changed."
+            )
+        if _is_broken(_text(kind.file)):
+            raise Trouble(
+                f"{kind.file} has a line '{BEGIN}' without its end. Take that block out by hand, "
+                "then try again. Nothing was changed in it."
+            )
+
+
+def install() -> list[Path]:
+    """Add the block where it is missing; return the changed files."""
+    refuse()
+    changed = []
+    for kind in wanted():
+        before = _text(kind.file)
+        if _has(kind, before) and not _is_passed(before):
+            continue
+        kept = _without(before)
+        made = not kind.file.exists() or (_MADE in before and not kept)
+        folders = _folders(before) if before else launcher.absent(kind.file.parent)
+        lines = block(kind, made=made, folders=folders if made else 0)
+        whole = not kept or kept.endswith("\n")
+        _write(kind.file, kept + lines if whole else f"{kept}\n{lines[:-1]}")
+        changed.append(kind.file)
+    return changed
+
+
+def remove() -> list[Path]:
+    """Remove the block but no other byte; delete a file that was created for it."""
+    changed = []
+    for kind in kinds():
+        before = _text(kind.file)
+        after = _without(before)
+        if after == before:
+            continue
+        owned_files.refuse(kind.file)
+        if _MADE in before and not after:
+            disk.remove(kind.file)
+            launcher.remove_folders([*kind.file.parents][: _folders(before)])
+        else:
+            _write(kind.file, after)
+        changed.append(kind.file)
+    return changed
+
+
+def _folders(text: str) -> int:
+    """How many folders were created for a file; 0 if an old version did not record that."""
+    return launcher.folders_made(text.encode("utf-8", "surrogateescape"))
+
+
+def covered() -> list[Kind]:
+    """The files that contain the block."""
+    return [kind for kind in kinds() if _has(kind, _text(kind.file))]
+
+
+def _has(kind: Kind, text: str) -> bool:
+    found = text + "\n"
+    numbers = {0, _folders(text)}
+    return any(
+        block(kind, made=made, folders=number) in found
+        for made in (False, True)
+        for number in numbers
+    )
+
+
+def _is_broken(text: str) -> bool:
+    """Whether a block has lost its end, so that it is unclear which lines are ours."""
+    return BEGIN in _without(text)
+
+
+def _without(text: str) -> str:
+    """The text without our blocks; a block without an end is left to the user."""
+    while (less := _without_one(text)) != text:
+        text = less
+    return text
+
+
+def _without_one(text: str) -> str:
+    start = text.find(BEGIN + "\n")
+    end = text.find(END, start)
+    if start < 0 or end < 0 or (start and text[start - 1] != "\n"):
+        return text
+    if BEGIN in text[start + 1 : end]:
+        return text
+    rest = text[end + len(END) :]
+    if not rest:  # before the block was added, the file did not end with a newline, either
+        return text[: max(start - 1, 0)]
+    return text[:start] + rest.removeprefix("\n")
+
+
+def _text(path: Path) -> str:
+    try:
+        return read(path, _LIMIT)[0].decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return ""
+    except CouldNotLook as why:
+        raise Trouble(f"{path} cannot be read: {why}. Nothing was changed in it.") from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file, or the target of a symbolic link, and keep its mode."""
+    real = path.resolve() if path.is_symlink() else path
+    mode = snapshot(real).mode if real.exists() else 0o644
+    disk.make_folder(real.parent)
+    disk.save(real, text.encode("utf-8", "surrogateescape"))
+    disk.set_mode(real, mode)

@@ -1,0 +1,164 @@
+"""Builds a Watch from the command-line options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_doctor import __version__
+from hermes_doctor.examination import runner
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Report, Severity, Trouble
+from hermes_doctor.plugins.declare import Check
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.schedule import durations
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.terminal.lines import tilde
+from hermes_doctor.watch import secrets
+from hermes_doctor.watch.channels import Channel, Command, Hermes, Webhook
+from hermes_doctor.watch.event_lines import Teller
+from hermes_doctor.watch.heal import Healer
+from hermes_doctor.watch.notices import Notices
+from hermes_doctor.watch.repair_budget import Ledger
+from hermes_doctor.watch.rounds import Watch
+from hermes_doctor.watch.store import Store
+
+SHORTEST = 1.0
+
+
+class Ways(NamedTuple):
+    """The notification options: the channels, and the lowest severity to notify about."""
+
+    on: str
+    command: str | None
+    webhook: str | None
+    hermes: str | None
+
+
+class Healing(NamedTuple):
+    """The limits of `--heal`."""
+
+    after: int
+    budget: str
+    patience: str
+    also: tuple[str, ...]
+    vault: Path | None
+
+
+class Asked(NamedTuple):
+    """All options of `hermes-doctor watch`."""
+
+    interval: str
+    network: bool
+    ways: Ways
+    healing: Healing | None
+
+
+def seconds(asked: Asked) -> float:
+    """Seconds between two rounds."""
+    return durations.seconds(asked.interval, "--interval", least=SHORTEST)
+
+
+def checked(asked: Asked, home: Home, plugins: Plugins) -> None:
+    """Raise Trouble if an option is invalid."""
+    seconds(asked)
+    _notices(asked.ways, home)
+    if asked.healing:
+        durations.budget(asked.healing.budget)
+        durations.seconds(asked.healing.patience, "--patience")
+        _agreed(plugins, asked.healing)
+
+
+def assemble(
+    home: Home,
+    plugins: Plugins,
+    checks: Sequence[Check],
+    codes: frozenset[str],
+    asked: Asked,
+    *,
+    json: bool,
+    options: str,
+    page_options: str,
+) -> Watch:
+    """Build the watch; its hints repeat `options`, so that they work when pasted."""
+
+    def look() -> Report:
+        probes = Probes(home, network=asked.network, spends=False)
+        try:
+            report = runner.report(
+                probes, plugins, checks, options=options, page_options=page_options
+            )
+        finally:
+            probes.close()
+        shown = tuple(finding for finding in report.findings if finding.code in codes)
+        return report._replace(findings=shown)
+
+    checked(asked, home, plugins)
+    healing = asked.healing
+    made = Watch(
+        home=home,
+        look=look,
+        tell=Teller(home.path, json=json),
+        store=Store(home),
+        interval=seconds(asked),
+        after=healing.after if healing else 1,
+        notices=_notices(asked.ways, home),
+    )
+    made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
+    made.title += f" every {span(made.interval)}"
+    if healing is not None:
+        budget = durations.budget(healing.budget)
+        made.title += f", heals (at most {budget.most} in {span(budget.period)})"
+        made.enable(_healer(made, plugins, healing, options))
+    return made
+
+
+def _healer(watch: Watch, plugins: Plugins, asked: Healing, options: str) -> Healer:
+    memory = watch.memory
+    return Healer(
+        home=watch.home,
+        plugins=plugins,
+        store=watch.store,
+        ledger=Ledger(durations.budget(asked.budget), memory.repairs, memory.failures),
+        clock=watch.clock,
+        signals=watch.signals,
+        after=asked.after,
+        patience=durations.seconds(asked.patience, "--patience"),
+        agreed=_agreed(plugins, asked),
+        vault=asked.vault,
+        options=options,
+    )
+
+
+def _agreed(plugins: Plugins, asked: Healing) -> frozenset[str]:
+    """Codes and fixes to apply without asking: those of --also, and fixes marked unattended."""
+    known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
+    meant = {fix.id for fix in plugins.fixes if fix.unattended}
+    return frozenset(_known(word, known) for word in asked.also) | meant
+
+
+def _known(word: str, known: set[str]) -> str:
+    for name in (word.lower(), word.upper()):
+        if name in known:
+            return name
+    raise Trouble(f"--also takes a code or a fix; nothing that has a fix is called {word!r}.")
+
+
+def _notices(ways: Ways, home: Home) -> Notices | None:
+    try:
+        threshold = Severity(ways.on.lower())
+    except ValueError:
+        listed = ", ".join(severity.value for severity in Severity)
+        raise Trouble(f"--notify-on takes {listed}, not {ways.on!r}.") from None
+    channels: list[Channel] = []
+    if ways.command:
+        channels.append(Command(ways.command))
+    if ways.webhook:
+        channels.append(Webhook(secrets.told(ways.webhook, "--notify-webhook")))
+    if ways.hermes:
+        channels.append(Hermes(home, ways.hermes))
+    if not channels:
+        return None
+    return Notices(channels, str(home.path), threshold)

@@ -1,0 +1,133 @@
+"""Compares a round with the previous one: which findings are new, worse, better or gone.
+
+A finding is gone only when its check ran and did not report it. While the check has no answer, its
+last finding is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Finding, Report, Severity, Status
+from hermes_doctor.watch.events import Event, Key, Kind
+
+BLIND_AFTER = 3
+"""Rounds without an answer before the watch reports it: a busy machine may be slow once."""
+
+
+class Standing(NamedTuple):
+    """A current finding, and in how many rounds it was seen."""
+
+    severity: Severity
+    title: str
+    check: str
+    seen: int
+    """Rounds in a row as a problem, or as an info; 0 while its check has no answer."""
+    grave: int = 0
+    """Rounds in a row in which it was an error or worse."""
+
+
+class Compared(NamedTuple):
+    """The result of comparing one round with the previous one."""
+
+    standing: dict[Key, Standing]
+    unanswered: dict[str, int]
+    """By check: for how many rounds in a row it has had no answer."""
+    events: list[Event]
+
+
+def compare(
+    before: Mapping[Key, Standing],
+    unanswered: Mapping[str, int],
+    report: Report,
+    at: datetime,
+    most: int,
+) -> Compared:
+    """Compare a report with the previous round; the counts of rounds stop at `most`."""
+    found = _by_key(report.findings)
+    doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
+    asked = {c.id for c in report.checks}
+    after: dict[Key, Standing] = {}
+    events: list[Event] = []
+    for key, finding in found.items():
+        old = before.get(key)
+        after[key] = _counted(old, finding, most)
+        kind = _kind(old, finding)
+        if kind is not None:
+            events.append(told(report, finding, kind, at, old.severity if old else None))
+    for key, old in before.items():
+        if key in found:
+            continue
+        if old.check in doubtful or old.check not in asked:
+            after[key] = old._replace(seen=0, grave=0)
+        else:
+            code, subject = key
+            events.append(
+                Event(Kind.GONE, at, old.title, code=code, subject=subject, was=old.severity)
+            )
+    open_now = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
+    counts = {c.id: min(unanswered.get(c.id, 0) + 1, BLIND_AFTER) for c in open_now}
+    for check in open_now:
+        if counts[check.id] == BLIND_AFTER and unanswered.get(check.id, 0) < BLIND_AFTER:
+            word = "crashed" if check.status is Status.CRASHED else "could not look"
+            events.append(Event(Kind.BLIND, at, f"{check.id} {word}: {check.reason}"))
+    for id, count in unanswered.items():
+        if count >= BLIND_AFTER and id not in counts:
+            events.append(Event(Kind.SEES, at, f"{id} can look again"))
+    return Compared(after, counts, events)
+
+
+def told(
+    report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
+) -> Event:
+    """Turn a finding into an event."""
+    offer = report.offer(finding)
+    return Event(
+        kind,
+        at,
+        finding.title,
+        severity=finding.severity,
+        code=finding.code,
+        subject=finding.subject,
+        was=was if was is not finding.severity else None,
+        since=finding.since,
+        command=offer.command if offer else f"hermes-doctor explain {finding.code}",
+    )
+
+
+def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
+    """Map each key to its worst finding."""
+    found: dict[Key, Finding] = {}
+    for finding in sorted(findings, key=lambda one: one.severity.rank):
+        found.setdefault(finding.key, finding)
+    return found
+
+
+def _counted(old: Standing | None, finding: Finding, most: int) -> Standing:
+    """Count this round; a change between warning and error does not restart the count."""
+    worth = finding.severity is not Severity.INFO
+    before = old is not None and (old.severity is not Severity.INFO) is worth
+    seen = min(most, (old.seen if old and before else 0) + 1)
+    grave = min(most, (old.grave if old else 0) + 1) if is_grave(finding.severity) else 0
+    return Standing(finding.severity, finding.title, finding.check, seen, grave)
+
+
+def is_grave(severity: Severity) -> bool:
+    """Whether the finding is severe enough to start or stop the gateway for it."""
+    return severity.rank <= Severity.ERROR.rank
+
+
+def _doubtful(status: Status, reason: str | None) -> bool:
+    """Whether a check may have missed something that it reported before."""
+    partly = status is Status.PROBLEM and reason is not None
+    return partly or status in (Status.UNKNOWN, Status.CRASHED)
+
+
+def _kind(old: Standing | None, finding: Finding) -> Kind | None:
+    if old is None:
+        return Kind.NEW
+    if finding.severity is old.severity:
+        return None
+    return Kind.WORSE if finding.severity.rank < old.severity.rank else Kind.BETTER

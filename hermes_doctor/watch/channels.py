@@ -1,0 +1,227 @@
+"""Sends notices through a command, a webhook, or a message from Hermes itself.
+
+Each channel has a time limit. Notices contain no secrets, and error messages name neither the
+webhook address nor the command, because these may contain one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.redaction import clean
+from hermes_doctor.watch import secrets
+from hermes_doctor.watch.events import Event
+
+if TYPE_CHECKING:
+    import urllib.request
+    from pathlib import Path
+
+COMMAND_LIMIT, WEB_LIMIT, HERMES_LIMIT = 30.0, 10.0, 60.0
+"""Time limits in seconds."""
+MOST = 4000
+"""Characters per environment variable: the kernel limits their size."""
+PAUSES = (1.0, 5.0)
+"""Seconds between the attempts of a webhook."""
+SENDS_SINCE = (0, 15)
+"""The first release with `hermes send`."""
+
+
+class NotSent(Exception):
+    """A notice was not delivered; the message says why and contains no secret."""
+
+
+class Notice(NamedTuple):
+    """An event to be sent, with its home and the subjects that are broken now."""
+
+    event: Event
+    home: str
+    broken: frozenset[str]
+    """Subjects of current problems in lower case, platform names among them."""
+
+    def words(self) -> str:
+        """The event as one line for a chat, without the marks that make Hermes attach a file."""
+        text = f"hermes-doctor on {socket.gethostname()} ({self.home}): {self.event.sentence()}"
+        return clean(text).replace("MEDIA:", "MEDIA ").replace("[[", "[ [")[:1500]
+
+    def document(self) -> dict[str, Any]:
+        """The event as JSON data: `text` and `content` are the fields that chat services show."""
+        text = self.words()
+        more = {"host": socket.gethostname(), "text": text, "content": text}
+        return self.event.document(self.home) | more
+
+
+class Channel(Protocol):
+    """A way to send notices."""
+
+    name: str
+
+    def send(self, notice: Notice) -> None:
+        """Send the notice, or raise NotSent."""
+
+
+class Command:
+    """Runs the operator's command with the event as JSON on stdin and in environment variables."""
+
+    name = "the command"
+
+    def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
+        """`@FILE` runs the file as a script, so that its text is not in the process list."""
+        secrets.told(command, "--notify-command")
+        file = str(secrets.named(command)) if command.startswith("@") else None
+        self.words = ["/bin/sh", file] if file else ["/bin/sh", "-c", command]
+        self.limit = limit
+
+    def send(self, notice: Notice) -> None:
+        import signal
+        import subprocess
+
+        data = notice.document()
+        fields = {
+            f"HERMES_DOCTOR_{name.upper()}": str(data[name] or "")[:MOST].replace("\0", "")
+            for name in ("event", "code", "severity", "subject", "title", "home", "time", "text")
+        }
+        try:
+            process = subprocess.Popen(
+                self.words,
+                env={**os.environ, **fields},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise NotSent(f"it could not be started ({type(error).__name__})") from None
+        try:
+            process.communicate(json.dumps(data).encode() + b"\n", timeout=self.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise NotSent(f"it took longer than {self.limit:g} s and was ended") from None
+        if process.returncode:
+            raise NotSent(f"it ended with {process.returncode}")
+
+
+class Webhook:
+    """Posts the event as JSON to a URL, with a few retries."""
+
+    name = "the webhook"
+
+    def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
+        self._url, self._pass = secrets.split(url)
+        self.pauses = pauses
+        self.limit = 2 * WEB_LIMIT
+
+    def send(self, notice: Notice) -> None:
+        data = json.dumps(notice.document()).encode()
+        for pause in (*self.pauses, None):
+            why, lasting = self._in_time(data)
+            if not why:
+                return
+            if pause is None or lasting:
+                raise NotSent(why)
+            time.sleep(pause)
+
+    def _in_time(self, data: bytes) -> tuple[str, bool]:
+        """Post with a limit on the total time: a server may answer one byte at a time."""
+        said: list[tuple[str, bool]] = []
+        thread = threading.Thread(target=lambda: said.append(self._post(data)), daemon=True)
+        thread.start()
+        thread.join(self.limit)
+        return said[0] if said else ("it does not answer in time", False)
+
+    def _post(self, data: bytes) -> tuple[str, bool]:
+        """Post once; return why it failed (empty on success) and whether a retry is useless."""
+        import http.client
+        import urllib.error
+        import urllib.request
+
+        from hermes_doctor import __version__
+
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"hermes-doctor/{__version__}",
+        }
+        if self._pass:
+            headers["Authorization"] = self._pass
+        try:
+            request = urllib.request.Request(self._url, data, headers, method="POST")
+            with _opener().open(request, timeout=WEB_LIMIT) as answer:
+                answer.read(4096)
+            return "", False
+        except urllib.error.HTTPError as error:
+            error.close()
+            return f"it answered {error.code}", error.code < 500 and error.code not in (408, 429)
+        except urllib.error.URLError as error:
+            return f"it cannot be reached ({type(error.reason).__name__})", False
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            return f"it cannot be reached ({type(error).__name__})", isinstance(error, ValueError)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """An opener that follows no redirects, because the address is a secret."""
+    import urllib.request
+
+    class Stay(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: Any) -> None:
+            return None
+
+    return urllib.request.build_opener(Stay)
+
+
+_AS_IT_IS = {"HERMES_DISABLE_LAZY_INSTALLS": "1"}
+"""Keep `hermes send` from installing missing packages."""
+
+
+class Hermes:
+    """Sends the notice with `hermes send`, through a platform of the watched Hermes."""
+
+    name = "hermes send"
+
+    def __init__(self, home: Home, target: str) -> None:
+        platform = target.partition(":")[0]
+        if not platform.isidentifier() or any(ord(sign) < 33 for sign in target):
+            raise Trouble(f"--notify-hermes takes PLATFORM or PLATFORM:CHANNEL, not {target!r}.")
+        self.home = home
+        self.target = target
+        self.platform = platform.lower()
+
+    def send(self, notice: Notice) -> None:
+        from hermes_doctor.gateway.manager_commands import ask, login, owner_of
+
+        if self.platform in notice.broken:
+            raise NotSent(f"{self.platform} is itself out of order")
+        try:
+            owner = owner_of(self.home)
+            python = self.python()
+            env = login(owner) | {"HERMES_HOME": str(self.home.path)} | _AS_IT_IS
+            said = ask(
+                [str(python), "-m", "hermes_cli.main", "send", "--to", self.target, notice.words()],
+                user=owner,
+                env=env,
+                limit=HERMES_LIMIT,
+            )
+        except (CannotFix, CouldNotLook) as why:
+            raise NotSent(str(why)) from None
+        if said.code:
+            raise NotSent(f"it ended with {said.code}")
+
+    def python(self) -> Path:
+        """The interpreter of the installed Hermes; NotSent if it has no `hermes send`."""
+        from hermes_doctor.gateway.detached import python_of
+        from hermes_doctor.gateway.manager_commands import owner_of
+        from hermes_doctor.probes.probes import Probes
+
+        found = Probes(self.home).installation()
+        if found is None:
+            raise NotSent("no installation of Hermes was found")
+        if found.release < SENDS_SINCE:
+            raise NotSent(f"Hermes {found.version} has no `hermes send`; 0.15 and later have")
+        return python_of(found.where, owner_of(self.home))

@@ -1,0 +1,78 @@
+"""Reads the clocks of the machine and detects sleep and clock changes between two rounds.
+
+Intervals use the monotonic clock, which cannot be set. Times that are stored for the next process
+use a clock that also runs while the machine sleeps, together with the id of the boot.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.schedule.durations import span
+
+SLACK = 10.0
+"""Seconds that clocks may drift apart between two rounds without meaning a gap."""
+DRIFT = 0.001
+"""Additional drift as a share of the elapsed time: time synchronisation slows and speeds clocks."""
+
+
+class Reading(NamedTuple):
+    """All clocks at one moment, in seconds."""
+
+    steady: float
+    """The monotonic clock; it stops while the machine sleeps."""
+    awake: float | None
+    """A monotonic clock that runs during sleep; None if the system has none."""
+    wall: float
+    """The wall clock; it can be set."""
+
+
+class Clock:
+    """The clocks of this machine."""
+
+    def __init__(self) -> None:
+        self.boot = _boot()
+        """The boot id; empty if the system has none."""
+
+    def read(self) -> Reading:
+        """Read all clocks."""
+        which = getattr(time, "CLOCK_BOOTTIME", None)
+        awake = time.clock_gettime(which) if which is not None else None
+        return Reading(time.monotonic(), awake, time.time())
+
+    def lasting(self) -> float:
+        """Seconds on a clock that all processes of this boot share, also across sleep."""
+        now = self.read()
+        return now.wall if now.awake is None else now.awake
+
+    def now(self) -> datetime:
+        """The current time of day, in UTC."""
+        return datetime.fromtimestamp(self.read().wall, UTC)
+
+
+def gap(before: Reading, after: Reading, longest: float) -> str | None:
+    """Why the previous round says little about now; None if there was no gap."""
+    steady, wall = after.steady - before.steady, after.wall - before.wall
+    known = before.awake is not None and after.awake is not None
+    real = (after.awake or 0) - (before.awake or 0) if known else steady
+    slack = SLACK + DRIFT * abs(steady)
+    if real - steady > slack:
+        return f"the machine slept for {span(real - steady)}"
+    if not known and wall - steady > slack:
+        return f"the machine slept for {span(wall - steady)}, or its clock was set"
+    if abs(wall - real) > slack:
+        way = "forward" if wall > real else "back"
+        return f"the clock was set {way} by {span(abs(wall - real))}"
+    if steady > longest:
+        return f"nothing was looked at for {span(steady)}"
+    return None
+
+
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read(64).strip()
+    except OSError:
+        return ""

@@ -1,0 +1,78 @@
+"""Finishes runs that were cut off by `kill -9` or a power failure, in a watch that heals.
+
+This may start the gateway again, but only one that the run itself had stopped: the consent for the
+run covers that.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes_doctor.examination.runner import crash
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.schedule.systemd import SERVICE
+
+if TYPE_CHECKING:
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.run import Verify
+
+
+def there(home: Home) -> list[str]:
+    """The ids of unfinished runs that no process is working on."""
+    from hermes_doctor.records import unfinished
+
+    try:
+        found = unfinished.unfinished(home)
+    except CouldNotLook:
+        return []
+    return [one.id for one in found if not one.at_work and one.state != "unreadable"]
+
+
+def end(home: Home, verify: Verify) -> tuple[list[str], str]:
+    """Finish these runs; return what was done, or why it failed. The home's lock must be held."""
+    from hermes_doctor.repair import recovery
+
+    try:
+        why = hindrance(home)
+        return ([], why) if why else ([one.text for one in recovery.recover(home, verify)], "")
+    except (Trouble, CouldNotLook, OSError) as trouble:
+        return [], str(trouble).partition(". ")[0]
+    except Exception as error:  # noqa: BLE001 (the watch goes on)
+        return [], f"a run that was cut off cannot be ended: {crash(error)}"
+
+
+def hindrance(home: Home) -> str | None:
+    """Why the watch does not finish a cut-off run now; None if it may."""
+    from hermes_doctor.records.journal import Journals
+    from hermes_doctor.repair.gateway import ASKED, STOPPED
+
+    for journal in Journals(home).all():
+        if not journal.final and journal.gateway in (STOPPED, ASKED):
+            why = _gateway(home, journal)
+            if why:
+                return f"run {journal.id} was cut off and {why}"
+    return None
+
+
+def _gateway(home: Home, journal: Journal) -> str | None:
+    """The same for the gateway that the run stopped or asked to stop."""
+    from hermes_doctor.gateway import control
+
+    probes = Probes(home)
+    try:
+        running = [gateway.pid for gateway in probes.gateways()]
+        if journal.asked in running:
+            return f"waits for process {journal.asked} to end"
+        if running or not os.environ.get(SERVICE) or control.gateway_service(probes).keeps:
+            return None
+    except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
+        return None
+    finally:
+        probes.close()
+    return (
+        "had stopped a gateway that nobody owns, which would live inside the watch's own service "
+        "if it were started from here; this brings it back: hermes-doctor fix --apply"
+    )

@@ -1,0 +1,165 @@
+"""Prints events as lines for a terminal, a file or journald, or as JSON objects."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from hermes_doctor.model import Hold, Report, Severity, Status
+from hermes_doctor.redaction import clean
+from hermes_doctor.terminal.lines import Line, Span, fitting, row
+from hermes_doctor.terminal.show import show
+from hermes_doctor.watch.events import PRESENT, Event, Kind, named
+
+MARGIN = 9
+"""The width of a time of day and the space after it."""
+_STYLES = {
+    Kind.GONE: "good",
+    Kind.BETTER: "good",
+    Kind.HEALED: "good",
+    Kind.SEES: "good",
+    Kind.BACK: "good",
+    Kind.FAILED: "error",
+    Kind.AWAY: "error",
+    Kind.BLIND: "warning",
+    Kind.HELD: "warning",
+    Kind.NOTE: "warning",
+    Kind.GAP: "warning",
+}
+_PRIORITIES = {
+    Severity.CRITICAL: 2,
+    Severity.ERROR: 3,
+    Severity.WARNING: 4,
+    Severity.INFO: 6,
+}
+
+
+class Teller:
+    """Prints each event as soon as it happens."""
+
+    def __init__(self, home: Path, *, json: bool = False, out: TextIO | None = None) -> None:
+        self.home = str(home)
+        self.json = json
+        self.out = out if out is not None else sys.stdout
+        self.journal = not json and into_journal(self.out)
+        self._day = ""
+        self._mute = False
+
+    def __call__(self, event: Event) -> None:
+        if self.out is None:  # closed by the caller
+            return
+        try:
+            self._write(event)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # a full disk, a terminal that is gone
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        """Report once on stderr that events cannot be printed; the watch continues."""
+        if self._mute or sys.stderr is None:
+            return
+        self._mute = True
+        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        text = f"hermes-doctor: what the watch tells cannot be written ({why}); it goes on"
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+    def _write(self, event: Event) -> None:
+        if self.json:
+            print(json.dumps(event.document(self.home)), file=self.out)
+        elif self.journal:
+            line = fitting(clean(_whole(event)), self.out)
+            print(f"<{priority(event)}>{line}", file=self.out)
+        elif self.out.isatty():
+            day, self._day = self._day, _time(event.at)[:10]
+            show([row((self._day, "faint"))] if day != self._day else [], self.out)
+            show(lines(event), self.out)
+        else:
+            show([row(f"{_time(event.at)} ", _whole(event))], self.out)
+        self.out.flush()
+
+
+def trouble(message: str) -> str:
+    """The JSON line that says why a watch could not run."""
+    now = datetime.now(UTC)
+    return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
+
+
+def lines(event: Event) -> Iterator[Line]:
+    """The lines of an event for a terminal: what happened, and what to type."""
+    style = _STYLES.get(event.kind, event.severity.value if event.severity else "strong")
+    parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (f"{event.kind:<7}", style)]
+    if event.severity and event.kind in PRESENT:
+        parts.append((f"{_level(event)}  ", event.severity.value))
+    if event.code:
+        parts.append((f"{event.code}  ", "strong"))
+    yield row(*parts, named(event), _since(event), hang=MARGIN)
+    if event.command:
+        yield row("do: ", (event.command, "command"), indent=MARGIN)
+
+
+def _whole(event: Event) -> str:
+    """The event in one line."""
+    level = f"{_level(event)}  " if event.severity and event.kind in PRESENT else ""
+    code = f"{event.code}  " if event.code else ""
+    do = f"  [{event.command}]" if event.command else ""
+    return f"{event.kind:<7}{level}{code}{named(event)}{_since(event)}{do}"
+
+
+def _level(event: Event) -> str:
+    now = event.severity.value if event.severity else ""
+    return f"{event.was.value} → {now}" if event.was else now
+
+
+def _since(event: Event) -> str:
+    return f" (since {_time(event.since)[:16]})" if event.since else ""
+
+
+def _time(moment: datetime) -> str:
+    try:
+        return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def priority(event: Event) -> int:
+    """The syslog priority of the event for journald."""
+    style = _STYLES.get(event.kind)
+    if event.severity and style != "good":
+        return _PRIORITIES[event.severity]
+    return 4 if style == "warning" else 5
+
+
+def into_journal(out: TextIO | None) -> bool:
+    """Whether the output goes to journald, which adds its own time to each line."""
+    device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
+    try:
+        st = os.fstat(out.fileno()) if out is not None else None
+    except (OSError, ValueError):
+        return False
+    return st is not None and (device, inode) == (str(st.st_dev), str(st.st_ino))
+
+
+def stands(report: Report) -> str:
+    """The state of the home in a few words."""
+    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
+    if bad:
+        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
+        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
+    elif report.status is Status.UNKNOWN:
+        said = "nothing wrong was found, but not every question has an answer"
+    else:
+        said = "nothing is wrong"
+    if report.gateways is None:
+        return f"{said}; gateway unknown"
+    if not report.gateways:
+        served = report.ladder and report.ladder[0].hold is Hold.OK
+        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
+    return f"{said}; gateway runs (process {report.gateways[0].pid})"

@@ -1,0 +1,293 @@
+"""Repairs what is due for `--heal`, with the same engine as `fix --apply`.
+
+It waits, up to a limit, while an answer is being written, and stays within the budget. A repair
+that did not help is tried again only after a pause, and only a few times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.examination.answer_in_progress import answering
+from hermes_doctor.examination.runner import crash
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.system.signals import Interrupted
+from hermes_doctor.watch import consent, cut_off_runs, repair_run
+from hermes_doctor.watch.clocks import Clock
+from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.healing_lease import Lease
+from hermes_doctor.watch.repair_budget import TRIES, Ledger
+from hermes_doctor.watch.signals import Signals
+from hermes_doctor.watch.state import Memory
+from hermes_doctor.watch.store import Store
+
+if TYPE_CHECKING:
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.run import Verify
+
+ALL, OTHER = ("", "all"), ("", "watch")
+"""Keys for reasons that concern the whole watch instead of one finding."""
+SOON, PAUSE = 15.0, 120.0
+"""Seconds until a refused repair is planned again: its obstacle may be temporary."""
+
+
+@dataclass
+class Healer:
+    """Repairs one home."""
+
+    home: Home
+    plugins: Plugins
+    store: Store
+    ledger: Ledger
+    clock: Clock
+    signals: Signals
+    after: int
+    patience: float
+    agreed: frozenset[str] = frozenset()
+    """Codes and fixes that the operator agreed to although they ask."""
+    vault: Path | None = None
+    options: str = ""
+    """Options that a hint must repeat so that it works when pasted."""
+    busy: Callable[[Probes], bool] = answering
+    memory: Memory = field(default_factory=Memory)
+    _later: dict[Key, float] = field(default_factory=dict)
+    """By finding: when to plan a refused repair again."""
+
+    def __post_init__(self) -> None:
+        self.lease = Lease(self.home, self.clock, self.store.file)
+        self.ledger.since(self.clock.lasting())
+
+    def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
+        """Repair what is due; return the events and whether to examine again at once."""
+        now = self.clock.lasting()
+        self.memory = memory
+        why = self._other_watch()
+        if why:
+            return self._held(OTHER, why, at), False
+        memory.said.pop(OTHER, None)
+        self.ledger.forget(memory.standing, now)
+        memory.failures = self.ledger.failures
+        due = [
+            one
+            for one in report.findings
+            if consent.due(one, report, memory.standing.get(one.key), self.after, self.agreed)
+        ]
+        named = {one.subject: one for one in report.findings}
+        cut_off = {
+            named[id].key if id in named else ("", id): named.get(id)
+            for id in cut_off_runs.there(self.home)
+        }
+        keys = {*(one.key for one in due), *cut_off}
+        self._later = {key: at for key, at in self._later.items() if key in keys}
+        memory.said = {key: text for key, text in memory.said.items() if key in {*keys, ALL}}
+        ends = {key: one for key, one in cut_off.items() if now >= self._later.get(key, 0.0)}
+        tried = [
+            one
+            for one in due
+            if self.ledger.may(one.key, now) and now >= self._later.get(one.key, 0.0)
+        ]
+        if not tried and not ends:
+            memory.busy_since = None
+            return [], False
+        why = self._spent(now) if not ends else None
+        why = why or self._answering(now)
+        if why:
+            return self._held(ALL, why, at), False
+        try:
+            return self._work(ends, tried, at)
+        finally:
+            memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
+
+    def _other_watch(self) -> str | None:
+        """Why this watch may not heal because another one does; it then only examines."""
+        try:
+            if self.store.take():
+                return self.lease.refusal()
+        except OSError as error:
+            return f"the watch cannot be locked ({os.strerror(error.errno or 0).lower()})"
+        except Trouble as trouble:
+            return f"the watch cannot be locked: {trouble}".partition(". ")[0]
+        who = self.store.holder()
+        return f"another watch{f' (process {who})' if who else ''} heals this home; this one looks"
+
+    def _spent(self, now: float) -> str | None:
+        """Why the budget allows no repair now; None if it does."""
+        free = self.ledger.free_at(now)
+        if free is None:
+            return None
+        budget = self.ledger.budget
+        return (
+            f"the budget of {budget.most} in {span(budget.period)} is spent; the next repair "
+            f"may be at {self._clock(free - now)}"
+        )
+
+    def _answering(self, now: float) -> str | None:
+        """Why a repair must wait for an answer that is being written; None if it need not."""
+        memory = self.memory
+        if not self.busy(Probes(self.home)):
+            memory.busy_since = None
+            return None
+        if memory.busy_since is None or memory.busy_since > now:
+            memory.busy_since = now
+        if now - memory.busy_since >= self.patience:
+            return None
+        return f"an answer is being written; it waits for at most {span(self.patience)}"
+
+    def _clock(self, seconds: float) -> str:
+        from datetime import timedelta
+
+        return f"{(self.clock.now() + timedelta(seconds=seconds)).astimezone():%H:%M}"
+
+    def _held(
+        self, key: Key, why: str, at: datetime, finding: Finding | None = None
+    ) -> list[Event]:
+        """Report why something is not repaired, once for each reason."""
+        plain = why.partition(";")[0]
+        if self.memory.said.get(key) == plain:
+            return []
+        self.memory.said[key] = plain
+        spent = "budget" in plain
+        return [
+            Event(
+                Kind.HELD,
+                at,
+                f"not repaired now: {why}",
+                severity=Severity.ERROR if spent else None,
+                code=finding.code if finding else "",
+                subject=finding.subject if finding else "",
+            )
+        ]
+
+    # -- the repair ------------------------------------------------------------------------
+
+    def _work(
+        self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
+    ) -> tuple[list[Event], bool]:
+        """Under the home's lock: finish cut-off runs, or repair if there are none."""
+        from hermes_doctor.records.home_lock import locked
+
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(locked(self.home))
+            except (Trouble, OSError) as busy:
+                why = str(busy) if isinstance(busy, Trouble) else "the home cannot be locked"
+                return self._held(ALL, why.partition(". ")[0], at), False
+            told, ended = self._end(cut_off, at)
+            if ended is None or ended or cut_off or self.signals.ending:
+                return told, bool(ended)
+            return self._repair(due, at)
+
+    def _end(
+        self, cut_off: Mapping[Key, Finding | None], at: datetime
+    ) -> tuple[list[Event], bool | None]:
+        """Finish cut-off runs; return whether there were any, or None if that failed."""
+        for key in cut_off:
+            self._later[key] = self.clock.lasting() + PAUSE
+        try:
+            ended, why = cut_off_runs.end(self.home, self._verify())
+        except Interrupted:
+            self.signals.ending = True
+            return [], None
+        if why:
+            key, finding = next(iter(cut_off.items()), (ALL, None))
+            return self._held(key, why, at, finding), None
+        return [Event(Kind.NOTE, at, text) for text in ended], bool(ended)
+
+    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[Event], bool]:
+        events: list[Event] = []
+        try:
+            chosen = []
+            for one in repair_run.planned(self.home, self.plugins, due):
+                if consent.early(one, self.memory.standing.get(one.finding.key), self.after):
+                    continue
+                refusal = consent.refusal(one, self.agreed)
+                if refusal is None:
+                    chosen.append(one)
+                    continue
+                key = one.finding.key
+                pause = PAUSE if key in self.memory.said else SOON
+                self._later[key] = self.clock.lasting() + pause
+                events += self._held(key, refusal, at, one.finding)
+            if not chosen or self.signals.ending:
+                return events, False
+            why = self.lease.refusal(make=True)
+            if why:
+                return [*events, *self._held(OTHER, why, at)], False
+            self._spend()
+            run = repair_run.carried_out(self.home, self.vault, chosen, self._verify())
+            return [*events, *self._outcomes(chosen, run, at)], True
+        except Interrupted:
+            self.signals.ending = True
+            text = "a repair was interrupted, and taken back"
+            return [*events, Event(Kind.FAILED, at, text)], False
+        except (Trouble, CouldNotLook) as trouble:
+            return [*events, *self._failed(due, str(trouble), at)], False
+        except Exception as error:  # noqa: BLE001 (the watch goes on)
+            return [*events, *self._failed(due, crash(error), at)], False
+
+    def _spend(self) -> None:
+        """Count the repair before it starts, so that it counts even if this process is killed."""
+        memory = self.memory
+        memory.said.pop(ALL, None)
+        memory.busy_since = None
+        self.ledger.spend(self.clock.lasting())
+        self.lease.prolong(self.ledger.budget.period)
+        memory.repairs = self.ledger.repairs
+        with contextlib.suppress(OSError, Trouble):
+            self.store.save(memory)
+
+    def _verify(self) -> Verify:
+        return repair_run.verifying(self.home, self.plugins)
+
+    def _outcomes(self, chosen: Sequence[Planned], run: Journal, at: datetime) -> list[Event]:
+        findings = {one.finding.key: one.finding for one in chosen}
+        events = []
+        for item in run.items:
+            finding = findings[item.code, item.subject]
+            if item.outcome == "verified":
+                self.ledger.failures.pop(finding.key, None)
+                text = f"{finding.title} ({item.fix})"
+                text += f". {run.note}" if run.leaves_files else ""
+                undo = f"hermes-doctor undo {run.id}{self.options}" if run.undoable else ""
+                events.append(_event(Kind.HEALED, self.clock.now(), finding, text, undo))
+            elif item.outcome != "left":
+                reason = item.reason or run.note or item.outcome
+                events += self._failed([finding], f"{item.fix}: {reason}", at)
+        return events
+
+    def _failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[Event]:
+        now = self.clock.lasting()
+        events = []
+        for finding in findings:
+            failure = self.ledger.fail(finding.key, now)
+            if failure.times >= TRIES:
+                then = f"it was tried {failure.times} times and is left to a person"
+            else:
+                then = f"it is not tried again before {self._clock(failure.until - now)}"
+            text = f"not healed: {why.rstrip('.')}; {then}"
+            page = f"hermes-doctor explain {finding.code}"
+            events.append(_event(Kind.FAILED, at, finding, text, page))
+        return events
+
+
+def _event(kind: Kind, at: datetime, finding: Finding, text: str, command: str) -> Event:
+    return Event(
+        kind,
+        at,
+        text,
+        severity=finding.severity,
+        code=finding.code,
+        subject=finding.subject,
+        command=command,
+    )

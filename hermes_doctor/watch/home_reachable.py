@@ -1,0 +1,41 @@
+"""Checks, without blocking, that the home exists and is still the same folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from hermes_doctor import home as homes
+from hermes_doctor.home import Home
+
+HANGING = 24
+"""Most threads of earlier rounds that may hang in the kernel; with more, no new one is started."""
+REACHABLE = 5.0
+"""Seconds within which the home must answer."""
+
+
+def reach(home: Home) -> tuple[str, str]:
+    """Return the identity of the home's folder and why it cannot be examined; one is empty."""
+    hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
+    if hanging > HANGING:
+        return "", f"the disk does not answer: {hanging} looks of earlier rounds still wait for it"
+    found: list[str] = []
+    look = threading.Thread(
+        target=lambda: found.append(_place(home)), name="probe-home", daemon=True
+    )
+    look.start()
+    look.join(REACHABLE)
+    if not found:
+        return "", f"the home does not answer: nothing came within {REACHABLE:g} s"
+    return found[0], "" if found[0] else "the home is not there: it was moved, deleted or unmounted"
+
+
+def _place(home: Home) -> str:
+    """Device and inode of the home's folder; empty if no home is there."""
+    if not homes.looks_like_home(home.path):
+        return ""
+    try:
+        st = os.stat(home.path)
+    except OSError:
+        return ""
+    return f"{st.st_dev}:{st.st_ino}"

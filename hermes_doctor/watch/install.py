@@ -1,0 +1,213 @@
+"""Installs, inspects and removes the watch of a home as a service or cron job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.schedule import crontab
+from hermes_doctor.schedule.choose import choose
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.identity import identity, state_folder
+from hermes_doctor.schedule.jobs import PREFIX, Job, Manager
+from hermes_doctor.system import disk
+from hermes_doctor.watch import assembly, secrets
+from hermes_doctor.watch.clocks import Clock
+from hermes_doctor.watch.healing_lease import Lease
+from hermes_doctor.watch.store import Store
+
+_SYSTEM = Path("/var/lib")
+
+
+def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
+    """The manager and the home's job without its options, for status and removal."""
+    return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _folder(home, system))
+
+
+def prepare(
+    home: Home,
+    plugins: Plugins,
+    asked: assembly.Asked,
+    *,
+    system: bool,
+    cron: bool,
+    folders: Sequence[Path] = (),
+) -> tuple[Manager, Job]:
+    """Choose the manager and build the job from the options."""
+    from hermes_doctor.planning.install_service import refuse_passing
+
+    refuse_passing(home.path)
+    assembly.checked(asked, home, plugins)
+    manager = choose(home, system=system, cron=cron)
+    folder = _folder(home, system)
+    user = _user(home, asked) if system else None
+    if system and user is None:
+        _refuse_untrusted()
+    return manager, Job(
+        home,
+        tuple(_options(asked, Store(home, folder), folders)),
+        heal=asked.healing is not None,
+        interval=assembly.seconds(asked),
+        folder=folder,
+        vault=asked.healing.vault if asked.healing else None,
+        user=user,
+    )
+
+
+def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
+    """Install the job and store its secrets in private files; return whether anything changed."""
+    ways, store = asked.ways, store_of(job)
+    webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
+    command = secrets.told(ways.command, "--notify-command") if ways.command else ""
+    changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
+    return manager.install(job) or any(changed)
+
+
+def kept(job: Job) -> Iterator[str]:
+    """Lines that name the files with secrets, which units and crontabs must not contain."""
+    store = store_of(job)
+    for path in (store.webhook, store.command):
+        if os.path.lexists(path):
+            yield f"For its user only, since it may hold a secret: {path}"
+
+
+def overdue(job: Job, *, scheduled: bool) -> str | None:
+    """Why the last round is too old; None if it is not, or if there was none yet."""
+    clock = Clock()
+    store = store_of(job)
+    memory = store.load(clock.boot)
+    if memory is None:
+        return None
+    try:
+        ago = clock.read().wall - os.stat(store.file).st_mtime
+    except OSError:
+        return None
+    usual = max(memory.interval, crontab.LEAST) if scheduled else memory.interval
+    if ago <= 3 * usual + 60:
+        return None
+    return f"That is too long ago: a round was due every {span(usual)}."
+
+
+def remembered(job: Job) -> Iterator[str]:
+    """Lines on the stored state of the watch: last round, problems, repairs."""
+    clock = Clock()
+    store = store_of(job)
+    memory = store.load(clock.boot)
+    try:
+        last = os.stat(store.file).st_mtime
+    except OSError:
+        memory = None
+    if memory is None:
+        yield "It has not looked yet, or you may not read what it knows."
+        return
+    ago = span(max(0.0, clock.read().wall - last))
+    at = datetime.fromtimestamp(last, UTC).astimezone()
+    yield f"Last round: {at:%Y-%m-%d %H:%M:%S} ({ago} ago), every {span(memory.interval)}."
+    bad = [one for one in memory.standing.items() if one[1].severity is not Severity.INFO]
+    yield f"Stands: {len(bad)} problem{'s' if len(bad) != 1 else ''}."
+    for (code, subject), standing in sorted(bad, key=lambda one: one[1].severity.rank)[:10]:
+        yield f"  {standing.severity.value}  {code}  {subject}: {standing.title}"
+    if memory.heals:
+        done = len(memory.deeds)
+        yield f"Repairs: {done if done else 'none so far'}{'; the latest:' if done else '.'}"
+    for deed in memory.deeds[-5:]:
+        yield f"  {str(deed.get('at', ''))[:19]}  {deed.get('what', '')}"
+
+
+def forget(job: Job) -> list[Path]:
+    """Delete the stored state of the watch and its lease; return the deleted files."""
+    store = store_of(job)
+    with contextlib.suppress(OSError, Trouble):
+        Lease(job.home, Clock(), store.file).give_up()
+    there = store.remove()
+    if job.folder.is_relative_to(_SYSTEM):
+        with contextlib.suppress(OSError):
+            disk.remove_folder(job.folder.parent)
+    return there
+
+
+def store_of(job: Job) -> Store:
+    """The state files of the watch of a job."""
+    return Store(job.home, job.folder)
+
+
+def _folder(home: Home, system: bool) -> Path:
+    """Where the state is stored; a system service has its own folder, as its user may have none."""
+    if not system or sys.platform == "darwin":
+        return state_folder()
+    return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
+
+
+def _keep(store: Store, path: Path, secret: str) -> bool:
+    """Store a secret in a private file, or delete the file if empty; return whether it changed."""
+    try:
+        before = store.read(path).decode("utf-8", "replace")
+    except (OSError, CouldNotLook):
+        before = ""
+    if before == secret and (secret or not os.path.lexists(path)):
+        return False
+    disk.make_folder(store.folder)
+    disk.remove(path)
+    if secret:
+        disk.save(path, secret.encode())
+    return True
+
+
+def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> Iterator[str]:
+    """The options as command-line words."""
+    yield from ("--interval", asked.interval)
+    healing, ways = asked.healing, asked.ways
+    if healing:
+        yield from ("--heal", "--after", str(healing.after), "--budget", healing.budget)
+        yield from ("--patience", healing.patience)
+        for word in healing.also:
+            yield from ("--also", word)
+        if healing.vault:
+            yield from ("--vault", str(healing.vault.expanduser().absolute()))
+    if ways.command or ways.webhook or ways.hermes:
+        yield from ("--notify-on", ways.on)
+    if ways.command:
+        yield from ("--notify-command", f"@{store.command}")
+    if ways.webhook:
+        yield from ("--notify-webhook", f"@{store.webhook}")
+    if ways.hermes:
+        yield from ("--notify-hermes", ways.hermes)
+    if asked.network:
+        yield "--network"
+    for folder in folders:
+        yield from ("--plugins", str(folder.expanduser().absolute()))
+
+
+def _user(home: Home, asked: assembly.Asked) -> str | None:
+    """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
+    from hermes_doctor.gateway.manager_commands import owner_of
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.supervisors.find import SYSTEMD_USER
+
+    owner = owner_of(home)
+    if owner.uid == 0:
+        return None
+    if owner.name is None:
+        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
+    if asked.healing is None:
+        return owner.name
+    try:
+        found = Probes(home).supervision().owner
+    except CouldNotLook as why:
+        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+    return owner.name if found is None or found.kind == SYSTEMD_USER else None
+
+
+def _refuse_untrusted() -> None:
+    """Raise if another user could change the code that root would run."""
+    from hermes_doctor.system.accounts import refuse_untrusted
+
+    for place in (Path(sys.executable), Path(__file__)):
+        refuse_untrusted(place, None)

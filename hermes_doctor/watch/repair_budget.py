@@ -1,0 +1,72 @@
+"""Counts the repairs of a watch against its budget, and delays repeats of failed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.schedule.durations import Budget
+from hermes_doctor.watch.events import Key
+
+TRIES = 3
+"""Failed repairs of one problem before the watch leaves it to a person."""
+
+
+class Failure(NamedTuple):
+    """How often a repair failed, and until when it is not tried again."""
+
+    times: int
+    until: float
+
+
+@dataclass
+class Ledger:
+    """The repairs and failures so far.
+
+    Times are seconds on the clock that runs as long as the machine is up.
+    """
+
+    budget: Budget
+    repairs: list[float] = field(default_factory=list)
+    failures: dict[Key, Failure] = field(default_factory=dict)
+
+    def since(self, now: float) -> None:
+        """Limit failures read from a file to what this budget could have caused."""
+        for key, (times, until) in self.failures.items():
+            tried = min(max(times, 1), TRIES)
+            self.failures[key] = Failure(tried, min(until, now + self._wait(tried)))
+
+    def free_at(self, now: float) -> float | None:
+        """When the budget allows the next repair; None if it does now."""
+        self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
+        if len(self.repairs) < self.budget.most:
+            return None
+        return self.repairs[-self.budget.most] + self.budget.period
+
+    def spend(self, now: float) -> None:
+        """Count one repair."""
+        self.repairs.append(now)
+
+    def fail(self, key: Key, now: float) -> Failure:
+        """Record a failure: wait for the budget's period, twice as long each time."""
+        times = self.failures[key].times + 1 if key in self.failures else 1
+        failure = Failure(times, now + self._wait(times))
+        self.failures[key] = failure
+        return failure
+
+    def _wait(self, times: int) -> float:
+        return float(self.budget.period * 2 ** (times - 1))
+
+    def may(self, key: Key, now: float) -> bool:
+        """Whether another attempt is allowed."""
+        failure = self.failures.get(key)
+        return failure is None or (failure.times < TRIES and now >= failure.until)
+
+    def forget(self, standing: Mapping[Key, object], now: float) -> None:
+        """Drop the failures of findings that are gone and whose wait is over."""
+        self.failures = {
+            key: failure
+            for key, failure in self.failures.items()
+            if key in standing or now < failure.until
+        }

@@ -1,0 +1,270 @@
+"""The main loop of the watch: examine, compare, report, heal, wait.
+
+A round starts only after the previous one has ended. An error in a round is reported, and the watch
+continues with the next round.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from hermes_doctor.examination.runner import crash
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
+from hermes_doctor.watch import changes, clocks
+from hermes_doctor.watch.clocks import Clock, Reading
+from hermes_doctor.watch.event_lines import stands
+from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.home_reachable import reach
+from hermes_doctor.watch.notices import Notices
+from hermes_doctor.watch.signals import Ending, Signals
+from hermes_doctor.watch.state import MOST_DEEDS, Memory
+from hermes_doctor.watch.store import Store
+
+DAY = 86400.0
+HOUR = 3600.0
+"""Seconds; single rounds at most this far apart count as one schedule, whatever --interval says."""
+ONE_ROUND = 120.0
+"""Seconds that a single round waits for its notices, because its process then ends."""
+
+
+class Heals(Protocol):
+    """Repairs what is due."""
+
+    def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
+        """Repair; return the events and whether to examine again at once."""
+
+
+@dataclass
+class Watch:
+    """One watch on one home."""
+
+    home: Home
+    look: Callable[[], Report]
+    tell: Callable[[Event], None]
+    store: Store
+    interval: float
+    after: int
+    clock: Clock = field(default_factory=Clock)
+    signals: Signals = field(default_factory=Signals)
+    notices: Notices | None = None
+    heals: Heals | None = None
+    title: str = ""
+    """What is watched, for the first line."""
+
+    def __post_init__(self) -> None:
+        known = self.store.load(self.clock.boot)
+        self.fresh = known is None or not known.place
+        """No watch has examined this home before."""
+        self.memory = known or Memory()
+        self.rounds = 0
+        self._single = False
+        self._begun = False
+        self._last: Reading | None = None
+        self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
+        """The identity of the home's folder in the previous round."""
+        self._troubles: set[str] = set()
+        self._quiet = self.clock.read().steady
+
+    def _resume(self) -> None:
+        """Continue from the state of the last process, unless too much time has passed since."""
+        memory, now, last = self.memory, self.clock.read(), self.memory.clocks
+        usual = max(self.interval, memory.spacing, HOUR / 3) if self._single else self.interval
+        if memory.boot != self.clock.boot or last is None or now.steady < last.steady:
+            self._anew()
+        else:
+            memory.spacing = now.steady - last.steady
+            if clocks.gap(last, now, 3 * usual + 60):
+                self._anew()
+        memory.boot = self.clock.boot
+        memory.interval, memory.heals = self.interval, self.heals is not None
+
+    def enable(self, heals: Heals) -> None:
+        """Enable repairs."""
+        self.heals = heals
+        self.memory.heals = True
+
+    # -- the two ways to run ---------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run rounds until told to stop."""
+        self.memory.pid = os.getpid()
+        self.memory.began = self.clock.now().isoformat(timespec="seconds")
+        with self.signals.heard():
+            try:
+                while not self.signals.ending:
+                    begun = self.clock.read().steady
+                    self.signals.hurry = False
+                    again = self.round(begins=not self._begun)
+                    now = self.clock.read().steady
+                    due = begun + self.interval
+                    self.signals.wait(0 if again else due - now if due > now else self.interval)
+            except Ending:
+                pass
+            finally:
+                self.memory.pid = 0
+                self._save()
+                self._say(Event(Kind.END, self.clock.now(), f"ended after {self._count()}"))
+        if self.notices:
+            self.notices.close()
+
+    def once(self, *, loud: bool) -> Report | None:
+        """Run one round and report only changes; None if the home could not be examined."""
+        self._single = True
+        with self.signals.heard():
+            try:
+                self.round(begins=self.fresh)
+            except Ending:
+                return None
+        if self.last_report is not None and loud and not self.fresh and not self._told:
+            self._say(Event(Kind.QUIET, self.clock.now(), f"no change: {stands(self.last_report)}"))
+        if self.notices:
+            self.notices.close(ONE_ROUND)
+        return self.last_report
+
+    # -- one round -------------------------------------------------------------------------
+
+    last_report: Report | None = None
+    _told = 0
+
+    def round(self, *, begins: bool) -> bool:
+        """Examine once and report; return whether the next round is due at once."""
+        self.rounds += 1
+        if self.rounds == 1:
+            self._resume()
+        self._mind_the_gap()
+        report = self._report()
+        self.last_report = report
+        again = False
+        if report is not None:
+            at = self.clock.now()
+            found = changes.compare(
+                self.memory.standing, self.memory.unanswered, report, at, self.after
+            )
+            self._begun = True
+            self._begin(report, found.events, at) if begins else None
+            for event in found.events:
+                if not (begins and self.fresh):
+                    self._say(event)
+            self.memory.standing, self.memory.unanswered = found.standing, found.unanswered
+            if self.heals is not None and not self.signals.ending:
+                told, again = self.heals.attempt(report, self.memory, at)
+                for event in told:
+                    self._say(event)
+                    self._note_deed(event)
+            self._daily(report, at)
+        if self.notices:
+            if report is not None:
+                self.notices.stand(_broken(report))
+            for event in self.notices.flush(self.memory.notified, self.clock.lasting()):
+                self._say(event)
+        self._save()
+        return again
+
+    def _report(self) -> Report | None:
+        """Examine the home if it can be reached."""
+        place, why = reach(self.home)
+        at, known = self.clock.now(), self.memory.away
+        self.memory.away = why
+        if why:
+            if not known or (self.rounds == 1 and not self._single):
+                self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
+            self._anew()
+            return None
+        if known:
+            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
+            self._say(back)
+        self._mind_the_place(place)
+        try:
+            with self.signals.cutting():
+                return self.look()
+        except CouldNotLook as doubt:
+            self._trouble(f"could not look: {doubt}")
+        except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
+            self._trouble(f"the look crashed: {crash(error)}")
+        return None
+
+    def _mind_the_gap(self) -> None:
+        now = self.clock.read()
+        if self._last is not None:
+            why = clocks.gap(self._last, now, 3 * self.interval + 60)
+            if why:
+                self._anew()
+                self._say(Event(Kind.GAP, self.clock.now(), f"{why}; counting anew"))
+        self._last = now
+
+    def _mind_the_place(self, place: str) -> None:
+        """Reset the counts and failures when another folder has taken the home's place."""
+        if self._place and self._place != place:
+            self._anew()
+            self.memory.failures.clear()
+            text = "another folder is in the place of the home; counting anew"
+            self._say(Event(Kind.GAP, self.clock.now(), text))
+        self._place = self.memory.place = place
+
+    def _anew(self) -> None:
+        """Reset the counts of rounds in a row."""
+        memory = self.memory
+        memory.busy_since = None
+        memory.standing = {
+            key: one._replace(seen=0, grave=0) for key, one in memory.standing.items()
+        }
+
+    # -- telling ---------------------------------------------------------------------------
+
+    def _begin(self, report: Report, told: Sequence[Event], at: datetime) -> None:
+        """Report the state at the start, with the findings that were there before."""
+        counts = {severity.value: count for severity, count in report.counts.items()}
+        more = {"status": report.status.value, "counts": counts, "interval": self.interval}
+        self._say(Event(Kind.START, at, f"{self.title}: {stands(report)}", more=more))
+        known = {event.key for event in told} if not self.fresh else set()
+        for finding in report.findings:
+            if finding.key not in known:
+                self._say(changes.told(report, finding, Kind.FOUND, at))
+
+    def _say(self, event: Event) -> None:
+        self._told += 1
+        self._quiet = self.clock.read().steady
+        try:
+            self.tell(event)
+        except BrokenPipeError:  # the reader has closed the pipe
+            self.signals.ending = True
+        if self.notices:
+            self.notices.observe(event, self.memory.notified)
+
+    def _trouble(self, text: str) -> None:
+        """Report a problem of the watch itself, once."""
+        if text not in self._troubles and len(self._troubles) < 100:
+            self._troubles.add(text)
+            self._say(Event(Kind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
+
+    def _daily(self, report: Report, at: datetime) -> None:
+        if self.clock.read().steady - self._quiet >= DAY:
+            self._say(Event(Kind.QUIET, at, f"still watching: {stands(report)}"))
+
+    def _note_deed(self, event: Event) -> None:
+        if event.kind in (Kind.HEALED, Kind.FAILED):
+            deed = {"at": event.at.isoformat(timespec="seconds"), "what": event.sentence()}
+            self.memory.deeds = [*self.memory.deeds, deed][-MOST_DEEDS:]
+
+    def _save(self) -> None:
+        self.memory.round_at = self.clock.now().isoformat(timespec="seconds")
+        self.memory.clocks = self.clock.read()
+        try:
+            self.store.save(self.memory)
+        except (OSError, Trouble) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
+            self._trouble(f"what it knows could not be written down ({why})")
+
+    def _count(self) -> str:
+        return "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+
+
+def _broken(report: Report) -> frozenset[str]:
+    """The subjects of all problems in lower case, platform names among them."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    return frozenset(name for one in bad for name in one.subject.lower().split(", "))

@@ -1,0 +1,65 @@
+"""Reads the notification options that may be secret: a webhook address, its password, a command.
+
+Each can be given as @FILE, so that neither the process list nor a world-readable unit shows it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system.files import read
+
+LIMIT = 65536
+
+
+def told(said: str, option: str) -> str:
+    """The option's value, or the content of the file if it is @FILE."""
+    if not said.startswith("@"):
+        return said
+    try:
+        return read(named(said), LIMIT)[0].decode("utf-8", "replace").strip()
+    except (OSError, CouldNotLook):
+        raise Trouble(f"{option} names a file that cannot be read.") from None
+
+
+def named(said: str) -> Path:
+    """The path of @FILE."""
+    return Path(said[1:]).expanduser().absolute()
+
+
+def split(address: str) -> tuple[str, str | None]:
+    """Split off user and password of an address and return them as an Authorization header.
+
+    Left in, they would become part of the host name that is resolved on the network.
+    """
+    import re
+    from urllib.parse import unquote, urlsplit
+
+    scheme, _, rest = address.partition("://")
+    if scheme not in ("https", "http"):
+        raise Trouble("--notify-webhook takes an address that begins with https:// or http://.")
+    whom = re.split("[/?#]", rest, maxsplit=1)[0]
+    rest = rest[len(whom) :]
+    if "@" in rest:
+        raise Trouble(
+            "--notify-webhook: write an @ behind the host as %40, and in a password also / as "
+            "%2F, ? as %3F and # as %23; else it is not clear where the host begins."
+        )
+    try:
+        parts = urlsplit(address)
+        whole = bool(parts.hostname) and parts.port != 0 and parts.netloc == whom
+    except ValueError:
+        whole = False
+    if not whole or any(ord(sign) < 33 or ord(sign) == 127 for sign in address):
+        raise Trouble(
+            "--notify-webhook takes an address; this one has no host, a wrong port, or a blank."
+        )
+    user, at, place = whom.rpartition("@")
+    if not at:
+        return address, None
+    import base64
+
+    name, colon, password = user.partition(":")
+    pair = f"{unquote(name)}{colon or ':'}{unquote(password)}".encode()
+    return f"{scheme}://{place}{rest}", f"Basic {base64.b64encode(pair).decode()}"

@@ -1,0 +1,145 @@
+"""The state that a watch keeps between processes, and its form as JSON.
+
+Single rounds started by a timer continue where the last one ended. A watch that is restarted
+neither repeats its notices nor gets a new budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes_doctor.model import Severity
+from hermes_doctor.watch.changes import Standing
+from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.events import Key
+from hermes_doctor.watch.repair_budget import Failure
+
+MOST = 1000
+"""Entries to keep of each kind."""
+MOST_DEEDS = 20
+MOVING = ("round_at", "clocks", "spacing")
+"""Fields that change in every round even if nothing happened."""
+HEALERS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
+"""Fields that only a watch that heals writes."""
+
+
+@dataclass
+class Memory:
+    """The state of one watch."""
+
+    boot: str = ""
+    place: str = ""
+    """The identity of the home's folder, to notice when another one takes its place."""
+    pid: int = 0
+    began: str = ""
+    round_at: str = ""
+    clocks: Reading | None = None
+    """All clocks at the last round; they are valid only within the same boot."""
+    spacing: float = 0.0
+    """Seconds between the last two rounds."""
+    interval: float = 0.0
+    heals: bool = False
+    away: str = ""
+    """Why the home could not be examined in the last round."""
+    standing: dict[Key, Standing] = field(default_factory=dict)
+    unanswered: dict[str, int] = field(default_factory=dict)
+    repairs: list[float] = field(default_factory=list)
+    failures: dict[Key, Failure] = field(default_factory=dict)
+    busy_since: float | None = None
+    """Since when a repair has been waiting for an answer that is being written."""
+    said: dict[Key, str] = field(default_factory=dict)
+    """By finding: the reason last reported for not repairing it."""
+    notified: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    """By topic: the state last sent as a notice, and when."""
+    deeds: list[dict[str, Any]] = field(default_factory=list)
+    """The latest repairs, for `watch status`."""
+
+    def forget_times(self) -> None:
+        """Drop times of another boot, whose clocks do not compare."""
+        self.repairs, self.failures, self.busy_since, self.clocks = [], {}, None, None
+        self.notified = {key: (state, 0.0) for key, (state, _) in self.notified.items()}
+
+
+def document(memory: Memory) -> dict[str, Any]:
+    """The state as JSON data."""
+    return {
+        "boot": memory.boot,
+        "place": memory.place,
+        "pid": memory.pid,
+        "began": memory.began,
+        "round_at": memory.round_at,
+        "clocks": list(memory.clocks) if memory.clocks else None,
+        "spacing": memory.spacing,
+        "interval": memory.interval,
+        "heals": memory.heals,
+        "away": memory.away,
+        "standing": [
+            [*key, one.severity.value, one.title, one.check, one.seen, one.grave]
+            for key, one in list(memory.standing.items())[:MOST]
+        ],
+        "unanswered": dict(list(memory.unanswered.items())[:MOST]),
+        "repairs": memory.repairs[-MOST:],
+        "failures": [[*key, *one] for key, one in list(memory.failures.items())[:MOST]],
+        "busy_since": memory.busy_since,
+        "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
+        "notified": [[*key, *one] for key, one in list(memory.notified.items())[-MOST:]],
+        "deeds": memory.deeds[-MOST_DEEDS:],
+    }
+
+
+def parsed(said: Any) -> Memory:
+    """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
+    return Memory(
+        boot=str(said["boot"]),
+        place=str(said["place"]),
+        pid=int(said["pid"]),
+        began=str(said["began"]),
+        round_at=str(said["round_at"]),
+        clocks=_reading(said["clocks"]),
+        spacing=_number(said["spacing"]),
+        interval=_number(said["interval"]),
+        heals=bool(said["heals"]),
+        away=str(said["away"]),
+        standing={
+            (str(code), str(subject)): Standing(
+                Severity(severity), str(title), str(check), _count(seen), _count(grave)
+            )
+            for code, subject, severity, title, check, seen, grave in said["standing"]
+        },
+        unanswered={str(id): _count(count) for id, count in said["unanswered"].items()},
+        repairs=[_number(at) for at in said["repairs"]],
+        failures={
+            (str(code), str(subject)): Failure(_count(times), _number(until))
+            for code, subject, times, until in said["failures"]
+        },
+        busy_since=None if said["busy_since"] is None else _number(said["busy_since"]),
+        said={(str(code), str(subject)): str(text) for code, subject, text in said["said"]},
+        notified={
+            (str(code), str(subject)): (str(state), _number(at))
+            for code, subject, state, at in said["notified"]
+        },
+        deeds=[dict(deed) for deed in said["deeds"]],
+    )
+
+
+def _number(value: Any) -> float:
+    """A time or duration; reject NaN and Infinity, which Python's JSON accepts."""
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError("a time that is none")
+    return number
+
+
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError("a number that is none")
+    return int(value)
+
+
+def _reading(value: Any) -> Reading | None:
+    if value is None:
+        return None
+    steady, awake, wall = value
+    return Reading(_number(steady), None if awake is None else _number(awake), _number(wall))

@@ -1,0 +1,114 @@
+"""The words of commands mean the same with and without typer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from hermes_doctor.cli import backup_create, check_run, quick_args
+from hermes_doctor.cli.commands import app
+
+TABLES = (quick_args.CHECK, quick_args.CREATE)
+CHECK: tuple[list[str], ...] = (
+    [],
+    ["--json"],
+    ["--deep", "--network", "--all-homes", "--json"],
+    ["--home", "/srv/a b", "--fail-on", "warning"],
+    ["--home=/srv/x", "--home=/srv/y"],
+    ["--only=databases", "--only", "ENV-BOM", "--skip", "secrets"],
+    ["--plugins", "one", "--plugins=two", "--deep"],
+    ["--home=a=b"],
+)
+CREATE: tuple[list[str], ...] = (
+    [],
+    ["--json", "--full"],
+    ["--home", "/srv/a b", "--vault=/mnt/disk", "--reason", "before it"],
+    ["--include", "logs", "--exclude=sessions/*", "--exclude", "*.jsonl"],
+)
+CLEAR = [(quick_args.CHECK, given) for given in CHECK] + [
+    (quick_args.CREATE, given) for given in CREATE
+]
+TYPERS = (
+    ["--help"],
+    ["-h"],
+    ["--jso"],
+    ["--json=yes"],
+    ["--all_homes"],
+    ["--home"],
+    ["--home", ""],
+    ["--home", "--json"],
+    ["--only", "-x"],
+    ["--", "--json"],
+    ["now"],
+    ["--no-such-option"],
+    ["---json"],
+    ["--"],
+    [""],
+)
+
+
+def declared(table: quick_args.Table) -> Any:
+    """The command as typer has it."""
+    found: Any = get_command(app)
+    for name in table.command:
+        found = found.commands[name]
+    return found
+
+
+@pytest.mark.parametrize(("table", "given"), CLEAR)
+def test_same(table: quick_args.Table, given: list[str]) -> None:
+    """What is read here is what typer would have read."""
+    run: Callable[..., int] = check_run.run if table is quick_args.CHECK else backup_create.run
+    parameters = inspect.signature(run).parameters
+    defaults = {name: one.default for name, one in parameters.items()}
+
+    asked = quick_args.of(table, [*table.command, *given])
+
+    assert asked is not None
+    theirs = declared(table).make_context("it", list(given)).params
+    for name, make in table.single.items():  # it makes paths of words only when it calls
+        theirs[name] = make(theirs[name]) if theirs[name] else None
+    for name, make in table.repeated.items():
+        theirs[name] = [make(one) for one in theirs[name] or ()] or None
+    known = {*table.switches, *table.single, *table.repeated}
+    read = defaults | asked
+    assert {name: read[name] for name in known} == {name: theirs[name] for name in known}
+    assert not any(value for name, value in theirs.items() if name not in known)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("given", TYPERS, ids=" ".join)
+def test_left_to_typer(table: quick_args.Table, given: list[str]) -> None:
+    """Help, mistakes and whatever is not plain are not decided here."""
+    assert quick_args.of(table, [*table.command, *given]) is None
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    "given", [[], ["fix"], ["backup"], ["--version"], ["--json", "check"]], ids=" ".join
+)
+def test_other_commands(table: quick_args.Table, given: list[str]) -> None:
+    """Nor are other commands."""
+    assert quick_args.of(table, given) is None
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_table(table: quick_args.Table) -> None:
+    """A table has nothing that its command does not declare; that of `check` has all of it."""
+    options = [one for one in declared(table).params if one.name != "help"]
+    several = {one.name for one in options if one.multiple}
+    switches = {one.name for one in options if one.is_flag}
+    single = {one.name for one in options} - several - switches
+
+    assert switches == table.switches
+    assert {*table.single} <= single
+    assert {*table.repeated} <= several
+    assert table is quick_args.CREATE or (single, several) == ({*table.single}, {*table.repeated})
+    read = {*table.switches, *table.single, *table.repeated}
+    assert all(
+        one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name in read
+    )

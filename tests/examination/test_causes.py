@@ -1,0 +1,186 @@
+"""What belongs together is told together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.examination.causes import join
+from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.log_rules import causes
+from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules.source import Fault
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def found(code: str, subject: str = "", **more: object) -> Finding:
+    """Something that a check saw itself."""
+    return Finding(code, Severity.ERROR, f"title of {code}", subject)._replace(**more)  # type: ignore[arg-type]
+
+
+def told(code: str, subject: str = "", **more: object) -> Finding:
+    """Something that a log tells of."""
+    unless_ok = more.pop("unless_ok", ())
+    line = (Evidence("logs/gateway.log:7", "a line"),)
+    data = {"rule": "a-rule", "unless_ok": unless_ok}
+    if subject:
+        data["platform"] = subject.split(" ")[0]
+    return found(code, subject, evidence=line, data=data, **more)
+
+
+def result(id: str, status: Status) -> CheckResult:
+    """How a check ended."""
+    return CheckResult(id, "group", status)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_what_was_looked_at_is_history(status: Status) -> None:
+    """Only when the thing itself was seen to be in order, not when it could not be looked at."""
+    one = told("DB-MALFORMED", unless_ok=("database-pages",))
+
+    kept = join([one], [result("database-pages", status)], [])
+
+    assert kept == ([] if status is Status.OK else [one])
+    assert join([one], [], []) == [one]
+
+
+def test_seen_and_told_are_one() -> None:
+    """The lines of the log become evidence of what was seen."""
+    seen = found("DB-MALFORMED", "state.db", since=NOON)
+
+    [both] = join([told("DB-MALFORMED", since=NOON - timedelta(hours=1)), seen], [], [])
+
+    assert both.subject == "state.db" and both.since == NOON - timedelta(hours=1)
+    assert [one.where for one in both.evidence] == ["logs/gateway.log:7"]
+
+
+def test_of_two_platforms_each_its_own() -> None:
+    """Lines of one platform are no evidence about another."""
+    seen, other = found("PLATFORM-DOWN", "telegram"), told("PLATFORM-DOWN", "discord bot1")
+    assert join([seen, other], [], []) == [seen, other]
+
+
+def test_a_chain() -> None:
+    """A full disk explains the broken database, which explains the amnesia."""
+    data = [
+        Cause("DISK-FULL", ("DB-MALFORMED", "AMNESIA"), "The disk was full."),
+        Cause("DB-MALFORMED", ("AMNESIA",), "Its history is broken."),
+    ]
+
+    joined = join([found("AMNESIA"), found("DB-MALFORMED"), found("DISK-FULL")], [], data)
+
+    assert {one.code: one.caused_by for one in joined} == {
+        "AMNESIA": "DB-MALFORMED",
+        "DB-MALFORMED": "DISK-FULL",
+        "DISK-FULL": None,
+    }
+    assert joined[0].detail == "Its history is broken."
+    [alone] = join([found("AMNESIA")], [], data)
+    assert alone.caused_by is None
+
+
+def test_a_cause_that_came_later() -> None:
+    """What began after it does not explain it, except for a little."""
+    data = [Cause("A", ("B",), "Because.", first=True, slack=600)]
+    for later, cause in [(-60, "A"), (5, "A"), (15, None)]:
+        began = NOON + timedelta(minutes=later)
+        joined = join([found("A", since=began), found("B", since=NOON)], [], data)
+        assert joined[1].caused_by == cause
+    assert join([found("A"), found("B", since=NOON)], [], data)[1].caused_by == "A"
+
+
+def test_of_the_same_platform() -> None:
+    """A dead QQ explains what goes wrong on QQ."""
+    data = [Cause("DEAD", ("REJECTED",), "Because.", same_platform=True)]
+    joined = join(
+        [found("DEAD", "qqbot 1"), *(told("REJECTED", p) for p in ("qqbot", "slack"))], [], data
+    )
+    assert [one.caused_by for one in joined] == [None, "DEAD", None]
+
+
+@pytest.mark.parametrize(
+    ("set_up", "beside", "cause"),
+    [
+        (("qqbot",), (), "DEAD"),
+        ((), (), "DEAD"),
+        (("qqbot", "telegram"), (), None),
+        (("telegram",), (), None),
+        (("qqbot",), ("slack",), None),
+        (None, (), None),
+    ],
+)
+def test_what_names_no_platform(
+    set_up: tuple[str, ...] | None, beside: tuple[str, ...], cause: str | None
+) -> None:
+    """A dead QQ explains a time-out that names no platform only where there is no other."""
+    data = [Cause("DEAD", ("LATE", "TARDY"), "Because.", same_platform=True)]
+    others = [told("OTHER", name) for name in beside]
+    job = told("TARDY")._replace(subject="qqbot-report")
+    joined = join([found("DEAD", "qqbot 1"), told("LATE"), job, *others], [], data, lambda: set_up)
+
+    assert [one.caused_by for one in joined[:3]] == [None, cause, cause]
+    apart = join([found("DEAD", "qqbot"), told("LATE", "slack")], [], data, lambda: ("qqbot",))
+    assert apart[1].caused_by is None, "it names another one"
+
+
+def test_the_rules_blame_no_other_platform() -> None:
+    """Not every approval that ran out did so on the platform that is down."""
+    data = load.load().causes
+    for cause, effect in [
+        (told("QQ-4009", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("QQ-GIVEUP", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("QQ-FATAL-CLOSE", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("APPROVAL-DEADLOCK", "qqbot 1"), told("APPROVAL-TIMEOUT")),
+        (told("AUTHZ-APPROVAL-CLICK", "slack"), told("APPROVAL-TIMEOUT")),
+        (told("WX-SESSION-EXPIRED", "weixin"), told("CRON-DELIVERY")),
+        (told("WX-STALE-CONTEXT", "weixin"), told("CRON-DELIVERY")),
+        (told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY")),
+        (told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "telegram")),
+    ]:
+        own = {cause.subject.split(" ")[0]}
+        both = join([cause, effect], [], data, partial(set, {"telegram", *own}))
+        only = join([cause, effect], [], data, partial(set, own))
+        assert both[1].caused_by is None
+        assert only[1].caused_by == (None if effect.subject else cause.code)
+    same = [told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "discord")]
+    assert join(same, [], data, lambda: {"discord", "telegram"})[1].caused_by == "PLATFORM-DOWN"
+
+
+def test_causes_are_data(tmp_path: Path) -> None:
+    """They are read from a file; a circle, a typing error and a bad code are named."""
+    faults: list[Fault] = []
+    assert causes.read(tmp_path, faults) == []
+    path = tmp_path / causes.NAME
+    path.write_text("causes:\n- {cause: A-B, explains: [C], because: So., slack: 5m}\n")
+    assert causes.read(tmp_path, faults) == [Cause("A-B", ("C",), "So.", slack=300)]
+    assert faults == []
+    for text, what in [
+        (
+            "causes:\n- {cause: A, explains: [B], because: x}\n"
+            "- {cause: B, explains: [A], because: y}",
+            "circle: A → B → A",
+        ),
+        ("causes:\n- {cause: a, explains: [B], because: x}", "'a' is not a code"),
+        ("causes:\n- {cause: A, explain: [B], because: x}", "is 'explains' meant?"),
+        ("causes:\n- {cause: A, because: x}", "`explains` is missing"),
+    ]:
+        path.write_text(text)
+        faults = []
+        causes.read(tmp_path, faults)
+        assert what in str(faults[0])
+
+
+def test_two_rules_about_one_thing() -> None:
+    """What two rules tell of the same subject is one finding, that of the worse."""
+    mild = told("QQ-FATAL-CLOSE", "qqbot 1", severity=Severity.WARNING)
+    bad = told("QQ-FATAL-CLOSE", "qqbot 1", severity=Severity.CRITICAL, title="for good")
+    other = told("QQ-FATAL-CLOSE", "qqbot 2")
+
+    one, two = join([mild, bad, other], [], [])
+
+    assert (one.title, len(one.evidence), two.subject) == ("for good", 2, "qqbot 2")

@@ -1,0 +1,450 @@
+"""Checks run side by side, each isolated and timed; the report says everything that came out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.api import Check, check
+from hermes_doctor.examination import runner
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip, Status
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system import time_limits
+from tests.helpers import support
+
+Look = Callable[[Probes], Iterator[Finding | CouldNotLook]]
+CANARY = "canary-secret"
+
+
+def ask(
+    look: Look, id: str = "one", limit: float = 5.0, codes: tuple[str, ...] = ("A-B",)
+) -> Check:
+    """A check made of a function."""
+    look.__doc__ = look.__doc__ or "Is it so?"
+    return check(id=id, group="tests", codes=codes, limit=limit)(look)
+
+
+def found(code: str = "A-B", severity: Severity = Severity.ERROR, subject: str = "x") -> Finding:
+    """A finding."""
+    return Finding(code=code, severity=severity, title="it is so", subject=subject)
+
+
+@pytest.fixture
+def probes(home: Path) -> Probes:
+    """The probes of a healthy home."""
+    return Probes(Home(home))
+
+
+def test_side_by_side(probes: Probes) -> None:
+    """Two checks that wait for each other both finish."""
+    barrier = threading.Barrier(2, timeout=4)
+
+    def wait(_: Probes) -> Iterator[Finding]:
+        barrier.wait()
+        yield found()
+
+    results, findings = examine(probes, [ask(wait, "one"), ask(wait, "two")])
+
+    assert [result.status for result in results] == [Status.PROBLEM] * 2
+    assert [finding.check for finding in findings] == ["one", "two"]
+
+
+def test_a_hundred_checks(probes: Probes) -> None:
+    """More checks than run at once all get their turn, reported in their order."""
+
+    def quick(_: Probes) -> Iterator[Finding]:
+        time.sleep(0.002)
+        yield from ()
+
+    checks = [ask(quick, f"c{n}") for n in range(100)]
+
+    results, _ = examine(probes, checks)
+
+    assert [result.id for result in results] == [one.id for one in checks]
+    assert {result.status for result in results} == {Status.OK}
+
+
+def test_limit_each(probes: Probes) -> None:
+    """A check past its limit is unknown; what it found before is kept and others are not hurt."""
+    ended = threading.Event()
+
+    def slow(_: Probes) -> Iterator[Finding]:
+        yield found()
+        ended.wait(200)
+        yield found(subject="too late")
+
+    def quick(_: Probes) -> Iterator[Finding]:
+        yield from ()
+
+    clock = time.monotonic()
+    [late, fine], findings = examine(probes, [ask(slow, "slow", limit=0.2), ask(quick, "quick")])
+    took = time.monotonic() - clock
+    ended.set()
+
+    assert took < time_limits.stretched(3)
+    assert (late.status, late.reason) == (Status.UNKNOWN, "took longer than 0.2 s")
+    assert late.seconds >= 0.2
+    assert fine.status is Status.OK
+    assert [finding.subject for finding in findings] == ["x"]
+
+
+def test_limit_for_all(probes: Probes) -> None:
+    """When the time for all is used up, checks that run and checks that wait are unknown."""
+    ended = threading.Event()
+
+    def slow(_: Probes) -> Iterator[Finding]:
+        ended.wait(200)
+        yield from ()
+
+    checks = [ask(slow, f"c{n}", limit=10) for n in range(runner.AT_ONCE + 3)]
+    clock = time.monotonic()
+    results, _ = examine(probes, checks, limit=0.3)
+    took = time.monotonic() - clock
+    ended.set()
+
+    assert took < time_limits.stretched(3)
+    assert {result.status for result in results} == {Status.UNKNOWN}
+    assert "longer than" in (results[0].reason or "")
+    assert "used up" in (results[-1].reason or "")
+
+
+def test_deep_stretches_the_limits(home: Path) -> None:
+    """--deep gives every check more time."""
+
+    def slow(_: Probes) -> Iterator[Finding]:
+        time.sleep(0.3)
+        yield from ()
+
+    [result], _ = examine(Probes(Home(home), deep=True), [ask(slow, limit=0.05)])
+
+    assert result.status is Status.OK
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError, KeyError, SystemExit, KeyboardInterrupt, MemoryError]
+)
+def test_raising(probes: Probes, error: type[BaseException]) -> None:
+    """A check that raises anything is crashed: kind and place are shown, the message is not."""
+
+    def raises(_: Probes) -> Iterator[Finding]:
+        yield found()
+        raise error(CANARY)
+
+    def quick(_: Probes) -> Iterator[Finding]:
+        yield found(subject="other")
+
+    [crashed, fine], findings = examine(probes, [ask(raises, "bad"), ask(quick, "good")])
+
+    assert crashed.status is Status.CRASHED
+    assert (crashed.reason or "").startswith(f"{error.__name__} at test_runner.py:")
+    assert CANARY not in (crashed.reason or "")
+    assert fine.status is Status.PROBLEM
+    assert {finding.subject for finding in findings} == {"x", "other"}, "found before the crash"
+
+
+def test_message_with_the_magic_words(probes: Probes) -> None:
+    """A check cannot have its message shown by choosing the engine's own words."""
+
+    def raises(_: Probes) -> Iterator[Finding]:
+        yield from ()
+        raise ValueError(f"the file does not declare {CANARY}")
+
+    [result], _ = examine(probes, [ask(raises)])
+
+    assert CANARY not in (result.reason or "")
+
+
+def test_undeclared_code(probes: Probes) -> None:
+    """A check that reports a code it does not declare is crashed, and the code is named."""
+
+    def undeclared(_: Probes) -> Iterator[Finding]:
+        yield found("X-Y")
+
+    [result], findings = examine(probes, [ask(undeclared)])
+
+    assert (result.status, findings) == (Status.CRASHED, [])
+    assert "X-Y" in (result.reason or "")
+
+
+@pytest.mark.parametrize("answer", [None, "text", 42, ["text"], [None]])
+def test_nonsense(probes: Probes, answer: object) -> None:
+    """A check that returns nonsense is crashed."""
+
+    def nonsense(_: Probes) -> object:
+        return answer
+
+    [result], _ = examine(probes, [ask(nonsense)])  # type: ignore[arg-type]
+
+    assert result.status is Status.CRASHED
+
+
+def test_skip(probes: Probes) -> None:
+    """What does not apply is skipped with the reason."""
+
+    def skips(_: Probes) -> Iterator[Finding]:
+        raise Skip("there is none")
+        yield found()
+
+    [result], findings = examine(probes, [ask(skips)])
+
+    assert (result.status, result.reason, findings) == (Status.SKIPPED, "there is none", [])
+
+
+def test_skip_without_a_reason(probes: Probes) -> None:
+    """An empty reason is still skipped, not ok."""
+
+    def skips(_: Probes) -> Iterator[Finding]:
+        raise Skip
+        yield found()
+
+    assert examine(probes, [ask(skips)])[0][0].status is Status.SKIPPED
+
+
+def test_could_not_look(probes: Probes) -> None:
+    """Raised or yielded, what could not be looked at is unknown with every reason."""
+
+    def raises(_: Probes) -> Iterator[Finding]:
+        raise CouldNotLook("no right")
+        yield found()
+
+    def yields(_: Probes) -> Iterator[Finding | CouldNotLook]:
+        yield CouldNotLook("first")
+        yield CouldNotLook("second")
+
+    def both(_: Probes) -> Iterator[Finding | CouldNotLook]:
+        yield CouldNotLook("first")
+        yield found()
+
+    results, findings = examine(
+        probes, [ask(raises, "raises"), ask(yields, "yields"), ask(both, "both")]
+    )
+
+    assert [(r.status, r.reason) for r in results] == [
+        (Status.UNKNOWN, "no right"),
+        (Status.UNKNOWN, "first; second"),
+        (Status.PROBLEM, "first"),
+    ]
+    assert len(findings) == 1
+
+
+def test_information_is_no_problem(probes: Probes) -> None:
+    """A check that only informs ended well."""
+
+    def informs(_: Probes) -> Iterator[Finding]:
+        yield found(severity=Severity.INFO)
+
+    [result], [finding] = examine(probes, [ask(informs)])
+
+    assert (result.status, finding.severity) == (Status.OK, Severity.INFO)
+
+
+def test_worst_first(probes: Probes) -> None:
+    """Findings come by severity, then code, then subject, whatever check found them."""
+
+    def many(_: Probes) -> Iterator[Finding]:
+        yield found("B", Severity.INFO)
+        yield found("B", Severity.CRITICAL, "z")
+        yield found("A", Severity.WARNING)
+        yield found("B", Severity.CRITICAL, "a")
+        yield found("A", Severity.ERROR)
+        yield found("A", Severity.CRITICAL)
+
+    _, findings = examine(probes, [ask(many, codes=("A", "B"))])
+
+    assert [(f.severity.value, f.code, f.subject) for f in findings] == [
+        ("critical", "A", "x"),
+        ("critical", "B", "a"),
+        ("critical", "B", "z"),
+        ("error", "A", "x"),
+        ("warning", "A", "x"),
+        ("info", "B", "x"),
+    ]
+
+
+def test_progress(probes: Probes) -> None:
+    """Every check that ends is told of."""
+
+    def quick(_: Probes) -> Iterator[Finding]:
+        yield from ()
+
+    told: list[str] = []
+    examine(probes, [ask(quick, "a"), ask(quick, "b")], progress=told.append)
+
+    assert sorted(told) == ["a", "b"]
+
+
+# -- through the command ---------------------------------------------------------------------
+
+PLUGIN = '''\
+"""Checks that end in every way."""
+
+import time
+
+from hermes_doctor.api import CouldNotLook, Finding, Severity, Skip, check
+
+
+@check(id="warns", group="odd", codes=["ODD-WARNS"])
+def warns(probes):
+    """Is there a warning?"""
+    yield Finding(code="ODD-WARNS", severity=Severity.WARNING, title="a warning", subject="x")
+
+
+@check(id="doubts", group="odd", codes=["ODD-DOUBTS"])
+def doubts(probes):
+    """Is there a doubt?"""
+    yield CouldNotLook("it is dark")
+
+
+@check(id="crashes", group="odd", codes=["ODD-CRASHES"])
+def crashes(probes):
+    """Is there a crash?"""
+    raise RuntimeError("canary-secret")
+
+
+@check(id="skips", group="odd", codes=["ODD-SKIPS", "ODD-OTHER"])
+def skips(probes):
+    """Does it apply?"""
+    raise Skip("not here")
+
+
+@check(id="hangs", group="slow", codes=["ODD-HANGS"], limit=0.5)
+def hangs(probes):
+    """Does it ever end?"""
+    time.sleep(600)
+    yield
+'''
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A plugin folder with checks that end in every way."""
+    support.put(tmp_path / "odd" / "checks" / "odd.py", PLUGIN)
+    for folder in (tmp_path / "odd", tmp_path / "odd" / "checks"):
+        folder.chmod(0o755)
+    return tmp_path / "odd"
+
+
+def test_every_ending_is_shown(home: Path, odd: Path) -> None:
+    """The report counts and shows each ending; a hanging check does not hold up the command."""
+    clock = time.monotonic()
+    done = support.check(home, "--plugins", str(odd))
+    took = time.monotonic() - clock
+
+    assert took < time_limits.stretched(15)
+    ended = {one["id"]: (one["status"], one["reason"]) for one in done.json["checks"]}
+    assert ended["warns"] == ("problem", None)
+    assert ended["doubts"] == ("unknown", "it is dark")
+    assert ended["skips"] == ("skipped", "not here")
+    assert ended["hangs"] == ("unknown", "took longer than 0.5 s")
+    assert ended["crashes"][0] == "crashed"
+    assert "RuntimeError at odd.py:" in ended["crashes"][1]
+    assert "canary" not in done.out
+    assert done.code == 1, "a check crashed, though a warning alone is below --fail-on error"
+    assert done.json["summary"]["checks"]["crashed"] == 1
+    text = support.doctor("check", "--home", home, "--plugins", odd).out
+    for words in ("doubts could not look: it is dark", "crashes crashed: ", "hangs could not look"):
+        assert words in text
+    assert "Does not apply here: " in text
+
+
+FAIL_ON = [
+    ("critical", "ODD-WARNS", 0),
+    ("error", "ODD-WARNS", 0),
+    ("warning", "ODD-WARNS", 1),
+    ("info", "ODD-WARNS", 1),
+    ("WARNING", "ODD-WARNS", 1),
+    ("unknown", "ODD-DOUBTS", 2),
+    ("unknown", "ODD-WARNS", 0),
+    ("error", "ODD-DOUBTS", 2),
+    ("crashed", "ODD-CRASHES", 2),
+    ("critical", "ODD-CRASHES,ODD-WARNS", 1),
+    ("critical, crashed", "ODD-CRASHES,ODD-WARNS", 1),
+    ("error", "ODD-DOUBTS,ODD-WARNS", 0),
+    ("crashed", "ODD-DOUBTS,ODD-WARNS", 0),
+    ("error,unknown", "ODD-DOUBTS,ODD-WARNS", 1),
+    ("error", "ODD-DOUBTS,ODD-SKIPS", 2),
+    ("unknown", "ODD-SKIPS", 0),
+    ("warning,unknown,crashed", "ODD-SKIPS", 0),
+]
+
+
+@pytest.mark.parametrize(("fail_on", "only", "code"), FAIL_ON)
+def test_fail_on(home: Path, odd: Path, fail_on: str, only: str, code: int) -> None:
+    """The exit code follows --fail-on, with unknown beside a severity; a crash is never 0, and
+    where no check could look it is 2."""
+    chosen = [word for code in only.split(",") for word in ("--only", code)]
+    done = support.check(home, "--plugins", str(odd), "--fail-on", fail_on, *chosen)
+
+    assert done.code == code
+
+
+@pytest.mark.parametrize("text", ["", ",", "bad", "error;warning", "ok", "problem"])
+def test_fail_on_nonsense(home: Path, text: str) -> None:
+    """Anything else is a usage error."""
+    done = support.doctor("check", "--home", home, "--fail-on", text)
+
+    assert done.code == 2
+    assert "--fail-on takes" in done.err
+
+
+def ids(done: support.Done) -> set[str]:
+    """The checks that ran."""
+    return {one["id"] for one in done.json["checks"]}
+
+
+def test_select(home: Path, odd: Path) -> None:
+    """--only and --skip take a code, an id or a group, in any case, repeatedly."""
+
+    def run(*args: str) -> set[str]:
+        return ids(support.check(home, "--plugins", str(odd), *args))
+
+    assert run("--only", "ODD-WARNS") == {"warns"}
+    assert run("--only", "odd-warns") == {"warns"}
+    assert run("--only", "doubts") == {"doubts"}
+    assert run("--only", "odd") == {"warns", "doubts", "crashes", "skips"}
+    assert run("--only", "doubts", "--only", "RUN-CUTOFF") == {"doubts", "unfinished-runs"}
+    assert run("--only", "odd", "--skip", "crashes", "--skip", "ODD-DOUBTS") == {"warns", "skips"}
+    assert run("--only", "odd", "--skip", "ODD-OTHER") == {"warns", "doubts", "crashes", "skips"}
+    every = run("--skip", "slow", "--skip", "odd")
+    assert "config-yaml" in every
+    assert not every & {"warns", "hangs"}
+
+
+def test_skipped_code_is_not_reported(home: Path, odd: Path) -> None:
+    """A check of several codes runs on for the others; the skipped code itself is not shown."""
+    text = PLUGIN.replace('codes=["ODD-WARNS"]', 'codes=["ODD-WARNS", "ODD-MORE"]')
+    support.put(odd / "checks" / "odd.py", text)
+
+    done = support.check(home, "--plugins", str(odd), "--only", "warns", "--skip", "ODD-WARNS")
+    assert (ids(done), done.codes) == ({"warns"}, [])
+
+    done = support.check(home, "--plugins", str(odd), "--only", "ODD-MORE")
+    assert (ids(done), done.codes) == ({"warns"}, [])
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("CFG-YML", "CFG-YAML"), ("config-yml", "config-yaml"), ("database", "databases")],
+)
+def test_unknown_selector(home: Path, option: str, word: str, near: str) -> None:
+    """A word that chooses nothing is an error with the nearest name, never a clean bill."""
+    done = support.doctor("check", "--home", home, option, word)
+
+    assert (done.code, done.out) == (2, "")
+    assert word in done.err
+    assert f"Did you mean {near}?" in done.err
+
+
+def test_nothing_selected(home: Path) -> None:
+    """When nothing is left to ask, that is an error."""
+    done = support.doctor("check", "--home", home, "--only", "RUN-CUTOFF", "--skip", "RUN-CUTOFF")
+
+    assert done.code == 2
+    assert "No check is left" in done.err

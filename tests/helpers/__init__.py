@@ -1,0 +1,1 @@
+"""Homes, servers and damage that several tests share."""

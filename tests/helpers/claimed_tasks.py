@@ -1,0 +1,37 @@
+"""Boards with tasks that somebody holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.helpers import damage, support
+
+
+def ended() -> int:
+    """The number of a process that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def claim(
+    path: Path, task: str, pid: int | None = None, *, minutes: float = -60, host: str | None = None
+) -> Path:
+    """A task that a worker holds, whose claim ends so many minutes from now."""
+    expires = int(time.time() + 60 * minutes)
+    lock = f"{host or os.uname().nodename}:{os.getpid()}"
+    worker = ended() if pid is None else pid
+    if not path.exists():
+        support.board(path)
+    damage.execute(
+        path,
+        "INSERT INTO tasks (id, title, status, created_at, claim_lock, claim_expires, worker_pid, "
+        f"current_run_id) VALUES ('{task}', 'x', 'running', 1, '{lock}', {expires}, {worker}, 7)",
+        "INSERT INTO task_runs (task_id, status, started_at, claim_lock, worker_pid) "
+        f"VALUES ('{task}', 'running', 1, '{lock}', {worker})",
+    )
+    return path

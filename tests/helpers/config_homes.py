@@ -1,0 +1,102 @@
+"""Homes with given files, and what one check says about them under the rules of one release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import releases
+from hermes_doctor.model import CheckResult, Finding, Status
+from hermes_doctor.plugins import load
+from hermes_doctor.probes import effective_settings
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
+
+PLUGINS = load.load()
+TOKEN = "12345678:zQcanaryKx9pLm2Tw_abcdefghijklmnop"
+"""A token as Telegram gives them; no output may hold it."""
+TELEGRAM = f"TELEGRAM_BOT_TOKEN={TOKEN}\n"
+HEALTHY: dict[str, tuple[str, str]] = {
+    "plain": (support.CONFIG, support.ENV),
+    "telegram": (
+        "telegram:\n  require_mention: true\n  allow_from: [1, 2]\n"
+        "platforms:\n  telegram:\n    enabled: true\n    extra: {rich_messages: true}\n",
+        TELEGRAM
+        + "# a comment\n\nexport SECOND='two words'\nLONG=\"-----BEGIN X\nabc\n-----END X\"\n",
+    ),
+    "same in both": (
+        "telegram: {require_mention: true, allow_from: [1, 2], reply_to_mode: 'off'}\n",
+        TELEGRAM + "TELEGRAM_REQUIRE_MENTION=True\nTELEGRAM_ALLOWED_USERS=2, 1\n"
+        "TELEGRAM_REPLY_TO_MODE=off\n",
+    ),
+    "own keys": (
+        "my_plugin: {depth: 3}\npersonalities: {helpfull: 'Be kind: “always”'}\n"
+        "quick_commands: {modle: {type: exec}}\nmcp_servers: {telegrm: {command: x}}\n",
+        "MY_PLUGIN=1\nhttp_proxy=http://proxy.example:3128\n",
+    ),
+    "unicode": (
+        "model: {default: x, provider: openrouter}\nagent:\n  environment_hint: 你好 “world”, ok\n",
+        "OPENROUTER_API_KEY='sk-or-v1-abcdef'\nNOTE=caf\u00e9\n",
+    ),
+    "windows": (
+        "\ufeffmodel:\r\n  default: x\r\n",
+        "OPENROUTER_API_KEY=sk-or-v1-abcdef\r\nB=2\r\n",
+    ),
+    "empty": ("", ""),
+}
+"""Files that nobody has a reason to complain about."""
+
+
+def write(home: Path, config: str | None = None, env: str | None = None) -> Path:
+    """Put these files into a home."""
+    if config is not None:
+        support.put(home / "config.yaml", config)
+    if env is not None:
+        support.put(home / ".env", env)
+    return home
+
+
+class Scene:
+    """A release that is taken for the installed one, and an environment of the gateway."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
+
+    def release(self, version: str) -> None:
+        """Let this be the installed release."""
+        found = SimpleNamespace(release=releases.release(version), version=version)
+        self.monkeypatch.setattr(Probes, "installation", lambda _: found)
+
+    def started_with(self, variables: Mapping[str, str]) -> None:
+        """Let the gateway be started with these variables."""
+        self.monkeypatch.setattr(effective_settings, "started_with", lambda _: dict(variables))
+
+
+def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:
+    """What this one check says about a home."""
+    checks = [check for check in PLUGINS.checks if check.id == id]
+    [result], findings = examine(Probes(Home(home)), checks)
+    assert result.status is not Status.CRASHED, result.reason
+    assert "zQcanary" not in str([finding._replace(data={}) for finding in findings])
+    return result, findings
+
+
+def told(findings: list[Finding]) -> list[tuple[Any, ...]]:
+    """Code, severity, subject, place and fix of each finding."""
+    return [
+        (one.code, one.severity.value, one.subject, one.evidence[0].where, one.fix)
+        for one in findings
+    ]
+
+
+def silent(home: Path, id: str) -> None:
+    """On healthy files this check has nothing to say."""
+    for config, env in HEALTHY.values():
+        _, findings = look(write(home, config, env), id)
+        assert findings == [], config

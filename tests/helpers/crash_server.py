@@ -1,0 +1,409 @@
+"""Runs the command in forks of a warm process, and cuts it off at any of its writes.
+
+Every call that can change a disk is counted at the border to the operating system, which is
+finer than the functions of `hermes_doctor.system.disk`. At the N-th one the fork kills itself,
+sees an error of the disk, or gets a signal. `python -m tests.helpers.crash_server` is the warm
+process; `serving()` starts one and ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fnmatch
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hermes_doctor.system import renameat2
+from tests.helpers import support, warm_server
+from tests.helpers.warm_server import ROOT
+
+CALLS = (
+    "write",
+    "pwrite",
+    "fsync",
+    "fdatasync",
+    "rename",
+    "replace",
+    "link",
+    "unlink",
+    "remove",
+    "rmdir",
+    "chmod",
+    "fchmod",
+    "chown",
+    "fchown",
+    "lchown",
+    "mkdir",
+    "setxattr",
+    "symlink",
+    "utime",
+    "truncate",
+    "ftruncate",
+    "copy_file_range",
+    "sendfile",
+    "open",
+)
+"""Functions of `os` that change a disk; `open` only where it may create or empty."""
+NEEDS_ROOM = (
+    "write", "copy_file_range", "fsync", "mkdir", "link", "rename", "setxattr", "symlink", "open",
+)  # fmt: skip
+"""Those that can fail on a full disk."""
+LASTING = ("write", "copy_file_range", "mkdir", "link", "symlink")
+"""Those that go on failing when the disk stays full; a rename or an open finds its room."""
+MARK = ".hermes-doctor-"
+STRANGER = 12345
+"""A user that nobody is."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that changes a disk: the function, the path if it has one, and who called."""
+
+    name: str
+    path: str
+    caller: str
+    effect: bool
+    """Whether it changed anything that a process killed right after it would leave."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call of the command ended; a negative code is the signal that killed it."""
+
+    code: int
+    out: str
+    err: str
+    calls: tuple[Call, ...]
+
+    @property
+    def json(self) -> Any:
+        """Its output as a document."""
+        return json.loads(self.out)
+
+    @property
+    def said(self) -> str:
+        """Everything it said, as one line."""
+        return " ".join((self.out + " " + self.err).split())
+
+
+@dataclass
+class Cut:
+    """What goes wrong, and at which call."""
+
+    at: int
+    how: str
+    """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
+
+    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment; run:WORDS
+    runs a program (JSON) and waits for it.
+    no-renameat2 lets the whole run do without exchanging names, as on many file systems.
+    """
+    only: Sequence[str] = ()
+    """Count only these calls; empty: all."""
+    lasting: bool = False
+    """A full disk stays full: all later calls that need room fail as well."""
+    counted: int = 0
+
+
+class Server(warm_server.Server):
+    """The warm process, which cuts its forks off where it is told to."""
+
+    def __call__(
+        self, *args: str | Path, cuts: Sequence[Cut] = (), env: Mapping[str, str] | None = None
+    ) -> Ended:
+        """Run the command once."""
+        said = self.ask(
+            *map(str, args),
+            env=support.environ({"COLUMNS": "100", **(env or {})}),
+            cwd=ROOT,
+            timeout=120,
+            cuts=[vars(cut) for cut in cuts],
+        )
+        calls = tuple(Call(*call) for call in json.loads(said["notes"] or "[]"))
+        return Ended(said["code"], said["out"], said["err"], calls)
+
+
+@contextlib.contextmanager
+def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
+    """A warm process for as long as it is needed; alone, it sees no other processes."""
+    with contextlib.closing(Server(module, alone=alone)) as server:
+        yield server
+
+
+# -- in the warm process -------------------------------------------------------------------
+
+
+def sabotage(asked: warm_server.Asked, notes: Path) -> None:
+    """Prepare the accidents of one fork."""
+    Saboteur([Cut(**cut) for cut in asked["cuts"]], notes).install()
+
+
+@dataclass
+class Saboteur:
+    """Counts the calls, and cuts the process off at the one that is asked for."""
+
+    cuts: Sequence[Cut]
+    log: Path
+    calls: list[tuple[str, str, str, bool]] = field(default_factory=list)
+
+    def install(self) -> None:
+        """Wrap the functions of `os`, and SQLite's opening of a file."""
+        for name in CALLS:
+            if hasattr(os, name):
+                setattr(os, name, self._wrapped(name, getattr(os, name)))
+        connect, leave = sqlite3.connect, os._exit
+
+        def connected(*args: Any, **options: Any) -> Any:
+            if str(args[0]) != ":memory:" and "mode=ro" not in str(args[0]):
+                self._before("connect", connect, args)
+            return connect(*args, **options)
+
+        own = os.getpid()
+
+        def left(status: int) -> NoReturn:
+            if os.getpid() == own:  # a child of it has counted only its own calls
+                self.log.write_text(json.dumps(self.calls))
+            leave(status)
+
+        def renamed(old: Path, new: Path, flags: int) -> bool:
+            name = "exchange" if flags == renameat2.EXCHANGE else "rename"
+            number = self._before(name, real_call, (old, new, flags))
+            if any(cut.how == "no-renameat2" for cut in self.cuts):
+                self.calls[number] = (*self.calls[number][:3], False)
+                return False
+            return real_call(old, new, flags)
+
+        real_call = renameat2.call
+        renameat2.call = renamed
+        sqlite3.connect = connected
+        os._exit = left
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            if name == "open" and not args[1] & (os.O_CREAT | os.O_TRUNC):
+                return real(*args, **options)
+            number = self._before(name, real, args)
+            if name in ("fsync", "fdatasync"):
+                return None  # a killed process loses nothing that it wrote; the test is faster
+            try:
+                return real(*args, **options)
+            except FileNotFoundError:
+                self.calls[number] = (*self.calls[number][:3], False)
+                raise
+
+        return call
+
+    def _before(self, name: str, real: Callable[..., Any], args: tuple[Any, ...]) -> int:
+        caller = sys._getframe(2).f_globals.get("__name__", "")
+        path = str(args[0]) if not isinstance(args[0], int) else ""
+        number = len(self.calls)
+        self.calls.append((name, path, caller, name not in ("fsync", "fdatasync")))
+        for cut in self.cuts:
+            if not cut.only or name in cut.only:
+                cut.counted += 1
+                late = cut.lasting and cut.counted > cut.at and name in LASTING
+                if cut.counted == cut.at + 1 or late:
+                    _do(cut.how, real, args, path)
+        return number
+
+
+def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
+    """The accident itself."""
+    if how == "no-renameat2":
+        return
+    if how.startswith("run:"):
+        subprocess.run(json.loads(how.removeprefix("run:")), check=False)
+        return
+    if how.startswith(("edit:", "replace:")):
+        _edit(*how.split(":", 1))
+        return
+    if how in ("kill", "half"):
+        if how == "half":
+            real(args[0], bytes(args[1])[: len(args[1]) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how.startswith("SIG"):
+        os.kill(os.getpid(), getattr(signal, how))
+    else:
+        number = getattr(errno, how)
+        raise OSError(number, os.strerror(number), path or None)
+
+
+def _edit(how: str, pattern: str) -> None:
+    """Somebody else edits a file at this moment, in place or by replacing it."""
+    folder, _, name = pattern.rpartition("/")
+    [found] = [one for one in Path(folder).iterdir() if fnmatch.fnmatch(one.name, name)]
+    target = found if how == "edit" else found.with_name("editor.tmp")
+    text = found.read_bytes()
+    fd = _OPEN(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _WRITE(fd, EDIT if how == "edit" else text + EDIT)
+    os.close(fd)
+    if how == "replace":
+        _RENAME(target, found)
+
+
+EDIT = b"# edited by somebody else\n"
+_OPEN, _WRITE, _RENAME = os.open, os.write, os.rename
+"""The calls themselves, which are not counted."""
+
+
+# -- homes ---------------------------------------------------------------------------------
+
+
+def sick(home: Path) -> Path:
+    """A small home with a fault for every kind of change, one of them in a live database."""
+    support.healthy(home)
+    support.put(home / "config.yaml.bak", support.CONFIG)
+    os.utime(home / "config.yaml.bak", (1_700_000_000, 1_700_000_000))
+    support.put(home / "config.yaml", support.CONFIG.replace("  default:", "\tdefault:"), 0o640)
+    support.put(home / ".env", b"\xef\xbb\xbf" + support.ENV.encode(), 0o644)
+    support.put(home / "auth.json", '{"providers": {}}\n', 0o644)
+    for name in ("state.db", "kanban.db"):
+        (home / name).unlink()
+    support.database(home / "state.db", "CREATE TABLE notes (content TEXT)")
+    logged(home / "state.db", "INSERT INTO notes VALUES ('only in the log')")
+    support.clobber(home / "state.db")
+    lacking(home / "kanban.db")
+    for n, path in enumerate(sorted(home.iterdir())):
+        if path.is_file() and path.name != "config.yaml.bak":
+            os.utime(path, ns=(1_750_000_000_000_000_123 + n, 1_750_000_000_000_000_123 + n))
+    return home
+
+
+def lacking(path: Path) -> Path:
+    """A kanban database without `tasks.session_id`."""
+    return support.board(path, without=(("tasks", "session_id"),))
+
+
+def logged(path: Path, *statements: str) -> None:
+    """Run statements that stay in the write-ahead log, as after a crash of the writer."""
+    work = path.with_name("work.db")
+    shutil.copy(path, work)
+    with contextlib.closing(sqlite3.connect(work, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for statement in statements:
+            db.execute(statement)
+        for suffix in ("", "-wal", "-shm"):  # while it is open: closing would merge the log
+            shutil.copy(f"{work}{suffix}", f"{path}{suffix}")
+    for left in path.parent.glob("work.db*"):
+        left.unlink()
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").chmod(0o600)
+
+
+def clone(source: Path, target: Path) -> Path:
+    """A copy of a tree with its owners, modes, times and symlinks."""
+    shutil.copytree(source, target, symlinks=True)
+    if os.geteuid() == 0:
+        for base, folders, files in os.walk(source):
+            for name in (".", *folders, *files):
+                old = Path(base, name)
+                st = old.lstat()
+                new = target / old.relative_to(source)
+                os.chown(new, st.st_uid, st.st_gid, follow_symlinks=False)
+    return target
+
+
+def chown(tree: Path, uid: int = STRANGER) -> Path:
+    """Give a whole tree to another user."""
+    os.chown(tree, uid, uid)
+    for path in tree.rglob("*"):
+        os.chown(path, uid, uid, follow_symlinks=False)
+    return tree
+
+
+def state(
+    home: Path, *, times: bool = False, vault: bool = False, leftovers: bool = True
+) -> dict[str, tuple[Any, ...]]:
+    """Kind, mode, owner, content and, if asked, all times of everything in a home."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for base, folders, files in os.walk(home):
+        here = Path(base)
+        if not vault and here == home / "backups":
+            folders[:] = [name for name in folders if name != "doctor"]
+        for path in (here, *(here / name for name in files)):
+            name = str(path.relative_to(home))
+            if name in (".", "backups") and not times:
+                continue
+            if not leftovers and MARK in name:
+                continue
+            st = path.lstat()
+            content = None
+            if stat.S_ISLNK(st.st_mode):
+                content = os.readlink(path)
+            elif stat.S_ISREG(st.st_mode):
+                fd = os.open(path, os.O_RDONLY | os.O_NOATIME)
+                with open(fd, "rb") as file:
+                    content = hashlib.sha256(file.read()).hexdigest()
+            facts: tuple[Any, ...] = (oct(st.st_mode), st.st_uid, st.st_gid, content)
+            if times:
+                facts += (st.st_mtime_ns, st.st_ctime_ns, st.st_ino)
+                if not path.is_dir():
+                    facts += (st.st_atime_ns,)
+            found[name] = facts
+    return found
+
+
+def modified(home: Path) -> dict[str, int]:
+    """The time of the last change of every file outside the vault."""
+    return {
+        str(path.relative_to(home)): path.lstat().st_mtime_ns
+        for path in home.rglob("*")
+        if path.is_file() and not path.is_relative_to(home / "backups")
+    }
+
+
+def strangers(home: Path) -> list[str]:
+    """What does not belong to the owner of the home."""
+    st = home.stat()
+    owner = (st.st_uid, st.st_gid)
+    return [
+        str(path.relative_to(home))
+        for path in home.rglob("*")
+        if (path.lstat().st_uid, path.lstat().st_gid) != owner
+    ]
+
+
+def wide(vault: Path) -> list[str]:
+    """What in a vault is open to others than its owner."""
+    found = []
+    for path in [vault, *vault.rglob("*")] if vault.exists() else []:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if mode != (0o700 if path.is_dir() else 0o600) and not path.is_symlink():
+            found.append(f"{path.relative_to(vault)} {mode:04o}")
+    return found
+
+
+def leftovers(home: Path) -> list[str]:
+    """What an ended run must not leave: staged and kept files, and halves in the vault."""
+    found = []
+    for path in home.rglob("*"):
+        half = path.is_relative_to(home / "backups") and path.name.endswith((".partial", ".new"))
+        if MARK in path.name or half:
+            found.append(str(path.relative_to(home)))
+    return found
+
+
+def journals(home: Path) -> list[dict[str, Any]]:
+    """The journals of a home, oldest first."""
+    found = [json.loads(p.read_bytes()) for p in home.glob("backups/doctor/runs/*/run.json")]
+    return sorted(found, key=lambda journal: str(journal["started_at"]))
+
+
+FINAL = ("done", "partly", "rolled-back", "abandoned", "undone")
+
+if __name__ == "__main__":
+    warm_server.serve(sabotage)

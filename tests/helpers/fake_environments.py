@@ -1,0 +1,57 @@
+"""Virtual environments that look like one with a Hermes in it, and a command that updates them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.records.updates import Records
+from tests.helpers import support
+
+HERE = Path(__file__).parents[2]
+NEEDED = ("hermes_cli", "yaml", "dotenv", "httpx")
+
+
+def make(home: Path, version: str = "0.18.2") -> Path:
+    """The environment of the Hermes that belongs to a home."""
+    root = home / "hermes-agent" / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    for name in NEEDED:
+        support.put(packages(root) / name / "__init__.py", "")
+    support.put(packages(root) / "pip-26.0.dist-info" / "METADATA", "Name: pip\nVersion: 26.0\n")
+    become(root, version)
+    return root
+
+
+def packages(root: Path) -> Path:
+    """Where its packages lie."""
+    return next((root / "lib").glob("python*")) / "site-packages"
+
+
+def become(root: Path, version: str, *requires: str) -> None:
+    """Another Hermes in the same environment."""
+    for old in packages(root).glob("hermes_agent-*.dist-info"):
+        shutil.rmtree(old)
+    needed = "".join(f"Requires-Dist: {one}\n" for one in requires)
+    text = f"Metadata-Version: 2.1\nName: hermes-agent\nVersion: {version}\n{needed}"
+    support.put(packages(root) / f"hermes_agent-{version}.dist-info" / "METADATA", text)
+
+
+def updating(root: Path, version: str, *requires: str, then: str = "") -> list[str]:
+    """A command that does it, and something more."""
+    what = f"environments.become(pathlib.Path({str(root)!r}), {version!r}, *{list(requires)!r})"
+    code = f"import pathlib, sys; sys.path.insert(0, {str(HERE)!r})\n"
+    code += f"from tests.helpers import fake_environments as environments; {what}\n{then}"
+    return [sys.executable, "-c", code]
+
+
+def ended(home: Path) -> None:
+    """Wait until the command has ended, too, that killed its guard."""
+    until = time.monotonic() + 60
+    while (last := Records(Home(home)).last()) is not None and last.is_attended():
+        assert time.monotonic() < until, last
+        time.sleep(0.02)

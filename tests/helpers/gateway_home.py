@@ -1,0 +1,125 @@
+"""A home whose gateway says and has what a test wants: claims, connections, variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.model import CheckResult, Finding, Gateway
+from hermes_doctor.probes import links
+from hermes_doctor.probes.links import Link
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.processes.connection import Connection
+from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.runtime_files import Owner, PlatformState, Runtime
+from hermes_doctor.settings import provider_hosts
+from hermes_doctor.system import mounts
+from hermes_doctor.system.mounts import User
+from tests.helpers.one_check import PLUGINS
+
+PID = 4242
+STARTED = datetime.now(UTC) - timedelta(hours=3)
+QQ = {"QQ_APP_ID": "102000001", "QQ_CLIENT_SECRET": "not-a-secret"}
+TELEGRAM = {"TELEGRAM_BOT_TOKEN": "123456:not-a-token"}
+
+
+def claim(
+    name: str, state: str, error: str | None = None, *, ago: timedelta = timedelta(hours=1)
+) -> PlatformState:
+    """What the gateway said of a platform some time ago."""
+    return PlatformState(name, state, error, datetime.now(UTC) - ago)
+
+
+def to(
+    ip: str, port: int = 443, state: str = "ESTABLISHED", *, inode: int = 0, local: int = 50000
+) -> Connection:
+    """A connection to somewhere."""
+    return Connection(("10.0.0.1", local), (ip, port), state, inode=inode)
+
+
+class Scene(Probes):
+    """Probes of a gateway that is not there: what only a process could tell is made up."""
+
+    def __init__(
+        self,
+        home: Path,
+        variables: Mapping[str, str],
+        claims: Iterable[PlatformState] = (),
+        table: Iterable[Connection] = (),
+        *,
+        running: bool = True,
+        network: bool = False,
+        version: str = "0.19.0",
+    ) -> None:
+        super().__init__(Home(home), network=network)
+        self.variables = dict(variables)
+        self.said = {one.name: one for one in claims}
+        self.table = list(table)
+        self.running = running
+        self.version = version
+
+    def gateways(self) -> list[Gateway]:
+        """One, or none."""
+        return [Gateway(PID, STARTED)] if self.running else []
+
+    def installation(self) -> Installation | None:
+        """The release."""
+        return Installation(self.version, Path("/nowhere"), running=self.running)
+
+    def runtime(self) -> Runtime:
+        """What it wrote."""
+        owner = Owner(PID, 1)
+        return Runtime(
+            *(owner, owner, PID, "running", owner, None, False, None, None),
+            platforms=self.said,
+            beat=None,
+            clean_shutdown=False,
+            starts=(),
+        )
+
+    def vitals(self, pid: int) -> Vitals:
+        """The process."""
+        return Vitals(
+            pid, "S", STARTED, 0, (), None, None, None, None, 0, None, environment=self.variables
+        )
+
+    def gateway_user(self) -> User:
+        """Whoever owns the home."""
+        return mounts.owner_of(self.home.path)
+
+    def connections(self, pid: int) -> list[Connection]:
+        """What it is connected to."""
+        return self.table
+
+    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+        """Whose these are, at once."""
+        others = provider_hosts.find(self.settings()).values()
+        return links.assign(self.platforms(), self.table, others=others)
+
+    def listeners(self, pid: int) -> list[Connection]:
+        """Whatever listens."""
+        return [one for one in self.table if one.state == "LISTEN"]
+
+    def socket_owner(self, inode: int) -> int | None:
+        """Nobody we know."""
+        return None
+
+
+def ask(id: str, scene: Probes) -> tuple[CheckResult, list[Finding]]:
+    """How one check ends in a scene, and what it finds."""
+    [result], findings = examine(scene, [one for one in PLUGINS.checks if one.id == id])
+    assert result.status != "crashed", result
+    return result, findings
+
+
+def old(path: Path) -> Path:
+    """Make a file older than the gateway."""
+    import os
+
+    long_ago = (STARTED - timedelta(days=1)).timestamp()
+    os.utime(path, (long_ago, long_ago))
+    return path

@@ -1,0 +1,68 @@
+"""Logs as Hermes writes them, for tests that read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.stream import Reading, read
+from tests.helpers import support
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
+
+
+def line(
+    at: float,
+    text: str = "something",
+    level: str = "INFO",
+    logger: str = "gateway.run",
+    session: str = "",
+    zone: tzinfo = UTC,
+) -> str:
+    """One line, by a clock in a zone."""
+    shown = datetime.fromtimestamp(round(at, 3), zone)
+    tag = f" [{session}]" if session else ""
+    milliseconds = shown.microsecond // 1000
+    return f"{shown:%Y-%m-%d %H:%M:%S},{milliseconds:03} {level}{tag} {logger}: {text}"
+
+
+def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
+    """A file whose last line was written then."""
+    data = lines if isinstance(lines, bytes) else "".join(f"{one}\n" for one in lines).encode()
+    support.put(path, data)
+    os.utime(path, (written, written))
+    return path
+
+
+def reading(home: Path, since: float = 0, **options: object) -> Reading:
+    """A reading of all of a window."""
+    return read(Home(home), since=since, **({"most": None} | options))  # type: ignore[arg-type]
+
+
+def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:
+    """All entries of a home; every source must be readable."""
+    found = reading(home, since, **options)
+    got = list(found)
+    assert found.unread == []
+    return got
+
+
+def texts(home: Path, since: float = 0, **options: object) -> list[str]:
+    """What they say."""
+    return [entry.text for entry in entries(home, since, **options)]
+
+
+def unread(home: Path, since: float = 0, **options: object) -> list[Unread]:
+    """What could not be read."""
+    found = reading(home, since, **options)
+    list(found)
+    return found.unread
+
+
+def refuse(unread: Unread) -> None:
+    """For sources of which all can be read."""
+    raise AssertionError(unread)

@@ -1,0 +1,31 @@
+"""One check asked about one home, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.home import Home
+from hermes_doctor.model import CheckResult, Finding
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+
+PLUGINS = load.load()
+
+
+def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:
+    """How one check ends, and what it finds."""
+    checks = [check for check in PLUGINS.checks if check.id == id]
+    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:  # else it is a holder
+        [result], findings = examine(probes, checks)
+    return result, findings
+
+
+def codes(home: Path, *, deep: bool = False) -> list[str]:
+    """Everything that all checks find about the databases of a home, information left out."""
+    checks = [check for check in PLUGINS.checks if check.group == "databases"]
+    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:
+        results, findings = examine(probes, checks)
+    assert not [result for result in results if result.status == "crashed"], results
+    return [finding.code for finding in findings if finding.severity != "info"]

@@ -1,0 +1,70 @@
+"""What a fix plans for a gateway whose owner the test makes up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.gateway import control
+from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+from hermes_doctor.home import Home
+from hermes_doctor.model import Finding, Severity
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps.base import Step
+from hermes_doctor.system.accounts import Account
+from tests.helpers.fake_supervision import NAME
+from tests.helpers.one_check import PLUGINS
+
+
+class Steady(SystemdUnit):
+    """A unit that needs no systemd to be planned for."""
+
+    def __init__(self, home: Path, pid: int | None, user: Path, **told: str) -> None:
+        who = Account(os.geteuid(), os.getegid(), (), "alice", str(user))
+        super().__init__(Home(home), NAME, Mute(who, told))
+        self.pid = pid
+
+    def running(self) -> int | None:
+        return self.pid
+
+    def refuse(self) -> None:
+        return None
+
+
+class Mute(Manager):
+    """A manager that says what it is told to."""
+
+    def __init__(self, user: Account | None, told: dict[str, str]) -> None:
+        super().__init__(user)
+        self.told = told
+
+    def tell(self, unit: str, name: str) -> str:
+        return self.told.get(name, "")
+
+
+def owned(monkeypatch: pytest.MonkeyPatch, service: Owned) -> Owned:
+    """Let this service own the gateway of every home."""
+    monkeypatch.setattr(control, "_of", lambda probes: service)
+    return service
+
+
+def finding(code: str, fix: str, subject: str = "gateway", **data: Any) -> Finding:
+    """One finding as a check would make it."""
+    return Finding(code, Severity.ERROR, f"{code} in a test", subject, fix=fix, data=data)
+
+
+def plan(probes: Probes, found: Finding) -> list[Step]:
+    """The steps that its fix plans."""
+    fix = PLUGINS.fix(found.fix or "")
+    assert fix is not None
+    assert found.code in fix.codes
+    return list(fix.plan(probes, found))
+
+
+def sentences(probes: Probes, found: Finding) -> list[str]:
+    """The same as the operator reads it."""
+    return [step.sentence() for step in plan(probes, found)]

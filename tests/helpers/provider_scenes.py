@@ -1,0 +1,49 @@
+"""Homes between two providers, and the steps from one to the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.proof import Proof
+from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.repair.run import Item, Run
+from tests.helpers.support import put
+
+ROUTER = "model:\n  default: openai/gpt-4o-mini  # cheap\n  provider: openrouter\n"
+ENV = "OPENROUTER_API_KEY=sk-router-12345678\n"
+RELAY = "https://relay.example/v1"
+KEY = "sk-canary-0123456789abcdef"
+
+
+class Installed(Probes):
+    """A home whose Hermes is the one that a test says."""
+
+    def __init__(self, home: Path, version: str = "0.19.0") -> None:
+        super().__init__(Home(home))
+        self.version = version
+
+    def installation(self) -> Installation | None:
+        """The release."""
+        return Installation(self.version, Path("/nowhere"), running=False)
+
+
+def write(home: Path, config: str = ROUTER, env: str | None = ENV) -> Path:
+    """The two files of a home."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    put(home / "config.yaml", config)
+    if env is not None:
+        put(home / ".env", env)
+    return home
+
+
+def carry_out(home: Path, switch: Switch, version: str = "0.19.0") -> tuple[Journal, Proof]:
+    """The plan through the transaction, without the request."""
+    proof = Proof(switch, lambda: Installed(home, version), tested=False)
+    record = ItemRecord("switch-provider", "", "switch", "switch-provider")
+    run = Run(Home(home), Vault(Home(home)), kind="fix", reason="a test")
+    return run.apply([Item(record, switch.steps)], proof), proof

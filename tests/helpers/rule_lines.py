@@ -1,0 +1,66 @@
+"""Log lines for tests, as Hermes writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins.log_rules.matcher import Matcher
+from hermes_doctor.plugins.log_rules.rule import Rule
+
+_LINE = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)"
+    r"(?: \[(?P<session>[^\]\s]+)\])? (?P<logger>[A-Za-z_][\w.-]*): (?P<text>.*)"
+)
+
+_OTHER = re.compile(r"(?P<logger>systemd|kernel|\(\w+\)): (?P<text>.*)")
+"""What the journal keeps of others than the gateway."""
+
+
+def entry(line: str, kind: str = "log") -> Entry:
+    """The entry that a line is; what follows in further lines belongs to it."""
+    head, *more = line.split("\n")
+    match = _LINE.fullmatch(head)
+    if kind == "journal" and (other := _OTHER.fullmatch(head)):
+        return Entry(0.0, "INFO", other["logger"], other["text"], kind=kind)
+    if match is None:
+        return Entry(0.0, "", "", head, more=tuple(more), kind=kind)
+    at = datetime.fromisoformat(match["at"]).replace(tzinfo=UTC).timestamp()
+    return Entry(
+        at + int(match["ms"]) / 1000,
+        match["level"],
+        match["logger"],
+        match["text"],
+        match["session"] or "",
+        tuple(more),
+        "logs/gateway.log",
+        kind=kind,
+    )
+
+
+def asking(rule: Rule) -> Matcher:
+    """One rule, of which an incident is open: all of its lines are looked for."""
+    matcher = Matcher([rule])
+    matcher.begin(rule)
+    return matcher
+
+
+def said(
+    at: float, text: str, level: str = "WARNING", logger: str = "a.b", session: str = ""
+) -> Entry:
+    """An entry at a moment."""
+    return Entry(at, level, logger, text, session, (), "logs/gateway.log", int(at))
+
+
+def lines(entries: Iterable[Entry]) -> str:
+    """The entries as a log file holds them, in UTC."""
+    return "".join(
+        datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S,")
+        + f"{int(one.at * 1000) % 1000:03d} {one.level}"
+        + (f" [{one.session}]" if one.session else "")
+        + f" {one.logger}: {one.text}\n"
+        + "".join(f"{more}\n" for more in one.more)
+        for one in entries
+    )

@@ -1,0 +1,42 @@
+"""Worlds for tests, from the text of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.settings import env_parsers
+from hermes_doctor.settings.document import Document
+from hermes_doctor.settings.env_file import EnvFile
+from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.release import Release
+from hermes_doctor.system.files import ABSENT
+
+NEWEST = (0, 19, 0)
+
+
+def env_file(text: str | bytes) -> EnvFile:
+    """A .env with these bytes."""
+    data = text.encode() if isinstance(text, str) else text
+    return EnvFile(Path(".env"), data, ABSENT)
+
+
+def world(
+    config: str = "",
+    env: str = "",
+    store: Mapping[str, Any] | None = None,
+    version: tuple[int, ...] = NEWEST,
+    started_with: Mapping[str, str] | None = None,
+) -> World:
+    """What a gateway of a release sees."""
+    release = Release(version)
+    before = started_with or {}
+    return World(
+        release=release,
+        document=Document(config.encode()),
+        readings=env_parsers.read(env_file(env), release, before),
+        started_with=before,
+        store=store or {},
+        now=2_000_000_000.0,
+    )

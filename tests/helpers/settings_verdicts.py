@@ -1,0 +1,118 @@
+"""What the checks of settings say about a home under a release, without any Hermes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
+from hermes_doctor.knowledge.releases import release
+from hermes_doctor.model import Finding, Gateway, Status
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.repair import plan
+from tests.helpers import support
+from tests.helpers.provider_mistakes import HEALTHY, MISTAKES, Mistake
+
+LOADED = load.load()
+VERSIONS = ("0.13.0", "0.16.0", "0.19.0")
+
+
+class Seen(Probes):
+    """A home beside which one release is installed."""
+
+    def __init__(self, home: Path, version: str) -> None:
+        super().__init__(Home(home))
+        self.version = version
+
+    def installation(self) -> Installation | None:
+        return Installation(self.version, Path("/nowhere"), running=False)
+
+
+class Given(Seen):
+    """A gateway that a service starts, with what the service gives it."""
+
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+        super().__init__(home, "0.19.0")
+        self.given = environment
+
+    def gateways(self) -> list[Gateway]:
+        return []
+
+    def supervision(self) -> Any:
+        return SimpleNamespace(owner=SimpleNamespace(environment=self.given))
+
+
+def write(home: Path, mistake: Mistake) -> Path:
+    """The home of a mistake on disk."""
+    support.put(home / "config.yaml", mistake.config)
+    support.put(home / ".env", mistake.env)
+    support.put(home / "auth.json", json.dumps(dict(mistake.store)))
+    home.chmod(0o700)
+    return home
+
+
+def look(home: Path, version: str, *codes: str) -> list[Finding]:
+    """The findings of the checks that look at settings, those of these codes only."""
+    checks = [check for check in LOADED.checks if set(check.codes) & set(codes)]
+    checks = [check for check in checks if check.group == "configuration"]
+    results, findings = examine(Seen(home, version), checks)
+    assert {one.status for one in results} <= {Status.OK, Status.PROBLEM, Status.SKIPPED}, results
+    return [one for one in findings if one.code in codes]
+
+
+def severities(home: Path, check: str, given: dict[str, str]) -> list[str]:
+    """How bad one check finds a home whose service gives its gateway these variables."""
+    checks = [one for one in LOADED.checks if one.id == check]
+    _, findings = examine(Given(home, given), checks)
+    return [str(one.severity) for one in findings]
+
+
+def fitting(*codes: str) -> list[tuple[str, str]]:
+    """The mistakes of these codes, each with every release that makes one of it."""
+    return [
+        (name, version)
+        for name, mistake in MISTAKES.items()
+        for version in VERSIONS
+        if mistake.code in codes and mistake.fits(release(version))
+    ]
+
+
+def found(tmp_path: Path, name: str, version: str) -> Finding:
+    """The one finding of a mistake: as bad as it is, with its place, and without a secret."""
+    mistake = MISTAKES[name]
+    findings = look(write(tmp_path / "home", mistake), version, mistake.code)
+    assert findings, "not found"
+    assert findings[0].severity is mistake.severity, findings[0]
+    assert findings[0].fix == mistake.fix, findings[0]
+    assert all(one.where and one.what for one in findings[0].evidence)
+    assert "canary" not in str([one._replace(data={}) for one in findings])
+    assert findings[0].detail
+    return findings[0]
+
+
+def is_silent(tmp_path: Path, *codes: str) -> None:
+    """No ordinary home shows one of these at warning or above."""
+    for number, (name, (config, env)) in enumerate(HEALTHY.items()):
+        home = write(tmp_path / f"{number}", Mistake("", config, env))
+        for version in VERSIONS:
+            worse = [one for one in look(home, version, *codes) if one.severity != "info"]
+            assert worse == [], f"{name} under {version}"
+
+
+def mend(home: Path, version: str, mistake: Mistake) -> None:
+    """Do what the fix plans, without the command around it; then nothing of it is left."""
+    probes = Seen(home, version)
+    first = look(home, version, mistake.code)[:1]
+    for planned in plan.plan(probes, LOADED, first):
+        assert planned.refusal is None, planned.refusal
+        for step in planned.steps:
+            texts = step.texts()
+            assert texts is not None
+            (home / texts[0]).write_bytes(texts[2])
+    left = {one.key for one in look(home, version, mistake.code) if one.fix}
+    assert first[0].key not in left

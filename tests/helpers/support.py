@@ -1,0 +1,231 @@
+"""What the tests share: homes, a look at every byte and time of a tree, and the command itself."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.knowledge import atlas
+from hermes_doctor.sqlite import creation
+from tests.helpers import warm_server
+from tools import schema_lesson
+
+CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
+ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
+
+
+def healthy(home: Path) -> Path:
+    """A home without a fault, made without Hermes; for unit tests only."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "logs").mkdir()
+    put(home / "config.yaml", CONFIG)
+    put(home / ".env", ENV)
+    put(home / "auth.json", '{"providers": {}}\n')
+    history(home / "state.db")
+    board(home / "kanban.db")
+    return home
+
+
+def put(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
+    """Write a file with a mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+    return path
+
+
+def database(path: Path, *statements: str) -> Path:
+    """A small database at rest."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+    path.chmod(0o600)
+    return path
+
+
+def remembered(path: Path, make: Callable[..., object], *args: Hashable) -> Path:
+    """The file that `make(path, *args)` would make, which it does once for all tests."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return put(path, _made_once(make, *args))
+
+
+@functools.cache
+def _made_once(make: Callable[..., object], *args: Hashable) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made"
+        make(path, *args)
+        assert os.listdir(folder) == [path.name], "it is at rest"
+        return path.read_bytes()
+
+
+def history(path: Path, version: str | None = None) -> Path:
+    """A state.db as a release makes it (the newest known unless named), with fifty messages."""
+    return remembered(path, _history, version)
+
+
+def _history(path: Path, version: str | None) -> None:
+    with contextlib.closing(made("state.db", path, version)) as db, db:
+        db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s1', 'cli', 1)")
+        say(db, *(f"m{n}" for n in range(50)))
+
+
+def say(db: sqlite3.Connection, *texts: str) -> None:
+    """Add messages to a history."""
+    db.executemany(
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', ?, 1)",
+        [(text,) for text in texts],
+    )
+
+
+def board(
+    path: Path, without: tuple[tuple[str, str], ...] = (), version: str | None = None
+) -> Path:
+    """A kanban database with one task, lacking some columns if asked."""
+    return remembered(path, _board, without, version)
+
+
+def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None) -> None:
+    with contextlib.closing(made("kanban.db", path, version)) as db:
+        db.execute(
+            "INSERT INTO tasks (id, title, status, created_at) VALUES ('t1', 'a task', 'todo', 1)"
+        )
+        db.commit()
+        for table, column in without:
+            schema_lesson.take_away(db, table, column)
+
+
+def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
+    """A database without rows, as a release makes it."""
+    plan = atlas.blueprint(name, version or atlas.newest(name))
+    assert plan, f"{version} has no {name}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = creation.create(path, plan)
+    path.chmod(0o600)
+    return db
+
+
+def clobber(path: Path, data: bytes = b"\0" * 16, at: int = 0) -> None:
+    """Overwrite some bytes of a file."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def tree(home: Path, *, times: bool = True, vault: bool = False) -> dict[str, tuple[Any, ...]]:
+    """Everything about every path of a home: kind, content, mode, owner and times.
+
+    Reading for the hash must not itself move the access time, hence the copy of it first.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for path in sorted([home, *home.rglob("*")]):
+        name = str(path.relative_to(home))
+        if not vault and (name == "backups" or name.startswith("backups/doctor")):
+            continue
+        st = path.lstat()
+        if path.is_symlink():
+            content: object = os.readlink(path)
+        elif path.is_file():
+            fd = os.open(path, os.O_RDONLY | (os.O_NOATIME if os.geteuid() == st.st_uid else 0))
+            with open(fd, "rb") as file:
+                content = hashlib.sha256(file.read()).hexdigest()
+        else:
+            content = None
+        facts: tuple[Any, ...] = (st.st_mode, st.st_uid, st.st_gid, content)
+        if times:
+            facts += (st.st_mtime_ns, st.st_ctime_ns)
+            if not path.is_dir():
+                facts += (st.st_atime_ns,)
+        found[name] = facts
+    return found
+
+
+def contents(home: Path) -> dict[str, tuple[Any, ...]]:
+    """Content, mode and owner of every file; what undo must give back."""
+    return {name: facts for name, facts in tree(home, times=False).items() if name != "."}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a call of the command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its output as a document."""
+        return json.loads(self.out)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the findings in its document."""
+        return [finding["code"] for finding in self.json["findings"]]
+
+
+def doctor(
+    *args: str | Path,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    user: int | None = None,
+    timeout: float = 60,
+) -> Done:
+    """Run the command as an operator would, in a process of its own that is quick to start."""
+    assert not {name for name in env or () if name.startswith(("PYTHON", "LC_", "LANG"))}
+    said = warm_server.shared().ask(
+        *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout, user=user
+    )
+    return Done(said["code"], said["out"], said["err"])
+
+
+def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> Done:
+    """The same with a Python that starts anew; for what matters before the command begins."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes_doctor", *map(str, args)],
+        env=environ(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=options.pop("timeout", 60),
+        **options,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
+    """The environment of a call: no home of the operator's own, no colours; none is not set."""
+    every = {**os.environ, "HERMES_HOME": None, "SUDO_USER": None}
+    every |= {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | dict(more or {})
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def check(home: Path, *args: str) -> Done:
+    """`check --json` on a home."""
+    return doctor("check", "--json", "--home", home, *args)
+
+
+def finding(done: Done, code: str) -> dict[str, Any]:
+    """The one finding of that code."""
+    found = [one for one in done.json["findings"] if one["code"] == code]
+    assert len(found) == 1, f"{len(found)} findings of {code}"
+    result: dict[str, Any] = found[0]
+    return result
+
+
+def copy_home(source: Path, target: Path) -> Path:
+    """A copy of a home with modes and times."""
+    shutil.copytree(source, target, symlinks=True)
+    return target

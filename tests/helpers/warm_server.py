@@ -1,0 +1,175 @@
+"""Runs the command in forks of a process that has loaded everything already.
+
+Starting Python and loading the tool takes ten times as long as most looks. A fork is still a
+process of its own, with its own environment, working folder, output and end. What it does not
+show is the start itself: that is for `support.spawned`. `python -m tests.helpers.warm_server` is
+the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).parents[2]
+LATE = (
+    *("bz2", "ctypes", "difflib", "getpass", "hashlib", "lzma", "pwd", "shlex", "zipfile", "zlib"),
+    *("dotenv", "psutil", "rich.console", "rich.markdown", "rich.text"),
+    *("typer._click.decorators", "typer._click.exceptions"),
+    *("encodings.cp437", "encodings.idna", "encodings.utf_8_sig", "encodings.utf_16"),
+    *("encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_32"),
+)
+"""What the tool loads when it needs it: a user without rights may not reach this Python."""
+Asked = dict[str, Any]
+Prepare = Callable[[Asked, Path], None]
+"""What is done in the fork before the command begins; the path is a file for its notes."""
+
+
+class Server:
+    """The warm process, as seen from a test."""
+
+    def __init__(self, module: str, *, alone: bool = False) -> None:
+        environ = {k: v for k, v in os.environ.items() if k not in ("HERMES_HOME", "SUDO_USER")}
+        self.process = subprocess.Popen(
+            [*(_apart() if alone else ()), sys.executable, "-m", module],
+            cwd=ROOT,
+            env=environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(
+        self,
+        *args: str,
+        env: Mapping[str, str],
+        cwd: Path,
+        timeout: float,
+        user: int | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Run the command once in this environment: its code, out, err and notes."""
+        asked = {"args": args, "env": dict(env), "cwd": str(cwd), "timeout": timeout, "user": user}
+        asked |= more
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        said: dict[str, Any] = json.loads(self.process.stdout.readline())
+        if said["code"] is None:
+            raise subprocess.TimeoutExpired(list(args), timeout, said["out"], said["err"])
+        return said
+
+    def close(self) -> None:
+        """Let it end."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@functools.cache
+def _apart() -> tuple[str, ...]:
+    """What lets a command see no process but its own; nothing where that is not allowed.
+
+    A repair looks at every process of the machine several times, which is half of its work.
+    """
+    command = ("unshare", "--pid", "--fork", "--mount-proc")
+    if shutil.which(command[0]) is None:
+        return ()
+    allowed = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return command if allowed else ()
+
+
+@functools.cache
+def shared() -> Server:
+    """One for all tests of this process; it ends with it."""
+    server = Server(__name__)
+    atexit.register(server.close)
+    return server
+
+
+# -- in the warm process -------------------------------------------------------------------
+
+
+def serve(prepare: Prepare | None = None) -> None:
+    """Answer one call after the other, until there are no more."""
+    import hermes_doctor
+    from hermes_doctor.plugins import load
+
+    ours = pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor.")
+    for name in [*(module.name for module in ours), *LATE]:
+        importlib.import_module(name)
+    _ = load.load().fixes
+    gc.freeze()  # what the forks share stays shared
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        with tempfile.TemporaryDirectory() as folder:
+            out, err, notes = (Path(folder) / name for name in ("out", "err", "notes"))
+            pid = os.fork()
+            if not pid:
+                _run(asked, out, err, notes, prepare)
+            code = _ended(pid, asked["timeout"])
+            said = {
+                "code": code,
+                "out": out.read_text(),
+                "err": err.read_text(),
+                "notes": notes.read_text() if notes.exists() else "",
+            }
+        answers.write(json.dumps(said) + "\n")
+        answers.flush()
+
+
+def _ended(pid: int, timeout: float) -> int | None:
+    """How a fork ended; none if it had to be killed, for it took too long."""
+    watch = os.pidfd_open(pid)
+    in_time = select.select([watch], [], [], timeout)[0]
+    os.close(watch)
+    if not in_time:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status) if in_time else None
+
+
+def _run(asked: Asked, out: Path, err: Path, notes: Path, prepare: Prepare | None) -> NoReturn:
+    from hermes_doctor import __main__ as command
+
+    for path, fd in ((Path(os.devnull), 0), (out, 1), (err, 2)):
+        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.dup2(opened, fd)
+        os.close(opened)
+    if asked["env"].get("TMPDIR") != os.environ.get("TMPDIR"):
+        tempfile.tempdir = None  # it is looked for anew
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    os.chdir(asked["cwd"])
+    sys.argv = [str(command.__file__), *asked["args"]]
+    if prepare:
+        prepare(asked, notes)
+    if (user := asked["user"]) is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    try:
+        command.main()
+    finally:
+        sys.stderr.flush()
+        os._exit(99)
+
+
+if __name__ == "__main__":
+    serve()

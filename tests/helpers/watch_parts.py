@@ -1,0 +1,103 @@
+"""Reports, clocks and watches for tests, without a machine behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.home import Home
+from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
+from hermes_doctor.watch.clocks import Clock, Reading
+from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.rounds import Watch
+from hermes_doctor.watch.store import Store
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}
+
+
+def finding(code: str, severity: str = "error", subject: str = "thing", **more: Any) -> Finding:
+    """One finding of the check `looks`."""
+    return Finding(
+        code=code,
+        severity=Severity(severity),
+        title=f"{code} is wrong",
+        subject=subject,
+        check=more.pop("check", "looks"),
+        **more,
+    )
+
+
+def report(*findings: Finding, status: str | None = None, reason: str | None = None) -> Report:
+    """A report of one check."""
+    plain = Status.PROBLEM if findings else Status.OK
+    result = CheckResult("looks", "group", Status(status) if status else plain, 0.0, reason)
+    return Report(
+        home=Path("/home"),
+        hermes_version=None,
+        started_at=AT,
+        seconds=0.0,
+        checks=(result,),
+        findings=tuple(findings),
+        fixes=FIXES,
+        gateways=(),
+    )
+
+
+class Hands(Clock):
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.boot = "one"
+        self.reading = Reading(1000.0, 5000.0, AT.timestamp())
+
+    def read(self) -> Reading:
+        return self.reading
+
+    def turn(self, seconds: float, *, asleep: float = 0.0, wall: float = 0.0) -> None:
+        """Time passes, some of it asleep; and somebody sets the clock on the wall."""
+        steady, awake, was = self.reading
+        assert awake is not None
+        self.reading = Reading(
+            steady + seconds, awake + seconds + asleep, was + seconds + asleep + wall
+        )
+
+
+class Heard(list[Event]):
+    """What a watch told."""
+
+    def __call__(self, event: Event) -> None:
+        self.append(event)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Only what kind each was."""
+        return [event.kind.value for event in self]
+
+    def of(self, kind: Kind) -> list[Event]:
+        """Those of one kind."""
+        return [event for event in self if event.kind is kind]
+
+
+def watch(
+    home: Path, look: Callable[[], Report] | Sequence[Report], **more: Any
+) -> tuple[Watch, Heard, Hands]:
+    """A watch whose looks are given; it ends by the test's hand."""
+    clock, heard = Hands(), Heard()
+    if not callable(look):
+        given = iter(look)
+        look = lambda: next(given)  # noqa: E731
+    made = Watch(
+        home=Home(home),
+        look=look,
+        tell=heard,
+        store=more.pop("store", None) or Store(Home(home), home.parent / "state"),
+        interval=more.pop("interval", 30.0),
+        after=more.pop("after", 3),
+        clock=clock,
+        title="watches",
+        **more,
+    )
+    return made, heard, clock

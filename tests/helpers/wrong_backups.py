@@ -1,0 +1,38 @@
+"""Backups that are made wrong on purpose."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
+from hermes_doctor.backup.vault import Vault
+from hermes_doctor.home import Home
+from hermes_doctor.system import disk
+from tests.helpers import support
+
+
+def entry(backup: Backup, name: str) -> Entry:
+    """One entry that must be there."""
+    found = backup.entry(name)
+    assert found is not None, name
+    return found
+
+
+def forge(home: Path, name: str, wrong: Callable[[Entry], Entry]) -> None:
+    """Make the newest backup wrong about a file, and seal it again."""
+    store = Vault(Home(home))
+    backup = store.load(store.ids()[-1])
+    entries = tuple(wrong(one) if one.path == name else one for one in backup.entries)
+    assert entries != backup.entries
+    disk.save(backup.folder / MANIFEST, seal(backup._replace(entries=entries)))
+    assert store.load(backup.id).entries == entries
+
+
+def unseen(copy: Path, data: bytes) -> None:
+    """Write into a copy, and set its time back."""
+    times = copy.stat()
+    support.clobber(copy, data)
+    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -1,0 +1,187 @@
+"""A log and what it was rotated into, as one."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.logs import block_reader, hermes, rotated
+from hermes_doctor.logs.formats import Span
+from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
+
+HOUR = 3600.0
+
+
+def rotate(folder: Path, name: str = "gateway.log") -> None:
+    """As the handler of Python does."""
+    for number in (3, 2, 1):
+        path = folder / f"{name}.{number}"
+        if path.exists():
+            path.rename(folder / f"{name}.{number + 1}")
+    (folder / name).rename(folder / f"{name}.1")
+
+
+def fill(home: Path) -> None:
+    """Four files of ten lines, an hour each, the oldest packed."""
+    for number in range(4):
+        end = NOON - number * HOUR
+        name = "gateway.log" + (f".{number}" if number else "")
+        lines = [line(end - 60 * n, f"{number}-{n}") for n in range(9, -1, -1)]
+        path = write(home / "logs" / name, lines, end)
+        if number == 3:
+            packed = gzip.compress(path.read_bytes())
+            path.unlink()
+            write(path.with_name(f"{name}.gz"), packed, end)
+
+
+def test_order(home: Path) -> None:
+    """Oldest first, packed or not, and nothing that only has a name like it."""
+    fill(home)
+    write(home / "logs" / "gateway.log.old", [line(NOON, "other")], NOON)
+
+    found = entries(home)
+
+    assert [one.text for one in found] == [
+        f"{k}-{n}" for k in (3, 2, 1, 0) for n in range(9, -1, -1)
+    ]
+    assert found[0].source == "logs/gateway.log.3.gz"
+    assert [one.at for one in found] == sorted(one.at for one in found)
+
+
+def test_only_as_far_as_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of before the window are not read."""
+    fill(home)
+    taken: dict[str, int] = {}
+    real = block_reader.Opened.read
+
+    def note(self: block_reader.Opened, start: int, length: int) -> bytes:
+        data = real(self, start, length)
+        taken[self.name] = taken.get(self.name, 0) + len(data)
+        return data
+
+    monkeypatch.setattr(block_reader.Opened, "read", note)
+
+    assert len(texts(home, NOON - HOUR - 120)) == 13
+    assert sorted(taken) == ["logs/gateway.log", "logs/gateway.log.1"]
+
+
+def test_names() -> None:
+    """Numbers count, dates sort, and numbers come before dates."""
+    present = ["a.log", "a.log.10", "a.log.2.gz", "a.log-20261114.gz", "a.log-20261115", "a.log.x"]
+
+    assert rotated.names("a.log", present) == [
+        *("a.log", "a.log.2.gz", "a.log.10", "a.log-20261115", "a.log-20261114.gz")
+    ]
+
+
+def test_rotated_while_read(home: Path) -> None:
+    """Neither twice nor not at all, whenever it happens; and its place is still found."""
+    fill(home)
+    expected = texts(home)
+    found = reading(home)
+    stream = iter(found)
+    first = next(stream)
+    rotate(home / "logs")
+    write(home / "logs" / "gateway.log", [line(NOON + 1, "new")], NOON + 1)
+    rest = list(stream)
+
+    assert [first.text, *(one.text for one in rest)] == expected
+    assert found.where(rest[-1]) == "logs/gateway.log:10"
+
+
+def test_rotated_between_two_looks(home: Path) -> None:
+    """The same file under two names is read once."""
+    path = write(home / "logs" / "gateway.log", [line(NOON, "one")], NOON)
+    os.link(path, home / "logs" / "gateway.log.1")
+
+    assert texts(home) == ["one"]
+
+
+def test_current_is_missing(home: Path) -> None:
+    """Between renaming the old and making the new there is none."""
+    fill(home)
+    rotate(home / "logs")
+
+    assert len(texts(home)) == 40
+
+
+def test_damaged_archive(home: Path) -> None:
+    """What comes before the damage is told, and that there was one."""
+    lines = "".join(line(NOON, f"{n} {os.urandom(60).hex()}") + "\n" for n in range(5000)).encode()
+    packed = gzip.compress(lines)
+    for broken in (packed[: len(packed) // 2], packed[:4000] + b"\0" * 2000 + packed[6000:]):
+        write(home / "logs" / "gateway.log.1.gz", broken, NOON)
+
+        found = reading(home)
+
+        assert 0 < len(list(found)) < 5000
+        [gap] = found.unread
+        assert gap.partly and "damaged" in gap.why
+    write(home / "logs" / "gateway.log.1.gz", b"not packed at all", NOON)
+    assert [gap.source for gap in unread(home)] == ["logs/gateway.log.1.gz"]
+
+
+def test_bomb(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file that unpacks into a huge one is read up to a bound."""
+    monkeypatch.setattr(block_reader, "UNPACKED", 1_000_000)
+    data = (line(NOON, "x" * 1000).encode() + b"\n") * 10_000
+    write(home / "logs" / "gateway.log.1.gz", gzip.compress(data), NOON)
+
+    found = reading(home)
+
+    assert 900 < len(list(found)) < 1000
+    assert [gap.partly for gap in found.unread] == [True]
+
+
+def test_bound_of_what_is_packed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick look unpacks no more than it reads of other files, whatever the packed one claims."""
+    got = 0
+    real = block_reader.Packed.read
+
+    def note(self: block_reader.Packed, start: int, length: int) -> bytes:
+        nonlocal got
+        data = real(self, start, length)
+        got += len(data)
+        return data
+
+    monkeypatch.setattr(block_reader.Packed, "read", note)
+    data = (line(NOON, "x" * 1000).encode() + b"\n") * 2_000
+    packed = gzip.compress(data)
+    path = home / "logs" / "gateway.log.1.gz"
+    write(path, packed, NOON)
+
+    [gap] = unread(home, most=300_000)
+    assert (gap.source, gap.partly, got) == ("logs/gateway.log.1.gz", True, 0)
+    assert "--deep" in gap.why and unread(home, most=None) == []
+
+    got = 0
+    write(path, packed[:-4] + (1000).to_bytes(4, "little"), NOON)
+    [gap] = unread(home, most=300_000)
+    assert gap.partly and 0 < got < 600_000
+
+    write(path, gzip.compress(data[:200_000]), NOON)
+    assert unread(home, most=300_000) == []
+
+
+def test_bound_over_all_files(home: Path) -> None:
+    """A bound holds for a log with all its files; what lies behind it is named."""
+    for number, name in enumerate(["gateway.log", "gateway.log.1", "gateway.log.2"]):
+        lines = [line(NOON - number * HOUR - 1000 + n, f"{'x' * 200}") for n in range(1001)]
+        write(home / "logs" / name, lines, NOON - number * HOUR)
+
+    gaps = unread(home, most=300_000)
+
+    assert [gap.source for gap in gaps] == ["logs/gateway.log.1"]
+
+
+def test_packed_in_several_pieces(tmp_path: Path) -> None:
+    """Files that were packed one by one and put together."""
+    parts = [line(NOON, f"{n}").encode() + b"\n" for n in range(300)]
+    path = write(tmp_path / "a.gz", b"".join(map(gzip.compress, parts)), NOON)
+
+    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, Span(0), tell=refuse)
+
+    assert [one.text for one in found] == [f"{n}" for n in range(300)]

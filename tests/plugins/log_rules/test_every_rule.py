@@ -1,0 +1,138 @@
+"""Every rule in a realistic log: named while it lasts, and silent once it is over."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.stream import GATEWAY
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
+from hermes_doctor.plugins.log_rules.ask_logs import ask
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.probes.probes import Probes
+from tests.helpers.rule_lines import asking, entry, lines, said
+
+WRITTEN = source.read(builtin("checks") / "signatures")
+SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
+NOW = 1_794_700_800.0
+HEALTHY = [
+    ("INFO", "gateway.run", "Starting Hermes Gateway..."),
+    ("INFO", "gateway.run", "Connecting to qqbot..."),
+    ("INFO", "gateway.platforms.qqbot.adapter", "[QQBot:102000001] Connected"),
+    ("INFO", "gateway.platforms.qqbot.adapter", "[QQBot:102000001] Ready, session_id=abc"),
+    ("INFO", "gateway.run", "✓ qqbot connected"),
+    ("INFO", "gateway.run", "Gateway running with 1 platform(s)"),
+    ("INFO", "gateway.run", "Press Ctrl+C to stop"),
+    ("INFO", "gateway.run", "inbound message: platform=qqbot user=U1 chat=U1 msg='hello'"),
+    ("INFO", "gateway.run", "response ready: platform=qqbot chat=U1 time=2.1s api_calls=1"),
+]
+
+
+def background() -> list[Entry]:
+    """An ordinary life that began before."""
+    began = NOW - 8 * 86400
+    return [said(began + n, text, level, logger) for n, (level, logger, text) in enumerate(HEALTHY)]
+
+
+def happening(rule: Rule) -> Iterator[Entry]:
+    """The first example as often as it takes, and what must follow."""
+    own, *others = SAMPLES[rule.id]
+    gap = min((rule.within or rule.window / 4) / (rule.threshold + 1), 60.0)
+    at = NOW - max(rule.settle + 1, gap * rule.threshold + 2)
+    for n in range(rule.threshold):
+        when = at + gap * n
+        yield entry(own.examples[0], rule.source)._replace(at=when)
+        if rule.followed_by:
+            follow = next(s for s in others if s.line is rule.followed_by)
+            late = min(gap, rule.follows_within) / 2
+            yield entry(follow.examples[0], rule.source)._replace(at=when + late)
+
+
+def verdict(rule: Rule, *entries: Entry) -> list[str]:
+    """The codes that are reported."""
+    ledger = Ledger([rule], now=NOW)
+    for one in (*background(), *entries):
+        ledger.take(one)
+    return [found.code for found in findings(ledger.incidents(), lambda e: e.source)]
+
+
+def alike(rule: Rule, cleared: Entry, first: Entry) -> Entry:
+    """The clearing example about the same account, job or board as the example."""
+    [match] = [m for m in asking(rule).ask(first) if m.role == "match"]
+    text = cleared.text
+    for other in asking(rule).ask(cleared):
+        for name in KEYS:
+            theirs, ours = other.fields.get(name), match.fields.get(name)
+            if other.role == "clear" and theirs and ours:
+                text = re.sub(rf"(?<!\w){re.escape(theirs)}(?!\w)", lambda _: ours, text)  # noqa: B023
+    return cleared._replace(text=text, session=first.session)
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_while_it_lasts(rule: Rule) -> None:
+    """In an ordinary log, with nothing after it."""
+    assert verdict(rule, *happening(rule)) == [rule.code]
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_once_it_is_over(rule: Rule) -> None:
+    """Each line that clears it does; so does a new start, unless it outlives that."""
+    entries = list(happening(rule))
+    last = entries[-1].at
+    for sample in SAMPLES[rule.id]:
+        if sample.line in rule.cleared_by:
+            for example in sample.examples:
+                cleared = alike(rule, entry(example, rule.source), entries[0])
+                assert verdict(rule, *entries, cleared._replace(at=last + 1)) == [], example
+    start = said(last + 1, "Starting Hermes Gateway...", "INFO", "gateway.run")
+    left = [rule.code] if rule.outlives_start else []
+    assert verdict(rule, *entries, start) == left
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_an_ordinary_life(rule: Rule) -> None:
+    """Healthy lines and near misses are no fault, however often they come."""
+    near = [
+        entry(text, rule.source)._replace(at=NOW - 60)
+        for sample in SAMPLES[rule.id]
+        if sample.line is rule.line
+        for text in sample.near
+    ]
+    assert verdict(rule, *near * rule.threshold) == []
+
+
+@pytest.mark.parametrize(
+    "rule", [r for r in WRITTEN.rules if r.source == "log"], ids=lambda r: r.id
+)
+def test_through_files(rule: Rule, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with lines where Hermes puts them: each rule is reached by the files it reads."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    shift = time.time() - NOW
+    entries = [one._replace(at=one.at + shift) for one in happening(rule)]
+    latest = said(time.time(), "still here", "INFO", "gateway.run")
+    assert told(home, rule, *entries, latest) == [rule.code]
+    for sample in SAMPLES[rule.id]:
+        if sample.line in rule.cleared_by:
+            cleared = alike(rule, entry(sample.examples[0]), entries[0])
+            over = cleared._replace(at=min(entries[-1].at + 1, time.time()))
+            assert told(home, rule, *entries, over, latest) == [], sample.examples[0]
+
+
+def told(home: Path, rule: Rule, *entries: Entry) -> list[str]:
+    """What a look at files with these lines reports."""
+    own = [one for one in entries if one.logger.startswith(GATEWAY)]
+    bad = [one for one in entries if one.level not in ("DEBUG", "INFO")]
+    for name, some in (("gateway.log", own), ("errors.log", bad), ("agent.log", entries)):
+        (home / "logs" / name).write_text(lines(some))
+    asked = ask(Probes(Home(home)), [rule])
+    return [found.code for found in findings(asked.incidents, asked.where)]

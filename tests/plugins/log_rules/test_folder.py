@@ -1,0 +1,135 @@
+"""Compiled rules are the rules that were written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermes_doctor.plugins import load
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import folder, source
+from hermes_doctor.plugins.log_rules.incidents import Ledger
+from tests.helpers.rule_lines import asking, entry
+from tests.plugins.log_rules.test_source import GOOD
+
+RULES = builtin("checks") / "signatures"
+SAMPLES = source.read(RULES).samples
+
+
+def test_a_round_trip(tmp_path: Path) -> None:
+    """Packed and unpacked, a rule with everything in it is the same."""
+    cleared = {"pattern": "all is well", "examples": ["x"], "level": "info"}
+    follow = {"pattern": "again", "examples": ["x"], "within": "3m"}
+    rule = {
+        **GOOD,
+        "cleared_by": [cleared],
+        "followed_by": follow,
+        "logger": ["a", "b"],
+        "unless_ok": ["database-pages"],
+        "settle": "5m",
+    }
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [rule]}))
+    (tmp_path / "causes.yaml").write_text("causes:\n- {cause: A, explains: [B], because: So.}\n")
+    held = folder.Folder(tmp_path).held
+
+    assert held.faults == () and len(held.rules) == len(held.causes) == 1
+    again = folder.unpacked(folder.packed(held).encode())
+    assert folder.packed(again) == folder.packed(held)
+    assert again.rules[0].cleared_by[0].pattern == "all is well"
+
+
+def test_only_our_own_are_compiled(tmp_path: Path) -> None:
+    """In an operator's folder a compiled file is none of ours, and is not read."""
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [GOOD]}))
+    (tmp_path / folder.COMPILED).write_text('{"rules": [["x"]]}')
+    (tmp_path / folder.CODES).write_text("é")
+
+    found = folder.Folder(tmp_path)
+
+    assert found.codes == ("DB-LOCKED",) and [rule.id for rule in found.held.rules] == ["a-rule"]
+
+
+@pytest.mark.parametrize("last", ["A9", "A0"])
+def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
+    """However long it is, it is followed to its end, and a circle is found."""
+    causes = [
+        {"cause": f"A{n}", "explains": [f"A{n + 1}"], "because": "x"} for n in range(3000)
+    ] + [{"cause": "A3000", "explains": [f"B-{last}"], "because": "x"}]
+    causes += [{"cause": "B-A0", "explains": ["A0"], "because": "x"}]
+    (tmp_path / "causes.yaml").write_text(json.dumps({"causes": causes}))
+
+    held = folder.Folder(tmp_path).held
+
+    assert bool(held.causes) is (last == "A9")
+    assert ["goes in a circle" in str(fault) for fault in held.faults] == [True] * (last == "A0")
+
+
+def test_the_compiled_rules_are_up_to_date() -> None:
+    """`make signatures` makes them anew."""
+    written = folder.written(RULES)
+    assert written.faults == ()
+    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.packed(written)
+    assert folder.Folder(RULES, ours=True).codes == written.codes
+
+
+@pytest.mark.parametrize(
+    "sample", SAMPLES, ids=lambda one: f"{one.rule.id}:{one.line.pattern[:20]}"
+)
+def test_the_examples_of_every_rule(sample: source.Sample) -> None:
+    """Each example matches its rule, and each near miss does not."""
+    for text in sample.examples:
+        assert _matches(sample, text), text
+    for text in sample.near:
+        assert not _matches(sample, text), text
+
+
+def _matches(sample: source.Sample, text: str) -> bool:
+    one = entry(text, sample.rule.source)
+    found = asking(sample.rule).ask(one)
+    return any(match.rule is sample.rule and _role(sample, match.role) for match in found)
+
+
+def _role(sample: source.Sample, role: str) -> bool:
+    if sample.line is sample.rule.line:
+        return role == "match"
+    return role == ("follow" if sample.line is sample.rule.followed_by else "clear")
+
+
+def test_the_window_of_all_rules() -> None:
+    """Logs are read for a day at most, the small records for a week: a look is bounded."""
+    ledger = Ledger(folder.Folder(RULES, ours=True).held.rules, now=0.0)
+    assert ledger.since("log", "stderr", "journal") >= -86400
+    assert ledger.since() >= -7 * 86400
+
+
+def test_what_rules_name_is_there() -> None:
+    """Fixes list the codes that rules send to them; checks and causes that are named exist."""
+    loaded = load.load()
+    fixes = {fix.id: fix.codes for fix in loaded.fixes}
+    checks = {check.id for check in loaded.checks}
+    codes = {code for check in loaded.checks for code in check.codes}
+
+    assert [rule.id for rule in loaded.rules if rule.fix and rule.code not in fixes[rule.fix]] == []
+    assert {name for rule in loaded.rules for name in rule.unless_ok} <= checks
+    assert {code for one in loaded.causes for code in (one.code, *one.explains)} <= codes
+
+
+def test_platforms_are_not_blamed_for_one_another() -> None:
+    """Where a log names the platform of both sides, a cause holds for the same one only."""
+    held = folder.Folder(RULES, ours=True).held
+    named: dict[str, bool] = {}
+    for rule in held.rules:
+        names = bool(rule.platform) or "(?P<platform>" in rule.line.pattern
+        named[rule.code] = named.get(rule.code, True) and names
+    about = {code for code, names in named.items() if names} - {"ENV-REDACTED"}  # of a file, too
+
+    loose = {
+        (cause.code, code)
+        for cause in held.causes
+        for code in cause.explains
+        if not cause.same_platform and {cause.code, code} <= about
+    }
+    assert loose == set()

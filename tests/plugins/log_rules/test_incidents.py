@@ -1,0 +1,208 @@
+"""Lines become incidents: how often, by whom, and whether it is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes_doctor.logs.entry import Entry
+from hermes_doctor.plugins.log_rules import patterns
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, Ledger
+from hermes_doctor.plugins.log_rules.rule import Line, Rule
+from tests.helpers.rule_lines import said
+
+NOW = 1_000_000.0
+CLOSED = r"^\[(?P<account>\w+)\] closed"
+BACK = r"^\[(?P<account>\w+)\] back"
+
+
+def line(pattern: str, **more: Any) -> Line:
+    """A line of a rule."""
+    return Line(pattern, patterns.literals(pattern), **more)
+
+
+def rule(**more: Any) -> Rule:
+    """A rule about connections that are closed, and come back."""
+    given = {"line": line(CLOSED), "cleared_by": (line(BACK, level="INFO"),), **more}
+    return Rule("closed", "QQ-4009", "error", "{account} is closed", **given)
+
+
+def incidents(one: Rule, *entries: Entry) -> list[Incident]:
+    """What these entries come to."""
+    ledger = Ledger([one], now=NOW)
+    for each in sorted(entries, key=lambda entry: entry.at):
+        ledger.take(each)
+    return ledger.incidents()
+
+
+def open_(one: Rule, *entries: Entry) -> list[str]:
+    """The findings that these entries come to, by their title."""
+    return [f.title for f in findings(incidents(one, *entries), lambda e: f"{e.source}:{e.offset}")]
+
+
+def test_not_over() -> None:
+    """A line that nothing came after."""
+    [found] = findings(
+        incidents(rule(), said(NOW - 60, "[one] closed, token=abc")), lambda e: "log:1"
+    )
+
+    assert (found.code, found.title, found.subject) == ("QQ-4009", "one is closed", "one")
+    assert found.since is not None and found.since.timestamp() == NOW - 60
+    assert [(e.where, e.what[-12:]) for e in found.evidence] == [("log:1", "[one] closed")]
+
+
+def test_over() -> None:
+    """A later line of the same account clears it, one of another does not, an earlier neither."""
+    closed = said(NOW - 60, "[one] closed")
+    assert open_(rule(), closed, said(NOW - 50, "[one] back", "INFO")) == []
+    assert open_(rule(), closed, said(NOW - 50, "[two] back", "INFO")) == ["one is closed"]
+    assert open_(rule(), closed, said(NOW - 70, "[one] back", "INFO")) == ["one is closed"]
+    again = said(NOW - 40, "[one] closed")
+    assert open_(rule(), closed, said(NOW - 50, "[one] back", "INFO"), again) == ["one is closed"]
+
+
+def test_a_new_start_is_a_new_life() -> None:
+    """What the last life complained of is history, unless the rule says that it outlives it."""
+    closed = said(NOW - 60, "[one] closed")
+    start = said(NOW - 30, "Starting Hermes Gateway...", "INFO", "gateway.run")
+    assert open_(rule(), closed, start) == []
+    assert open_(rule(outlives_start=True), closed, start) == ["one is closed"]
+    assert open_(rule(), start, said(NOW - 20, "[one] closed")) == ["one is closed"]
+
+
+def test_time_to_recover() -> None:
+    """Nothing is said before it had the time to come back."""
+    one = rule(settle=120.0)
+    assert open_(one, said(NOW - 60, "[one] closed")) == []
+    assert open_(one, said(NOW - 130, "[one] closed")) == ["one is closed"]
+    [pending] = incidents(one, said(NOW - 60, "[one] closed"))
+    assert pending.pending
+    again = said(NOW - 10, "[one] closed")
+    assert open_(one, said(NOW - 130, "[one] closed"), again) == ["one is closed"]
+
+
+def test_a_threshold() -> None:
+    """So many, in so short a time; what came back in between begins anew."""
+    one = rule(threshold=3, within=100.0)
+    slow = [said(NOW - 500 + 60 * n, "[one] closed") for n in range(5)]
+    assert open_(one, *slow) == []
+    fast = [said(NOW - 500 + 50 * n, "[one] closed") for n in range(3)]
+    assert open_(one, *fast) == ["one is closed"]
+    assert open_(one, *fast, said(NOW - 440, "[one] back", "INFO")) == []
+    others = [said(NOW - 10 * n, f"[{name}] closed") for n, name in enumerate("abc")]
+    assert open_(one, *others) == []
+
+
+def test_outside_the_window() -> None:
+    """Older than the window is history."""
+    one = rule(window=600.0)
+    assert open_(one, said(NOW - 700, "[one] closed")) == []
+    assert open_(one, said(NOW - 500, "[one] closed")) == ["one is closed"]
+
+
+def test_level_and_logger() -> None:
+    """A line of another logger, or of a lower level, is another line."""
+    one = rule(line=line(CLOSED, level="ERROR", loggers=("gateway.qq",)))
+    for entry in (
+        said(NOW - 9, "[one] closed", "WARNING", "gateway.qq"),
+        said(NOW - 9, "[one] closed", "ERROR", "gateway.qqbot"),
+        said(NOW - 9, "[one] closed", "ERROR", "gateway"),
+    ):
+        assert open_(one, entry) == []
+    for logger in ("gateway.qq", "gateway.qq.adapter"):
+        assert open_(one, said(NOW - 9, "[one] closed", "CRITICAL", logger)) != []
+
+
+def test_what_must_follow() -> None:
+    """A line that counts only when another comes after it, soon, and about the same."""
+    follow = line(r"^\[(?P<account>\w+)\] same error")
+    one = rule(followed_by=follow, follows_within=60.0, cleared_by=())
+    closed = said(NOW - 500, "[one] closed")
+    assert open_(one, closed) == []
+    assert open_(one, closed, said(NOW - 450, "[one] same error")) == ["one is closed"]
+    assert open_(one, closed, said(NOW - 430, "[one] same error")) == []
+    assert open_(one, closed, said(NOW - 450, "[two] same error")) == []
+    assert open_(one, closed, said(NOW - 510, "[one] same error")) == []
+
+
+def test_by_session() -> None:
+    """Sessions are counted and cleared one by one, and told together."""
+    one = Rule(
+        "stuck", "CTX-OVERFLOW", "warning", "it overflows", line("overflow"),
+        cleared_by=(line("done", level="INFO"),), per_session=True,
+    )  # fmt: skip
+    said_by = [said(NOW - 100 + n, "overflow", session=f"s{n}") for n in range(3)]
+    cleared = said(NOW - 50, "done", "INFO", session="s1")
+
+    found = incidents(one, *said_by, cleared)
+    assert [(i.key["session"], i.cleared_at is None) for i in found] == [
+        ("s0", True),
+        ("s1", False),
+        ("s2", True),
+    ]
+    [finding] = findings(found, lambda e: "log")
+    assert "2 times" in finding.detail and "in 2 sessions" in finding.detail
+
+
+def test_a_flood() -> None:
+    """A thousand lines are one finding with three quotes, a flood of names is bounded."""
+    many = [said(NOW - 5000 + n, "[one] closed") for n in range(1000)]
+    [incident] = incidents(rule(), *many)
+    assert (incident.number, len(incident.quotes)) == (1000, 3)
+    assert [q.entry.at for q in incident.quotes] == [NOW - 5000, NOW - 4002, NOW - 4001]
+    ledger = Ledger([rule()], now=NOW)
+    for n in range(MOST_OF_ONE + 50):
+        ledger.take(said(NOW - 9, f"[n{n}] closed"))
+    assert (len(ledger.incidents()), ledger.dropped) == (MOST_OF_ONE, 50)
+    for n in range(MOST_OF_ONE):
+        ledger.take(said(NOW - 8, f"[n{n}] back", "INFO"))
+    ledger.take(said(NOW - 7, "[later] closed"))
+    assert [one.key for one in ledger.incidents() if one.cleared_at is None] == [
+        {"account": "later"}
+    ]
+
+
+def test_only_the_release_it_is_about() -> None:
+    """Where the release is not known, every rule counts."""
+    one = rule(versions=">=0.15,<0.19")
+    assert [
+        bool(Ledger([one], now=NOW, release=release).rules)
+        for release in [None, (0, 14, 1), (0, 15), (0, 18, 2), (0, 19, 0)]
+    ] == [True, False, True, True, False]
+
+
+def test_in_a_traceback() -> None:
+    """The lines that follow a message are searched only where the rule says so."""
+    entry = said(NOW - 9, "it failed")._replace(more=("Traceback", "[one] closed"))
+    assert open_(rule(), entry) == []
+    assert open_(rule(line=line(CLOSED, traceback=True)), entry) == ["one is closed"]
+
+
+def test_nothing_beyond_the_match_is_shown() -> None:
+    """What a user wrote behind it, a key in it, and what steers a terminal stay hidden."""
+    one = rule(line=line(r"failed \((?P<reason>[^)]{1,400})\)"), cleared_by=())
+    one = one._replace(title="it failed: {reason}")
+    key = "sk-" + "a1B2" * 8
+    [found] = findings(
+        incidents(one, said(NOW - 9, f"failed ({key} \x1b[31m) my secret plan")), lambda e: "log"
+    )
+    everything = repr(found)
+    assert key not in everything and "plan" not in everything and "\\x1b" not in everything
+
+
+def test_when_processes_began() -> None:
+    """What is known of processes counts more than what a line of the log claims."""
+    closed = said(NOW - 60, "[one] closed")
+    forged = said(NOW - 30, "Starting Hermes Gateway...", "INFO", "gateway.run")
+    for began, left in [(NOW - 100, 1), (NOW - 50, 0), (NOW - 5, 0)]:
+        ledger = Ledger([rule()], now=NOW, starts=[began])
+        for entry in (closed, forged):
+            ledger.take(entry)
+        assert len([one for one in ledger.incidents() if one.cleared_at is None]) == left
+
+
+def test_dated_ahead() -> None:
+    """A clock that was ahead makes no fault too young to be told."""
+    one = rule(settle=120.0)
+    assert open_(one, said(NOW + 60, "[one] closed")) == ["one is closed"]
+    assert open_(one, said(NOW + 1, "[one] closed")) == []

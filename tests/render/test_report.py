@@ -1,0 +1,351 @@
+"""Outputs: the report for people, its causes and consequences, widths and encodings."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from hermes_doctor.model import (
+    CheckResult,
+    Evidence,
+    Finding,
+    Gateway,
+    Report,
+    Safety,
+    Severity,
+    Status,
+)
+from hermes_doctor.render import document, report as render_report
+from hermes_doctor.terminal import console, lines, show
+
+NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
+
+
+def report(*findings: Finding, checks: tuple[CheckResult, ...] = (), options: str = "") -> Report:
+    """A report with these findings."""
+    return Report(
+        home=Path("/srv/hermes"),
+        hermes_version="0.19.0",
+        started_at=NOW,
+        seconds=0.1,
+        checks=checks,
+        findings=findings,
+        fixes={"safe-fix": Safety.SAFE, "asking-fix": Safety.CONFIRM, "hand-fix": Safety.MANUAL},
+        options=options,
+        gateways=(),
+    )
+
+
+def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
+    """A finding whose title names its code."""
+    values: dict[str, object] = {
+        "code": code,
+        "severity": Severity.ERROR,
+        "title": f"title of {code}",
+        "subject": "x",
+        "caused_by": caused_by,
+    }
+    return Finding(**values | more)  # type: ignore[arg-type]
+
+
+def text(one: Report) -> str:
+    """The report as a pipe gets it."""
+    return "\n".join(line.text for line in render_report.lines(one))
+
+
+def depth(shown: str, code: str) -> int:
+    """How far the line of a finding is indented; it must be there exactly once."""
+    [line] = [line for line in shown.splitlines() if f"title of {code}" in line]
+    return len(line) - len(line.lstrip(" "))
+
+
+# -- causes and consequences ---------------------------------------------------------------
+
+
+def test_consequence_under_its_cause() -> None:
+    """A consequence stands below its cause and deeper, even when it is worse."""
+    shown = text(report(found("LATE", "ROOT", severity=Severity.CRITICAL), found("ROOT")))
+
+    assert depth(shown, "ROOT") < depth(shown, "LATE")
+    assert shown.index("title of ROOT") < shown.index("title of LATE")
+    assert "└─" in shown
+
+
+def test_chain() -> None:
+    """Causes of causes: each a step deeper."""
+    shown = text(report(found("C", "B"), found("A"), found("B", "A")))
+
+    assert depth(shown, "A") < depth(shown, "B") < depth(shown, "C")
+
+
+def test_several_consequences() -> None:
+    """One cause, many consequences, other findings beside it."""
+    shown = text(report(found("A"), found("B", "A"), found("C", "A"), found("Z")))
+
+    assert depth(shown, "B") == depth(shown, "C") > depth(shown, "A") == depth(shown, "Z")
+
+
+def test_missing_cause() -> None:
+    """A finding whose cause was not found stands for itself."""
+    assert depth(text(report(found("B", "GONE"))), "B") == 0
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        {"A": "A"},
+        {"A": "B", "B": "A"},
+        {"A": "B", "B": "C", "C": "A"},
+        {"A": "B", "B": "A", "C": "A", "D": "C"},
+    ],
+)
+def test_circles(pairs: dict[str, str]) -> None:
+    """Findings that name each other are all shown, once each, and nothing hangs."""
+    shown = text(report(*(found(code, cause) for code, cause in pairs.items())))
+
+    for code in pairs:
+        depth(shown, code)
+
+
+def test_two_findings_of_the_causing_code() -> None:
+    """When the cause was found twice, in different ways, its consequence is still shown once."""
+    shown = text(
+        report(
+            found("A", subject="one", title="first cause", severity=Severity.CRITICAL),
+            found("A", subject="two", title="second cause", detail="another"),
+            found("B", "A"),
+        )
+    )
+
+    assert depth(shown, "B") > 0
+    assert "first cause" in shown
+    assert "second cause" in shown
+
+
+# -- groups --------------------------------------------------------------------------------
+
+
+def test_same_finding_on_many_subjects() -> None:
+    """Findings that differ in their subject only are one block with the names."""
+    many = [found("A", subject=f"s{n:02}", title=f"title of A on s{n:02}") for n in range(12)]
+
+    shown = text(report(*many))
+
+    assert shown.count("error  A") == 1
+    assert "s00, s01" in shown
+    assert "and 4 more" in shown
+
+
+def test_with_and_without_a_fix() -> None:
+    """Of two findings alike, one curable and one not, both are shown with their own hint."""
+    shown = text(
+        report(
+            found("A", subject="curable", title="curable is bad", fix="safe-fix"),
+            found("A", subject="hopeless", title="hopeless is bad"),
+        )
+    )
+
+    assert "hermes-doctor fix A --apply" in shown
+    assert "hermes-doctor explain A" in shown
+
+
+# -- the first screen ----------------------------------------------------------------------
+
+
+def test_first_line() -> None:
+    """What was looked at, which Hermes, whether the gateway runs and since when."""
+    one = report()
+    assert text(one).startswith("hermes-doctor ")
+    assert "/srv/hermes · Hermes 0.19.0 · gateway not running" in text(one)
+    values = one._asdict()
+
+    running = Report(**values | {"gateways": (Gateway(42, NOW),)})
+    assert f"gateway runs since {NOW.astimezone():%Y-%m-%d %H:%M} (process 42)" in text(running)
+    unknown = Report(**values | {"gateways": None, "hermes_version": None})
+    assert "Hermes of unknown version · gateway unknown" in text(unknown)
+
+
+def test_verdicts() -> None:
+    """One sentence for the whole home."""
+    unknown = CheckResult("a", "g", Status.UNKNOWN, reason="dark")
+    assert "✓ Nothing is wrong." in text(report())
+    assert "✗ 1 problem: 1 error." in text(report(found("A")))
+    several = report(found("A"), found("B"), found("C", severity=Severity.CRITICAL))
+    assert "✗ 3 problems: 1 critical, 2 errors." in text(several)
+    assert "✓ Nothing is wrong." in text(report(found("A", severity=Severity.INFO)))
+    assert "1 question could not be answered" in text(report(checks=(unknown,)))
+    assert "✗ 1 problem" in text(report(found("A"), checks=(unknown,)))
+
+
+def test_crashed_checks_are_no_clean_bill() -> None:
+    """What crashed may have missed anything, and the verdict says how many did."""
+    crashed = CheckResult("a", "g", Status.CRASHED, reason="ValueError")
+    alone = text(report(checks=(crashed, crashed._replace(id="b"))))
+    assert "2 checks crashed." in alone
+    assert "Nothing" not in alone
+    assert "1 error. 1 check crashed." in text(report(found("A"), checks=(crashed,)))
+
+
+def test_statuses() -> None:
+    """The one word of the JSON document agrees with the sentence."""
+    crashed = CheckResult("a", "g", Status.CRASHED)
+    assert report().status is Status.OK
+    assert report(found("A", severity=Severity.INFO)).status is Status.OK
+    assert report(found("A", severity=Severity.WARNING)).status is Status.PROBLEM
+    assert report(checks=(crashed,)).status is Status.UNKNOWN
+
+
+def test_parts_of_a_finding() -> None:
+    """Evidence, detail, since when, and what to type."""
+    shown = text(
+        report(
+            found(
+                "A",
+                detail="This is why.",
+                evidence=(Evidence("a.log:3", "it broke"),),
+                since=NOW,
+                fix="asking-fix",
+            ),
+            found("B", fix="hand-fix"),
+            options=" --home '/my home'",
+        )
+    )
+
+    assert "a.log:3: it broke" in shown
+    assert "This is why." in shown
+    assert f"since {NOW.astimezone():%Y-%m-%d %H:%M}" in shown
+    assert "hermes-doctor fix A --apply --home '/my home'   (asks first)" in shown
+    assert "(by hand)" in shown
+    assert "Type now: hermes-doctor fix --home '/my home'" in shown
+
+
+def test_groups_in_order() -> None:
+    """What is well is one line, what could not be answered a line each."""
+    checks = (
+        CheckResult("a", "databases", Status.OK),
+        CheckResult("b", "databases", Status.OK),
+        CheckResult("c", "secrets", Status.OK),
+        CheckResult("d", "secrets", Status.SKIPPED, reason="none"),
+        CheckResult("e", "odd", Status.UNKNOWN, reason="it is dark"),
+        CheckResult("f", "odd", Status.CRASHED, reason="KeyError at f.py:3"),
+    )
+
+    shown = text(report(checks=checks))
+
+    assert "✓ In order: databases 2, secrets 1." in shown
+    assert "– Does not apply here: 1." in shown
+    assert "? e could not look: it is dark" in shown
+    assert "? f crashed: KeyError at f.py:3" in shown
+
+
+def test_home_becomes_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's folder is written ~: reports get pasted in public."""
+    monkeypatch.setenv("HOME", "/srv")
+    assert "~/hermes" in text(report())
+    assert lines.tilde("/srvx/hermes") == "/srvx/hermes"
+    assert lines.tilde("/srv") == "~"
+
+
+# -- terminals -----------------------------------------------------------------------------
+
+LONG = report(
+    found(
+        "LONG-CODE-WITH-MANY-WORDS", title="word " * 60, detail="数据库损坏" * 40, fix="safe-fix"
+    ),
+    found("B", "LONG-CODE-WITH-MANY-WORDS", evidence=(Evidence("x" * 30, "y" * 200),)),
+    found("C", "B", subject="e\u0301" * 50, detail="é " * 100),
+    checks=(CheckResult("a", "g", Status.UNKNOWN, reason="why " * 50),),
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """No row but a command of its own is wider than the terminal, nor than 100 columns."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = io.StringIO()
+
+    console.show(render_report.lines(LONG), out)
+
+    commands = re.compile(r"\s*hermes-doctor (check|fix|undo|explain|backup)\b")
+    rows = [row for row in out.getvalue().splitlines() if not commands.match(row)]
+    assert max(map(cell_len, rows)) <= min(width, 100)
+    assert "".join(out.getvalue().split()).count("word") == 60, "nothing is lost"
+
+
+def test_steering_characters() -> None:
+    """Nothing that a file or its name holds can steer the terminal."""
+    one = report(found("A", title="a\x1b[2Jb\rc\nd", subject="\u202ex", detail="\x9b31m"))
+
+    shown = text(one)
+
+    assert not {"\x1b", "\r", "\u202e", "\x9b"} & set(shown)
+    assert "a�[2Jb�c�d" in shown
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "gbk", "latin-1", "cp1252", "utf-8", "big5"])
+def test_encodings(encoding: str) -> None:
+    """Every encoding gets what it can show, and none an error."""
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding)
+
+    show.show(render_report.lines(LONG), out)
+    out.flush()
+
+    shown = raw.getvalue().decode(encoding)
+    assert "LONG-CODE-WITH-MANY-WORDS" in shown
+    assert ("✗" in shown) == (encoding == "utf-8")
+
+
+# -- the document --------------------------------------------------------------------------
+
+
+def test_document_of_a_report() -> None:
+    """Every field of the contract, with the fix null where there is none."""
+    made = document.of_report(
+        report(
+            found("A", "B", since=NOW, fix="safe-fix", evidence=(Evidence("w", "v"),)),
+            found("C", fix="unheard-of"),
+            checks=(CheckResult("a", "g", Status.OK, 0.12345),),
+        )
+    )
+
+    assert made["summary"] == {
+        "status": "problem",
+        "counts": {"critical": 0, "error": 2, "warning": 0, "info": 0},
+        "checks": {"ok": 1, "problem": 0, "skipped": 0, "unknown": 0, "crashed": 0},
+    }
+    assert made["checks"] == [{"id": "a", "status": "ok", "seconds": 0.1235, "reason": None}]
+    first, second = made["findings"]
+    assert first["fix"] == {
+        "id": "safe-fix",
+        "safety": "safe",
+        "command": "hermes-doctor fix A --apply",
+    }
+    assert first["evidence"] == [{"where": "w", "what": "v"}]
+    assert (first["since"], first["caused_by"]) == (NOW.isoformat(), "B")
+    assert second["fix"] is None
+    assert "data" not in first
+
+
+def test_document_is_plain_ascii() -> None:
+    """Any terminal and any parser takes it, lone surrogates of file names included."""
+    made = document.dump(document.of_report(report(found("A", title="中文 \udce9"))))
+
+    assert made.isascii()
+    assert json.loads(made)["findings"][0]["title"] == "中文 \udce9"
+
+
+def test_several_homes() -> None:
+    """The worst home decides the status; counts are summed."""
+    made = document.of_reports([report(), report(found("A")), report(found("A"), found("B"))])
+
+    assert made["schema"] == "hermes-doctor/reports/1"
+    assert made["summary"]["status"] == "problem"
+    assert made["summary"]["counts"]["error"] == 3
+    assert [one["schema"] for one in made["homes"]] == ["hermes-doctor/report/1"] * 3

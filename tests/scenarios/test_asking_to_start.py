@@ -1,0 +1,110 @@
+"""A gateway is started only where it ran, where its service wants it, or where somebody says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes.probes import Probes
+from tests.checks.test_gateway_running import CLEAN
+from tests.helpers import crash_server, fake_gateway, support
+from tests.helpers.fake_managers import STRAW
+
+pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
+
+
+@pytest.fixture
+def env(home: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment with a Hermes that can be started; what runs at the end is ended."""
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    base = Path(sys.executable).resolve()
+    (venv / "bin" / "python").symlink_to(base)
+    support.put(venv / "pyvenv.cfg", f"home = {base.parent}\n")
+    packages = venv / f"lib/python3.{sys.version_info.minor}/site-packages"
+    for name in ("hermes_agent-0.19.0.dist-info", "yaml", "dotenv", "httpx"):
+        (packages / name).mkdir(parents=True)
+    support.put(packages / "hermes_cli" / "main.py", STRAW)
+    support.put(venv / "bin" / "hermes", f"#!{venv}/bin/python\n{STRAW}", 0o755)
+    yield {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "QQ": "connected"}
+    for gateway in Probes(Home(home)).gateways():
+        os.kill(gateway.pid, signal.SIGKILL)
+
+
+def running(home: Path) -> list[int]:
+    """The gateways of a home."""
+    return [gateway.pid for gateway in Probes(Home(home)).gateways()]
+
+
+def fix(home: Path, env: dict[str, str], *words: str) -> support.Done:
+    """`fix --apply` without a terminal."""
+    return support.doctor("fix", *words, "--apply", "--home", home, env=env, timeout=120)
+
+
+def test_stopped_on_purpose(home: Path, env: dict[str, str]) -> None:
+    """A plain repair leaves it stopped, and changes nothing; the plan says how to start it."""
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
+    before = crash_server.state(home)
+
+    for words in ([], ["--yes"]):
+        done = fix(home, env, *words)
+        assert done.code == 0, done.out + done.err
+        assert "stopped on purpose" in done.out and "its code must be named" in done.out
+    plan = support.doctor("fix", "--home", home, env=env)
+
+    assert plan.code == 0, plan.out + plan.err
+    assert "start the gateway through" in plan.out and running(home) == []
+    assert crash_server.state(home) == before
+
+
+def test_named_without_a_terminal(home: Path, env: dict[str, str]) -> None:
+    """Named, it still asks: without a terminal it is skipped, and the exit code says so."""
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
+
+    done = fix(home, env, "GW-DOWN")
+
+    assert done.code == 1 and running(home) == []
+    assert "there is no terminal to ask on" in done.out
+    assert f"hermes-doctor fix GW-DOWN --apply --yes --home {home}" in done.out
+    told = support.doctor("fix", "GW-DOWN", "--home", home, "--json", env=env).json
+    [planned] = told["repair"]["plan"]
+    assert (planned["asks"], planned["unnamed"]) == (True, False)
+
+
+def test_named_with_yes(home: Path, env: dict[str, str]) -> None:
+    """Named, and agreed to, it is started; the tool says that it was itself."""
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
+
+    done = fix(home, env, "GW-DOWN", "--yes")
+
+    assert done.code == 0, done.out + done.err
+    [pid] = running(home)
+    why = Probes(Home(home)).supervision().why
+    assert why == "hermes-doctor started it in the background"
+    shown = support.doctor("check", "--home", home, env=env).out
+    assert "started by hand" not in shown
+    assert running(home) == [pid]
+
+
+def test_it_ran(home: Path, env: dict[str, str]) -> None:
+    """Killed while it ran: it is brought back without a question."""
+    fake_gateway.ended(home)
+
+    done = fix(home, env)
+
+    assert done.code == 1 and "– GW-UNSUPERVISED" in done.out, "that one is left"
+    assert done.out.count("– ") == 1, done.out
+    assert "GW-DOWN  gateway  done and verified" in done.out, done.out + done.err
+    assert len(running(home)) == 1 and "start the gateway through" in done.out
+
+
+def test_started_by_hand(home: Path) -> None:
+    """One that somebody else started is still called so."""
+    with fake_gateway.gateway(home):
+        assert Probes(Home(home)).supervision().why == "it was started by hand"

@@ -1,0 +1,78 @@
+"""What tests need is named where people set up a machine, and in CI nothing is skipped for it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import requirements
+from tests.helpers.warm_server import ROOT
+
+BY_HAND = re.compile(
+    r"""skipif\([^)]*which\(|skip\([^)]*not installed|skip\(\s*f?["']there is no|importorskip"""
+    r"""|environ.*"CI\""""
+)
+"""A skip for something that is not installed, which `needing` does not know about."""
+
+
+def test_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A skip that names the package; in CI a failure."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"setfacl is not installed: .* acl"):
+        requirements.programs("setfacl")
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match=r"setfacl is not installed: .* acl"):
+        requirements.programs("setfacl")
+
+
+def test_packages_are_named() -> None:
+    """The one command of CONTRIBUTING.md installs them all, and CI does."""
+    [command] = re.findall(
+        r"^sudo apt-get install -y (.*)$", _text("CONTRIBUTING.md"), re.MULTILINE
+    )
+    assert set(command.split()) == set(requirements.PACKAGES.values())
+    script = _text(".ci/run")
+    assert all(re.search(rf"[( ]{re.escape(one)}[); ]", script) for one in command.split())
+
+
+def test_one_place_decides() -> None:
+    """No test skips by itself for a program that is missing: CI would not notice."""
+    tests = {*(ROOT / "tests").rglob("*.py")} - {Path(requirements.__file__), Path(__file__)}
+    found = [path.name for path in tests if BY_HAND.search(path.read_text())]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '@pytest.mark.skipif(shutil.which("age") is None, reason="no age")',
+        'pytest.skip("age is not installed")',
+        'pytest.skip(f"there is no Python {version} here")',
+        'pytest.skip(\n    "there is no age"\n)',
+        'yaml = pytest.importorskip("yaml")',
+        'if os.environ.get("CI"):',
+    ],
+)
+def test_what_is_recognised(line: str) -> None:
+    """Each of these would hide from CI that something is missing."""
+    assert BY_HAND.search(line)
+
+
+def test_ci_begins_with_an_empty_cache() -> None:
+    """In the clone, where neither Git nor the linter looks."""
+    script = _text(".ci/run")
+    assert (
+        script.index('rm -rf "$cache"')
+        < script.index("HERMES_DOCTOR_CACHE")
+        < script.index("make test")
+    )
+    assert 'cache="$PWD/.ci/cache"' in script
+    assert "/.ci/cache/" in _text(".gitignore").splitlines()
+    assert '".ci/cache"' in _text("pyproject.toml")
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()

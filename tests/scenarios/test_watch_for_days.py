@@ -1,0 +1,128 @@
+"""Round after round for days: neither memory nor threads nor descriptors grow."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import threading
+import tracemalloc
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+
+from hermes_doctor.examination import runner
+from hermes_doctor.home import Home
+from hermes_doctor.model import Report, Severity
+from hermes_doctor.plugins import load
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.watch.channels import Notice
+from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.notices import Notices
+from tests.helpers import fake_gateway, support
+from tests.helpers.watch_parts import finding, report, watch
+
+KILOBYTE = 1024
+
+
+class Sink:
+    """A channel that keeps nothing."""
+
+    name = "the sink"
+
+    def send(self, notice: Notice) -> None:
+        pass
+
+
+def forget(_: Event) -> None:
+    """What was told is not kept, unlike in other tests."""
+
+
+def used(act: Callable[[], None]) -> int:
+    """Bytes that are in use after something was done.
+
+    Without the interpreter's table of names, which paths go through: it grows by doubling.
+    """
+    act()
+    gc.collect()
+    others = [tracemalloc.Filter(False, str(one.__file__)) for one in (tracemalloc, pathlib)]
+    traces = tracemalloc.take_snapshot().filter_traces(others).traces
+    return sum(trace.size for trace in traces)
+
+
+def rss() -> int:
+    """Bytes of memory that this process has by the kernel's word."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_ten_thousand_rounds(home: Path) -> None:
+    """Findings come and go, notices go out, the home vanishes, the machine sleeps."""
+    given = [
+        report(),
+        report(finding("A"), finding("B", "warning")),
+        report(finding("A", "critical"), finding("B", "warning")),
+        report(status="unknown", reason="a slow disk"),
+        report(finding("C", subject="telegram")),
+    ]
+    changing = cycle(one for one in given for _ in range(10))
+    notices = Notices([Sink()], str(home), Severity.WARNING)
+    made, _, clock = watch(home, lambda: next(changing), notices=notices)
+    made.tell = forget
+
+    def run(until: int) -> None:
+        while made.rounds < until:
+            clock.turn(30.0, asleep=3600.0 if made.rounds % 500 == 499 else 0.0)
+            made.round(begins=made.rounds == 0)
+        notices.close(60.0)  # what waits to be sent is no leak
+
+    run(1000)
+    before = rss()
+    run(9000)
+    tracemalloc.start()  # makes everything three times as slow
+    try:
+        early = used(lambda: run(9100))
+        late = used(lambda: run(10_000))
+    finally:
+        tracemalloc.stop()
+
+    assert late - early < 48 * KILOBYTE, f"{late - early} bytes more"
+    assert rss() - before < 16 * KILOBYTE**2
+
+
+def test_hundreds_of_real_rounds(home: Path) -> None:
+    """The real checks on a home with a gateway, whose log is rotated under them."""
+    loaded = load.load()
+    probed = Home(home.resolve())
+
+    def look() -> Report:
+        probes = Probes(probed)
+        try:
+            return runner.report(probes, loaded, loaded.checks)
+        finally:
+            probes.close()
+
+    made, _, clock = watch(home, look)
+    made.tell = forget
+    log = home / "logs" / "gateway.log"
+
+    def run(count: int) -> None:
+        for number in range(count):
+            clock.turn(30.0)
+            support.put(log, "2026-01-02 03:04:05,000 INFO gateway.run: a line\n" * 50)
+            if number % 10 == 0:
+                log.rename(home / "logs" / "gateway.log.1")
+            made.round(begins=made.rounds == 0)
+
+    with fake_gateway.gateway(home, api="answers"):
+        tracemalloc.start()
+        try:
+            early = used(lambda: run(20))
+            files = len(os.listdir("/proc/self/fd"))
+            late = used(lambda: run(60))
+        finally:
+            tracemalloc.stop()
+
+        assert late - early < 256 * KILOBYTE, f"{late - early} bytes more in 60 rounds"
+        assert len(os.listdir("/proc/self/fd")) <= files + 2
+        left = [one.name for one in threading.enumerate() if one.name.startswith("probe-")]
+        assert len(left) < 8, left

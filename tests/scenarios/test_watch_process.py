@@ -1,0 +1,476 @@
+"""The command as it is typed: a real process beside a home that gets sick and well."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import fake_gateway, support
+
+PATIENCE = 60.0
+
+
+class Child:
+    """A watch at work; what it says comes line by line."""
+
+    def __init__(self, home: Path, *args: str, env: dict[str, str | None] | None = None) -> None:
+        state = {"XDG_STATE_HOME": str(home.parent / "state")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home), *args],
+            env=support.environ({**state, **(env or {})}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._more = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._more:
+                self.lines.append(line.rstrip("\n"))
+                self._more.notify_all()
+
+    def until(self, text: str) -> str:
+        """Wait for a line with some text in it."""
+        found: list[str] = []
+
+        def there() -> bool:
+            found[:] = [line for line in self.lines if text in line]
+            return bool(found)
+
+        with self._more:
+            assert self._more.wait_for(there, PATIENCE), f"no {text!r} in {self.lines}"
+        return found[0]
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it said, as documents."""
+        return [json.loads(line) for line in self.lines]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def close(self) -> None:
+        """End it by force, if need be."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(PATIENCE)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextlib.contextmanager
+def watching(home: Path, *args: str, **more: Any) -> Iterator[Child]:
+    """A watch with short rounds, ended with the context."""
+    child = Child(home, "--interval", "1s", *args, **more)
+    try:
+        yield child
+    finally:
+        child.close()
+
+
+def until(true: Callable[[], object]) -> None:
+    limit = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def await_a_round(home: Path) -> None:
+    """Wait until the watch has looked once more."""
+
+    def last() -> int:
+        files = (home.parent / "state" / "hermes-doctor").glob("*.json")
+        return max((file.stat().st_mtime_ns for file in files), default=0)
+
+    before = last()
+    until(lambda: last() > before)
+
+
+def blot(home: Path) -> None:
+    support.put(home / ".env", b"\xef\xbb\xbf" + support.ENV.encode())
+
+
+def test_sick_and_well(home: Path) -> None:
+    """One line for each change, each with its time, and what to type."""
+    with watching(home) as child:
+        first = child.until("start")
+        assert str(home) in first and "every 1 s" in first and "nothing is wrong" in first
+        blot(home)
+        new = child.until("ENV-BOM")
+        assert "new" in new and f"hermes-doctor fix ENV-BOM --apply --home {home}" in new
+        support.put(home / ".env", support.ENV)
+        child.until("gone   ENV-BOM")
+        assert child.end() == 0
+        child.until("end    ended after")
+        assert child.process.stderr is not None and child.process.stderr.read() == ""
+    times = [line[:19] for line in child.lines]
+    assert times == sorted(times) and all(len(one.split()) == 2 for one in times)
+
+
+def test_looking_changes_nothing(home: Path) -> None:
+    """Neither in the home nor beside it, but for its own folder."""
+    before = support.tree(home, vault=True)
+    with watching(home) as child:
+        child.until("start")
+        for _ in range(3):
+            await_a_round(home)
+        assert child.end() == 0
+    assert support.tree(home, vault=True) == before
+    assert sorted(os.listdir(home.parent)) == ["home", "state"]
+
+
+def test_it_heals(home: Path) -> None:
+    """A database that is damaged under it is whole again."""
+    with watching(home, "--heal", "--after", "2") as child:
+        child.until("start")
+        support.clobber(home / "state.db")
+        child.until("healed DB-NOTADB")
+        child.until("gone   DB-NOTADB")
+        assert child.end() == 0
+    assert support.check(home).codes == []
+
+
+def test_one_object_a_line(home: Path) -> None:
+    """One object a line."""
+    blot(home)
+    with watching(home, "--json") as child:
+        child.until("ENV-BOM")
+        child.end()
+        child.until('"end"')
+    events = child.events()
+    assert [event["event"] for event in events] == ["start", "found", "end"]
+    assert events[0]["counts"]["error"] + events[0]["counts"]["warning"] >= 1
+    assert events[1]["code"] == "ENV-BOM" and events[1]["subject"] == ".env"
+    assert {event["schema"] for event in events} == {"hermes-doctor/event/1"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_at_once(home: Path, number: int) -> None:
+    """However long the wait between two rounds is."""
+    with watching(home, "--interval", "1h") as child:
+        child.until("start")
+        assert child.end(number) == 0
+
+
+def test_sighup_looks_now(home: Path) -> None:
+    """Sighup looks now."""
+    with watching(home, "--interval", "1h") as child:
+        child.until("start")
+        blot(home)
+        child.process.send_signal(signal.SIGHUP)
+        child.until("new")
+
+
+SLOW_CHECK = """
+import os, time
+from hermes_doctor.api import *
+
+@check(id="slow", group="tests", codes=["SLOW"], limit=60)
+def slow(probes):
+    \"\"\"Is it there?\"\"\"
+    if os.path.exists(probes.home / "auth.json"):
+        yield Finding("SLOW", Severity.ERROR, "it is there", subject="auth.json", fix="away")
+    else:
+        time.sleep(30)
+"""
+SLOW_FIX = """
+from hermes_doctor.api import *
+
+@fix(id="away", codes=["SLOW"], safety=Safety.SAFE)
+def away(probes, finding):
+    \"\"\"Take it away.\"\"\"
+    yield MoveAside(probes.home / "auth.json", why="it is there")
+"""
+
+
+def test_a_repair_under_way_is_taken_back_first(home: Path) -> None:
+    """As with `fix`: SIGHUP does not disturb it, SIGTERM leaves nothing half-done."""
+    own = home.parent / "own"
+    support.put(own / "checks" / "slow.py", SLOW_CHECK)
+    support.put(own / "fixes" / "away.py", SLOW_FIX)
+    before = (home / "auth.json").read_bytes()
+    with watching(home, "--heal", "--after", "1", "--plugins", str(own)) as child:
+        until(lambda: not (home / "auth.json").exists())
+        child.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        assert not (home / "auth.json").exists()
+        assert child.end() == 0
+        child.until("failed a repair was interrupted, and taken back")
+    assert (home / "auth.json").read_bytes() == before
+    assert support.doctor("fix", "--home", home).out.count("cut off") == 0
+
+
+def test_a_reader_that_has_seen_enough(home: Path) -> None:
+    """A reader that has seen enough."""
+    blot(home)
+    command = [sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home)]
+    env = support.environ({"XDG_STATE_HOME": str(home.parent / "state")})
+    watch = subprocess.Popen(
+        [*command, "--interval", "1s"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert watch.stdout is not None and watch.stderr is not None
+    try:
+        watch.stdout.readline()
+        watch.stdout.close()
+        until(lambda: not (support.put(home / ".env", support.ENV) and watch.poll() is None))
+        assert b"Traceback" not in watch.stderr.read()
+    finally:
+        watch.kill()
+        watch.wait()
+        watch.stderr.close()
+
+
+def test_a_second_one_that_heals_only_looks(home: Path) -> None:
+    """A second one that heals only looks."""
+    with watching(home, "--heal") as first, watching(home, "--heal") as second:
+        both = (first, second)
+        for child in both:
+            child.until("start")
+        until(lambda: any("another watch" in " ".join(child.lines) for child in both))
+        blot(home)
+        until(lambda: any("healed ENV-BOM" in " ".join(child.lines) for child in both))
+        for child in both:
+            child.until("gone   ENV-BOM")
+        assert sum("healed" in " ".join(child.lines) for child in both) == 1
+
+
+def test_killed_and_started_again_it_goes_on(home: Path) -> None:
+    """Killed and started again it goes on."""
+    with watching(home, "--notify-command", f"cat >>{home.parent}/notes") as child:
+        child.until("start")
+        support.clobber(home / "state.db")
+        child.until("new    critical  DB-NOTADB")
+        until(lambda: (home.parent / "notes").exists())
+        child.process.kill()
+    with watching(home, "--notify-command", f"cat >>{home.parent}/notes") as child:
+        child.until("found  critical  DB-NOTADB")
+        await_a_round(home)
+        child.end()
+    assert (home.parent / "notes").read_text().count("\n") == 1, "nobody is told twice"
+
+
+def once(home: Path, *args: str) -> support.Done:
+    state = {"XDG_STATE_HOME": str(home.parent / "state")}
+    return support.doctor("watch", "--once", "--home", home, *args, env=state)
+
+
+def test_single_rounds(home: Path) -> None:
+    """For timers: silent where nothing changed, with the exit code of `check`."""
+    first = once(home)
+    assert (first.code, first.out.count("\n")) == (0, 1)
+    assert once(home).out == "", "cron mails nothing"
+    support.clobber(home / "state.db")
+    sick = once(home)
+    assert sick.code == 1 and "new    critical  DB-NOTADB" in sick.out
+    again = once(home)
+    assert (again.code, again.out) == (1, "")
+    assert once(home, "--fail-on", "unknown").code == 0
+    assert json.loads(once(home, "--json").out)["event"] == "quiet"
+
+
+def test_single_rounds_heal_after_so_many(home: Path) -> None:
+    """Single rounds heal after so many."""
+    support.clobber(home / "state.db")
+    told = [once(home, "--heal", "--interval", "5m").out for _ in range(3)]
+    assert [("healed" in text) for text in told] == [False, False, True]
+    assert once(home).code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--interval", "soon"], "--interval takes a time"),
+        (["--interval", "0"], "--interval takes a time"),
+        (["--heal", "--budget", "many"], "--budget takes"),
+        (["--interval", "9999999d"], "from 1s to 30d"),
+        (["--heal", "--budget", "1/9999999d"], "from 60s to 30d"),
+        (["--heal", "--patience", "9999999d"], "from 0s to 30d"),
+        (["--notify-webhook", "http://me:secret/x@127.0.0.1:9/"], "write an @"),
+        (["--notify-command", "@/no/such/secret"], "cannot be read"),
+        (["--heal", "--patience", "x"], "--patience takes"),
+        (["--heal", "--also", "NO-SUCH"], "--also takes a code or a fix"),
+        (["--also", "GW-DOWN"], "needs --heal"),
+        (["--notify-on", "awful"], "--notify-on takes"),
+        (["--notify-webhook", "ftp://secret"], "https://"),
+        (["--notify-webhook", "@/no/such/secret"], "cannot be read"),
+        (["--notify-hermes", "a b"], "--notify-hermes takes"),
+        (["install"], "--home belongs after `install`"),
+        (["--home", "/no/such/home"], "does not exist"),
+    ],
+)
+def test_what_makes_no_sense(home: Path, args: list[str], said: str) -> None:
+    """One line that names the option, exit code 2, no secret."""
+    done = support.doctor("watch", "--home", home, *args)
+    assert done.code == 2 and said in done.err and "secret" not in done.err.replace(str(home), "")
+    assert done.err.count("\n") == 1
+
+
+def test_what_makes_no_sense_is_one_event_too(home: Path) -> None:
+    """What reads lines of JSON gets one, whatever it is about."""
+    done = support.doctor("watch", "--json", "--home", home, "--interval", "soon")
+    [line] = done.out.splitlines()
+
+    assert done.code == 2 and json.loads(line)["schema"] == "hermes-doctor/event/1"
+    assert "--interval takes" in json.loads(line)["title"]
+
+
+def test_a_home_that_is_gone_when_a_round_begins(home: Path) -> None:
+    """One line, one notice and its own exit code, as when it goes later."""
+    notes = home.parent / "notes"
+    args = ("--json", "--notify-command", f"cat >>{notes}")
+    assert once(home, *args).code == 0
+    away = home.rename(home.with_name("elsewhere"))
+    gone = once(home, *args)
+    [line] = gone.out.splitlines()
+    assert gone.code == 2 and json.loads(line)["event"] == "away"
+    assert json.loads(notes.read_text())["event"] == "away"
+    again = once(home, *args)
+    assert (again.code, again.out) == (2, ""), "that is known by now"
+    away.rename(home)
+    assert json.loads(once(home, *args).out.splitlines()[0])["event"] == "back"
+
+
+def test_a_home_that_is_gone_when_the_watch_begins(home: Path) -> None:
+    """One that it knows may come back, so that it waits; one that it never saw ends it."""
+    once(home)
+    away = home.rename(home.with_name("elsewhere"))
+    with watching(home, "--json") as child:
+        assert '"away"' in child.until("away")
+        away.rename(home)
+        child.until('"back"')
+        child.until('"start"')
+        assert child.end() == 0
+        child.until('"end"')
+    assert [event["event"] for event in child.events()] == ["away", "back", "start", "end"]
+    notes = home.parent / "notes"
+    never = home.with_name("never")
+    done = support.doctor(
+        *("watch", "--home", never, "--json", "--notify-command", f"cat >>{notes}"),
+        env={"XDG_STATE_HOME": str(home.parent / "state")},
+    )
+    [line] = done.out.splitlines()
+    assert done.code == 2 and json.loads(line)["event"] == "away"
+    assert json.loads(notes.read_text())["event"] == "away"
+
+
+def test_a_full_disk_behind_its_output_does_not_end_it(home: Path) -> None:
+    """It says so once, and goes on looking and notifying."""
+    notes = home.parent / "notes"
+    with open("/dev/full", "w") as full:
+        watch = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home)),
+                *("--interval", "1s", "--notify-command", f"cat >>{notes}"),
+            ],
+            env=support.environ({"XDG_STATE_HOME": str(home.parent / "state")}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    try:
+        until(lambda: list((home.parent / "state").glob("*/*.json")))
+        support.clobber(home / "state.db")
+        until(lambda: notes.exists() and notes.read_text().endswith("\n"))
+        assert watch.poll() is None
+        watch.terminate()
+        said = watch.communicate(timeout=PATIENCE)[1]
+        assert "cannot be written (no space left on device); it goes on" in said
+        assert said.count("cannot be written (no") == 1 and "Traceback" not in said
+    finally:
+        watch.kill()
+        watch.wait()
+
+
+def test_no_secret_anywhere(home: Path) -> None:
+    """Not in what it says, nor in what it notifies, nor in what it keeps."""
+    secret = fake_gateway.SECRET
+    support.put(
+        home / ".env", f"\ufeffOPENROUTER_API_KEY={secret}\nTELEGRAM_BOT_TOKEN=1:{secret}\n"
+    )
+    support.put(home / "config.yaml", f"model: {secret}: [\n")
+    notes = home.parent / "notes"
+    url = f"http://127.0.0.1:9/{secret}"
+    with watching(
+        home,
+        *("--json", "--heal", "--after", "1", "--notify-on", "info"),
+        *("--notify-command", f"env >>{notes}; cat >>{notes}", "--notify-webhook", url),
+    ) as child:
+        child.until("healed")
+        child.until("no notice could be given by the webhook")
+        child.end()
+        child.until('"end"')
+    assert secret not in "\n".join(child.lines)
+    assert notes.exists() and secret not in notes.read_text()
+    [kept] = (home.parent / "state" / "hermes-doctor").glob("*.json")
+    assert secret not in kept.read_text()
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_on_a_terminal(home: Path, colours: bool) -> None:
+    """80 columns, coloured unless NO_COLOR; Ctrl-C ends it."""
+    blot(home)
+    main, side = pty.openpty()
+    env = {"XDG_STATE_HOME": str(home.parent / "state"), "COLUMNS": "80", "TERM": "xterm"}
+    more: dict[str, str | None] = {**env, "NO_COLOR": None if colours else "1"}
+    watch = subprocess.Popen(
+        [sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home)],
+        env=support.environ(more),
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        start_new_session=True,
+    )
+    os.close(side)
+    said = b""
+    try:
+        while b"ended after" not in said:
+            assert select.select([main], [], [], PATIENCE)[0]
+            said += os.read(main, 65536)
+            if b"--apply" in said and b"ended" not in said:
+                os.kill(watch.pid, signal.SIGINT)
+        assert watch.wait(PATIENCE) == 0
+    finally:
+        watch.kill()
+        os.close(main)
+    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-7]m", said)) is colours
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.decode()).splitlines()
+    words = [line for line in plain if "hermes-doctor fix" not in line and str(home) not in line]
+    assert max(map(len, words)) <= 80
+
+
+def test_for_journald(home: Path) -> None:
+    """No time of its own, a priority instead, and one line each."""
+    out = home.parent / "journal"
+    blot(home)
+    with out.open("w") as file:
+        st = os.fstat(file.fileno())
+        env = {
+            "XDG_STATE_HOME": str(home.parent / "state"),
+            "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
+        }
+        command = [sys.executable, "-m", "hermes_doctor", "watch", "--once", "--home", str(home)]
+        subprocess.run(command, env=support.environ(env), stdout=file, timeout=PATIENCE)
+    first, second = out.read_text().splitlines()
+    assert first.startswith("<5>start") and second[:1] == "<" and second[3:].startswith("found")

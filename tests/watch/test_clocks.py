@@ -1,0 +1,77 @@
+"""Intervals that nobody can set, and gaps that are noticed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hermes_doctor.model import Trouble
+from hermes_doctor.schedule import durations
+from hermes_doctor.schedule.durations import span
+from hermes_doctor.watch.clocks import Clock, Reading, gap
+
+START = Reading(100.0, 200.0, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (Reading(130.0, 230.0, 1e9 + 30), None),
+        (Reading(130.0, 230.0, 1e9 + 33), None),
+        (Reading(130.0, 3830.0, 1e9 + 3630), "slept for 60 min"),
+        (Reading(130.0, 230.0, 1e9 + 7230), "set forward by 2 h"),
+        (Reading(130.0, 230.0, 1e9 - 86400 * 3), "set back by 3 d"),
+        (Reading(700.0, 800.0, 1e9 + 600), "nothing was looked at for 10 min"),
+        (Reading(130.0, None, 1e9 + 30), None),
+        (Reading(130.0, None, 1e9 + 630), "slept for 10 min"),
+    ],
+)
+def test_gap(now: Reading, why: str | None) -> None:
+    """Sleep, a clock that was set, and a long pause are each told from a plain wait."""
+    before = START if now.awake is not None else START._replace(awake=None)
+
+    said = gap(before, now, longest=150.0)
+
+    assert said is None if why is None else why in (said or "")
+
+
+def test_the_clocks_of_this_machine_agree_with_themselves() -> None:
+    """The clocks of this machine agree with themselves."""
+    clock = Clock()
+    before = clock.read()
+    time.sleep(0.01)
+
+    assert gap(before, clock.read(), longest=60.0) is None
+    assert clock.lasting() <= clock.lasting()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 30), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("10 min", 600), ("1d", 86400)],
+)
+def test_spans(text: str, seconds: float) -> None:
+    """A number is seconds; a letter says otherwise."""
+    assert durations.seconds(text, "--interval") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "0.5", "1w", "9" * 40, "1e9", "５s"])
+def test_spans_that_are_none(text: str) -> None:
+    """Anything else is refused with the option's name."""
+    with pytest.raises(Trouble, match="--interval takes a time"):
+        durations.seconds(text, "--interval", least=1.0)
+
+
+def test_budgets() -> None:
+    """A number of repairs in a length of time, and nothing else."""
+    assert durations.budget("3/30m") == (3, 1800.0)
+    for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
+        with pytest.raises(Trouble, match="--budget takes"):
+            durations.budget(wrong)
+
+
+def test_a_length_of_time_for_people() -> None:
+    """A length of time for people."""
+    assert [span(s) for s in (5, 119, 180, 7200, 86400 * 3)] == [
+        *("5 s", "119 s", "3 min", "2 h", "3 d")
+    ]

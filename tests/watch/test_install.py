@@ -1,0 +1,251 @@
+"""Units, property lists and crontabs: what is written, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import plistlib
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.gateway.systemd import Manager
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix
+from hermes_doctor.schedule import choose, crontab, launchd, systemd
+from hermes_doctor.schedule.jobs import Job
+from hermes_doctor.watch.store import Store
+from tests.helpers import fake_managers, support
+
+ODD = 'a b"c%d$e\\f'
+CRONTAB = """
+case "$1" in
+  -l) if [ -f {file} ]; then cat {file}; else echo "no crontab for you" >&2; exit 1; fi ;;
+  -r) rm {file} ;;
+  -) cat >{file} ;;
+esac
+"""
+
+
+@contextlib.contextmanager
+def lasting_home() -> Iterator[Path]:
+    """A home that lies where homes last: the tests' own folders do not."""
+    folder = Path(tempfile.mkdtemp(dir=Path.home(), prefix=".hermes-doctor-test-"))
+    try:
+        yield support.healthy(folder / "home")
+    finally:
+        shutil.rmtree(folder)
+
+
+LAUNCHCTL = """
+case "$1" in
+  print) test -f {file} ;;
+  bootstrap) touch {file} ;;
+  bootout) rm {file} ;;
+esac
+"""
+
+
+def job(home: Path, *options: str, **more: object) -> Job:
+    store = Store(Home(home), home.parent / "state" / "hermes-doctor")
+    return Job(Home(home), options, bool(more.get("heal")), 30.0, store.folder)
+
+
+@pytest.fixture
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of commands that comes first, and a user's folder of its own."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return folder
+
+
+def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
+    """A line in the crontab."""
+    file = fakes.parent / "tab"
+    fake_managers.command(fakes, "crontab", CRONTAB.format(file=file))
+    cron, mine = crontab.Cron(), job(home, "--heal", "--also", "50%")
+
+    assert not cron.status(mine).installed
+    assert cron.install(mine) and not cron.install(mine), "twice equals once"
+    [line] = file.read_text().splitlines()
+    assert line.startswith("*/5 * * * * env ") and line.endswith(f"# {mine.name}")
+    words = shlex.split(line.partition("env ")[2].replace(r"\%", "%"), comments=True)
+    assert words[-3:] == ["--once", "--interval", "5m"] and "50%" in words
+    assert cron.status(mine).running
+    assert cron.remove(mine) and not file.exists()
+    assert not cron.remove(mine)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "line"),
+    [
+        (0.5, "*/5 * * * *"),
+        (7, "*/6 * * * *"),
+        (13, "*/12 * * * *"),
+        (45, "*/30 * * * *"),
+        (59, "0 * * * *"),
+        (100, "0 */2 * * *"),
+        (300, "0 */4 * * *"),
+        (100000, "0 0 * * *"),
+    ],
+)
+def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
+    """Cron begins anew each hour: */45 would be 45 minutes and then 15."""
+    mine = job(home)
+    mine = Job(mine.home, (), False, minutes * 60, mine.folder)
+
+    assert crontab.Cron().text(mine).startswith(f"{line} env ")
+    assert any("comes evenly" in hint for hint in crontab.Cron().hints(mine))
+    even = Job(mine.home, (), False, 900.0, mine.folder)
+    [hint] = crontab.Cron().hints(even)
+    assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
+
+
+def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
+    """It may hold a secret: neither the crontab nor what is shown holds it, and that is said."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab, state = tmp_path / "tab", tmp_path / "state" / "hermes-doctor"
+    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+    env = {"PATH": f"{bin}:{os.environ['PATH']}", "XDG_STATE_HOME": str(state.parent)}
+    with lasting_home() as home:
+        args = ("watch", "install", "--cron", "--home", home, "--notify-command")
+        done = support.doctor(*args, "curl -H 'Token: zQcanary' x", env=env)
+        assert done.code == 0 and "zQcanary" not in done.out + tab.read_text()
+        [kept] = state.glob("*.command")
+        assert kept.read_text() == "curl -H 'Token: zQcanary' x"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert f"it may hold a secret: {kept}" in done.out
+        support.doctor("watch", "remove", "--cron", "--home", home, env=env)
+        assert not state.exists()
+
+
+def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
+    """The rest of the crontab is left alone."""
+    file = support.put(
+        fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end"
+    )
+    fake_managers.command(fakes, "crontab", CRONTAB.format(file=file))
+    cron, mine = crontab.Cron(), job(home)
+    cron.install(mine)
+    cron.remove(mine)
+
+    assert file.read_bytes() == (
+        b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end\n"
+    )
+
+
+def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:
+    """A crontab that does not tell is not overwritten."""
+    fake_managers.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
+    with pytest.raises(CannotFix, match="does not tell"):
+        crontab.Cron().install(job(home))
+
+    assert fake_managers.asked(fakes) == ["crontab -l"]
+
+
+def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
+    """An agent of launchd."""
+    loaded = fakes.parent / "loaded"
+    fake_managers.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
+    manager, mine = launchd.Launchd(system=False), job(home, "--notify-command", ODD)
+
+    assert manager.install(mine) and not manager.install(mine)
+    file = Path(manager.place(mine))
+    wanted = plistlib.loads(file.read_bytes())
+    assert wanted["ProgramArguments"] == mine.command and wanted["KeepAlive"] is True
+    assert wanted["ProgramArguments"][-1] == ODD
+    assert file.parent == fakes.parent / "user" / "Library" / "LaunchAgents"
+    assert manager.status(mine).running
+    assert manager.remove(mine) and not file.exists() and not loaded.exists()
+    assert not manager.remove(mine) and not manager.status(mine).installed
+
+
+def test_a_word_in_a_unit_is_what_it_was() -> None:
+    """As systemd reads it: quotes, escapes, specifiers and variables."""
+    assert systemd.quoted("/plain/word-1.0") == "/plain/word-1.0"
+    assert systemd.quoted(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
+    assert systemd.quoted(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
+    assert systemd.quoted("") == '""'
+    with pytest.raises(CannotFix):
+        systemd.quoted("two\nlines")
+
+
+def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of the system."""
+    monkeypatch.setattr(Manager, "refuse", lambda _: None)
+    monkeypatch.setattr(os.path, "isdir", lambda _: True)
+    manager = systemd.Systemd(system=True)
+
+    text = manager.text(job(home))
+    assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
+    assert "ProtectHome" not in text and "ReadWritePaths" not in text, "it only looks"
+    assert f"ReadWritePaths=-{home}\n" in manager.text(job(home, heal=True))
+    owned = Job(Home(home), (), False, 30.0, Store(Home(home)).folder, user="alice")
+    assert "User=alice\n" in manager.text(owned)
+    assert "CapabilityBoundingSet=\n" in manager.text(owned)
+
+
+def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
+    """Where no manager is cron is asked."""
+    found = choose.choose(Home(home), system=False, cron=True)
+
+    assert isinstance(found, crontab.Cron)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    """With a crontab of straw: shown, written, told about, taken away, and no secret in sight."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab = tmp_path / "tab"
+    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+    with lasting_home() as home:
+        env = {
+            "PATH": f"{bin}:{os.environ['PATH']}",
+            "HOME": str(tmp_path / "user"),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        }
+
+        def doctor(word: str, *args: str) -> support.Done:
+            return support.doctor("watch", word, "--cron", "--home", home, *args, env=env)
+
+        webhook = "https://hooks.example/zQcanary"
+        shown = doctor("install", "--heal", "--dry-run", "--notify-webhook", webhook)
+        assert shown.code == 0 and "Nothing was written." in shown.out and not tab.exists()
+        assert not (tmp_path / "state").exists()
+        assert doctor("status").code == 1
+        done = doctor("install", "--heal", "--notify-webhook", webhook)
+        assert done.code == 0 and "Installed" in done.out
+        assert "zQcanary" not in shown.out + done.out + tab.read_text()
+        [kept] = (tmp_path / "state" / "hermes-doctor").glob("*.webhook")
+        assert kept.read_text() == webhook and kept.stat().st_mode & 0o777 == 0o600
+        assert "installed already" in doctor("install", "--heal", "--notify-webhook", webhook).out
+        line = tab.read_text().partition("env ")[2]
+        words = shlex.split(line, comments=True)
+        ran = support.doctor("watch", *words[words.index("watch") + 1 :], env=env)
+        assert ran.code == 0 and "start" in ran.out
+        told = doctor("status")
+        assert told.code == 0 and "Last round: " in told.out and "Stands: 0 problems." in told.out
+        assert "scheduled" in told.out and "runs" not in told.out and "running" not in told.out
+        [known] = (tmp_path / "state" / "hermes-doctor").glob("*.json")
+        os.utime(known, (1e9, 1e9))
+        late = doctor("status")
+        assert late.code == 1 and "too long ago: a round was due every 5 min" in late.out
+        gone = doctor("remove")
+        assert gone.code == 0 and not tab.exists()
+        assert not (tmp_path / "state" / "hermes-doctor").exists()
+        assert doctor("remove").out.startswith("It was not installed")
+
+
+def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
+    """A home that does not last gets no service."""
+    done = support.doctor("watch", "install", "--home", home)
+
+    assert done.code == 2 and "does not last" in done.err

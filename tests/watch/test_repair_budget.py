@@ -1,0 +1,64 @@
+"""The budget holds, and what fails is neither repeated soon nor for ever."""
+
+from __future__ import annotations
+
+from hermes_doctor.schedule.durations import Budget
+from hermes_doctor.watch.repair_budget import TRIES, Failure, Ledger
+
+KEY = ("A", "thing")
+
+
+def test_the_budget() -> None:
+    """So many in so much time, counted from each repair."""
+    ledger = Ledger(Budget(2, 600.0))
+    for now in (1000.0, 1100.0):
+        assert ledger.free_at(now) is None
+        ledger.spend(now)
+
+    assert ledger.free_at(1200.0) == 1600.0
+    assert ledger.free_at(1599.0) == 1600.0
+    assert ledger.free_at(1600.0) is None
+    ledger.spend(1600.0)
+    assert ledger.free_at(1601.0) == 1700.0
+    assert len(ledger.repairs) == 2, "no more is kept than counts"
+
+
+def test_a_time_that_has_not_come_yet_counts_for_nothing() -> None:
+    """A time that has not come yet counts for nothing."""
+    assert Ledger(Budget(1, 600.0), [9e9]).free_at(1000.0) is None
+
+
+def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
+    """What fails waits longer each time and then for a person."""
+    ledger = Ledger(Budget(3, 600.0))
+    now = 0.0
+    for number in range(TRIES):
+        assert ledger.may(KEY, now)
+        failure = ledger.fail(KEY, now)
+        assert failure.until - now == 600.0 * 2**number
+        assert not ledger.may(KEY, failure.until - 1)
+        now = failure.until
+
+    assert not ledger.may(KEY, now + 1e9)
+    ledger.forget({KEY: None}, now + 1e9)
+    assert not ledger.may(KEY, now + 1e9), "as long as it is there"
+    ledger.forget({}, now + 1e9)
+    assert ledger.may(KEY, now + 1e9), "gone and come again, it is another one"
+
+
+def test_gone_for_a_moment_is_not_forgotten() -> None:
+    """Gone for a moment is not forgotten."""
+    ledger = Ledger(Budget(3, 600.0))
+    ledger.fail(KEY, 0.0)
+    ledger.forget({}, 10.0)
+
+    assert not ledger.may(KEY, 20.0)
+
+
+def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
+    """What is read from a file may say anything."""
+    far = Ledger(Budget(3, 600.0), [], {KEY: Failure(1, 9e12), ("B", ""): Failure(10**9, 5.0)})
+    far.since(1000.0)
+
+    assert far.failures[KEY] == Failure(1, 1600.0)
+    assert far.failures["B", ""] == Failure(TRIES, 5.0)
