@@ -111,7 +111,7 @@ class Source(NamedTuple):
     live: bool = False
     """A database that a process has open: it is copied through SQLite."""
     patient: bool = False
-    """Copy its current state, and retry if it is written meanwhile; never used by a run."""
+    """Copy its current state; retry if it changes during the copy. A run never uses this."""
 
     @property
     def path(self) -> Path:

@@ -148,7 +148,7 @@ def _but_the_last_rows(
         try:
             backup = store.load(id)
         except Trouble:
-            continue  # it was damaged meanwhile
+            continue  # it was damaged after it was listed
         if why := rows.reason_to_keep(backup):
             protected[id] = why
             rows.keep(backup)

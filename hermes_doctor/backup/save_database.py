@@ -30,8 +30,8 @@ class Databases:
     def save(self, group: Sequence[Source]) -> list[Entry]:
         """Save a database with its sidecars, or a single file, in one consistent state.
 
-        For a run they must be as planned. A patient copy is repeated until nothing was written
-        meanwhile, and made through SQLite if a process keeps writing.
+        For a run they must be as planned. A patient copy is repeated until nobody writes
+        during it, and made through SQLite if a process keeps writing.
         """
         database = main_of(group[0].path)
         if not group[0].patient or not is_database(database):

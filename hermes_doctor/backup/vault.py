@@ -153,7 +153,7 @@ class Vault:
             try:
                 marks = _marks(copy, entry)
                 found = (known or {}).get(marks) or blocks.digest_of(copy, entry, progress)
-                if known is not None and _marks(copy, entry) == marks:  # else it changed meanwhile
+                if known is not None and _marks(copy, entry) == marks:  # else it changed since
                     known[marks] = found
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")

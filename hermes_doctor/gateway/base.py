@@ -160,7 +160,7 @@ class Owned:
         """Load what an earlier command saved with `remember`."""
 
     def start(self, limit: float) -> None:
-        """Start a gateway and check that it stays up, whoever started it.
+        """Start a gateway and check that one stays up, ours or one that something else started.
 
         The proof requires a new process that works on this home.
         """

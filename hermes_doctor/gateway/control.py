@@ -104,7 +104,7 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
     try:
         found = probes.supervision()
     except CouldNotLook as why:
-        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None
     running = gateways[0].pid if gateways else None
     _refuse_rivals(found, running)
     if found.owner is not None:
@@ -112,7 +112,7 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
             raise CannotFix(f"{found.owner.name} cannot be steered: {found.owner.silence}")
         return of_unit(probes, found.owner)
     if found.unsure:
-        raise CannotFix(f"who looks after the gateway cannot be told: {found.unsure[0]}")
+        raise CannotFix(f"it is not known who supervises the gateway: {found.unsure[0]}")
     from hermes_doctor.gateway.docker import container_of
 
     if running is None and (held := container_of(probes.home)):
@@ -181,7 +181,7 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
                 "the gateway is the main process of this container: restart the container from "
                 "outside (docker restart)"
             )
-        # By its name: Compose may recreate it meanwhile, and then it has another id.
+        # By its name: if Compose recreates it before then, it has another id.
         return Container(home, unit.name.removeprefix("container "), docker.engine())
     raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
 

@@ -54,7 +54,7 @@ class Detached(Owned):
     ) -> None:
         super().__init__(home)
         self.owner = owner_of(home)
-        """The user it runs as; read once, even if the home changes owner meanwhile."""
+        """The user it runs as; read once, even if the home changes owner later."""
         self.installation = installation
         self.more = dict(more or {})
         """Extra variables that a unit of this home would set, mainly proxies."""
@@ -185,7 +185,7 @@ def python_of(where: Path, user: Account) -> Path:
 
 
 def _by_descriptor(folder: int, path: Path) -> str | Path:
-    """A path to an open folder that cannot be replaced meanwhile, if the system has /proc."""
+    """A path to an open folder that nobody can replace while it is open, if there is /proc."""
     name = f"/proc/self/fd/{folder}"
     return name if os.path.isdir(name) else path
 

@@ -121,4 +121,4 @@ def container_of(home: Home) -> Unit | None:
         ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
         return docker.only(engine, ids, home) if engine and ids else None
     except CouldNotLook as why:
-        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None

@@ -25,7 +25,7 @@ class Origin(NamedTuple):
 
 
 class Held:
-    """A process that is signalled through a pidfd, so its id cannot be reused meanwhile."""
+    """A process that is signalled through a pidfd, so no other process with its id is hit."""
 
     def __init__(self, pid: int, fd: int | None, ticks: int | None) -> None:
         self.pid = pid

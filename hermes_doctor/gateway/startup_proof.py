@@ -45,7 +45,7 @@ def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
 
 
 def up(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
-    """Wait until a new gateway reports that it runs, whoever started it, or raise CannotFix."""
+    """Wait until a new gateway reports that it runs; raise CannotFix if none does."""
     gateway = _appeared(starter, until, old)
     return gateway, _up(starter, gateway, until)
 

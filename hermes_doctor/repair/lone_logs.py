@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup, Entry
+from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, main_of
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, Journals, PathRecord

@@ -1,6 +1,6 @@
 """Copy a consistent state of a database in use, merging its write-ahead log into the copy.
 
-Another process must hold a read transaction meanwhile. While it does
+Another process must hold a read transaction during the copy. While it does
 
 - no checkpoint writes later pages into the file, so the file does not change if it already
   contains the whole log;

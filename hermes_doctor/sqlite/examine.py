@@ -1,4 +1,4 @@
-"""Examine one database, and repeat it if the files changed meanwhile."""
+"""Examine one database, and repeat it if its files change during the examination."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def examine(
     seconds: float = QUICK,
     watch: Watch | None = None,
 ) -> Condition:
-    """Examine a database; if something looks wrong and the files changed meanwhile, repeat.
+    """Examine a database; repeat if something looks wrong and its files changed.
 
     `holders` is called for each attempt, because processes come and go. `watch` receives a
     function that returns the progress of a long examination, from 0 to 1.

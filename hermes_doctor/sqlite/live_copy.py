@@ -42,9 +42,9 @@ class Copied(NamedTuple):
 def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
     """Copy a database in use into a new file.
 
-    A worker holds a read transaction meanwhile, which never blocks a writer of a database in WAL
-    mode. It must be another process: closing the file that we read would drop the locks that our
-    own process holds on it. A second worker reads the copy back as it grows and hashes it. At the
+    During the copy a worker holds a read transaction. That never blocks a writer of a database
+    in WAL mode. It must be another process: closing the file that we read would drop the locks
+    that our own process holds on it. A second worker reads the copy back as it grows and hashes it. At the
     end SQLite examines the copy while it is flushed to the disk.
     """
     held = snapshot(source)

@@ -60,7 +60,7 @@ class Schema:
 
 
 def read(path: Path) -> Schema:
-    """Read the schema of the database at `path`; repeat if it was written meanwhile."""
+    """Read the schema of the database at `path`; repeat if it changes during the read."""
     end = time.monotonic() + time_limits.stretched(PATIENCE)
     while True:
         before = _mark(path)

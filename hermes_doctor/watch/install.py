@@ -201,7 +201,7 @@ def _user(home: Home, asked: assembly.Asked) -> str | None:
     try:
         found = Probes(home).supervision().owner
     except CouldNotLook as why:
-        raise CannotFix(f"who looks after the gateway cannot be told: {why}") from None
+        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None
     return owner.name if found is None or found.kind == SYSTEMD_USER else None
 
 

@@ -142,7 +142,7 @@ def test_a_container_that_left_no_trace(
     assert isinstance(control.gateway_service(Told(home, [])), Detached)
     monkeypatch.setattr(docker, "PATIENCE", 0.1)
     support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
-    with pytest.raises(CannotFix, match="cannot be told: docker did not answer"):
+    with pytest.raises(CannotFix, match="who supervises the gateway: docker did not answer"):
         control.gateway_service(Told(home, []))
 
 
@@ -173,7 +173,7 @@ def test_not_known(home: Path, alive: int) -> None:
     """Where the owner cannot be told, or cannot be asked, nothing is done."""
     probes = Told(home, [alive])
     probes.told = probes.told._replace(unsure=("its manager does not answer",))
-    with pytest.raises(CannotFix, match="cannot be told: its manager does not answer"):
+    with pytest.raises(CannotFix, match="who supervises the gateway: its manager does not answer"):
         control.gateway_service(probes)
     mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
     with pytest.raises(CannotFix, match="this container cannot be steered"):
