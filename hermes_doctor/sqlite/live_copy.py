@@ -44,8 +44,8 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
 
     During the copy a worker holds a read transaction. That never blocks a writer of a database
     in WAL mode. It must be another process: closing the file that we read would drop the locks
-    that our own process holds on it. A second worker reads the copy back as it grows and hashes it. At the
-    end SQLite examines the copy while it is flushed to the disk.
+    that our own process holds on it. A second worker reads the copy back as it grows and hashes
+    it. At the end SQLite examines the copy while it is flushed to the disk.
     """
     held = snapshot(source)
     try:
