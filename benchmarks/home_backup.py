@@ -33,7 +33,7 @@ from pathlib import Path
 from benchmarks import history
 from benchmarks.live_backup import Cost, Writer, count, faults, timed
 from benchmarks.salvage import RELEASE
-from hermes_doctor.backup.entry_content import written
+from hermes_doctor.backup.entry_content import write_content
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from tools import real_home, releases
@@ -143,7 +143,7 @@ def restored(home: Path, made: Path, session: str, messages: int, committed: int
         target = empty / entry.path
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
-            written(backup, entry, file.fileno())
+            write_content(backup, entry, file.fileno())
         if entry.path != "state.db" and digest(target) != digest(home / entry.path):
             wrong.append(f"{entry.path} is different")
     if len(backup.entries) < FILES:

@@ -29,7 +29,7 @@ from hermes_doctor.logs.formats import Wanted
 from hermes_doctor.logs.stream import QUICK, read
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import folder as signatures, source
-from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import Rule
 from hermes_doctor.system.files import MEGABYTE
 from tests.helpers import support
@@ -144,7 +144,7 @@ def throughput(folder: Path) -> float:
     home = support.healthy(folder / "home-window")
     log = home / "logs" / "gateway.log"
     now = time.time()
-    rules = signatures.written(RULES).rules
+    rules = signatures.read_source(RULES).rules
     said = [text for one in source.read(RULES).samples for text in (*one.examples, *one.near)]
     with log.open("wb") as file:
         for n in range(200):
@@ -172,10 +172,10 @@ def throughput(folder: Path) -> float:
 
 def judge(home: Path, rules: Sequence[Rule], now: float) -> int:
     """Everything that a check does with a log, without a bound."""
-    ledger = Ledger([rule._replace(window=30 * 86400.0) for rule in rules], now=now)
+    ledger = IncidentTracker([rule._replace(window=30 * 86400.0) for rule in rules], now=now)
     found = read(Home(home), since=ledger.since(), most=None, wanted=ledger.wanted)
     for entry in found:
-        ledger.take(entry)
+        ledger.add_entry(entry)
     return len(ledger.incidents())
 
 

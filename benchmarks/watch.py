@@ -51,9 +51,11 @@ def spent() -> float:
 
 def measure(home: Path, state: Path) -> Cost:
     """A round of a watch that has been at it for a while."""
-    plugins = shared_options.loaded(None)
+    plugins = shared_options.load_plugins(None)
     checks, codes = shared_options.select(plugins, [], [])
-    wanted = assembly.Asked("30s", False, assembly.Ways("error", None, None, None), None)
+    wanted = assembly.WatchOptions(
+        "30s", False, assembly.NotifyOptions("error", None, None, None), None
+    )
     where = Home(home.resolve())
     watch = assembly.assemble(
         where, plugins, checks, codes, wanted, json=False, options="", page_options=""

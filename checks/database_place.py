@@ -58,7 +58,7 @@ def _remote(probes: Probes) -> Iterator[Finding]:
     kinds: dict[str, str] = {}
     for name, path, found in probes.conditions():
         mount = probes.mount(path.parent)
-        if mount is not None and mount.shared:
+        if mount is not None and mount.is_unreliable:
             logs = found.header.head[18:20] == b"\x02\x02"
             seen.setdefault(str(mount.point), []).append(f"{name}{' with a log' if logs else ''}")
             kinds[str(mount.point)] = mount.kind

@@ -19,6 +19,6 @@ def start_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     service = gateway_service(probes)
     if service.running() is not None:
         raise CannotFix("it runs by now")
-    expected = finding.data.get("ran") is True and not service.laid_down()
+    expected = finding.data.get("ran") is True and not service.was_stopped_on_purpose()
     why = "it is down" if expected else "it was not running, and you want it to"
     yield GatewayStep(service, restart=False, why=why, expected=expected)

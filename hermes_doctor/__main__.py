@@ -10,9 +10,9 @@ def main() -> None:
     321 ms instead of 304 ms, on a used home with a running gateway (`benchmarks/trees.py`).
     """
     gc.disable()
-    from hermes_doctor.fast_import import quickly
+    from hermes_doctor.fast_import import install_finder
 
-    quickly()
+    install_finder()
     from hermes_doctor.cli.main import main as run
 
     run()

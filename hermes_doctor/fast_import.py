@@ -83,7 +83,7 @@ def _bytecode(folder: str, file: str) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def quickly() -> None:
+def install_finder() -> None:
     """Install the finder, unless Python's bytecode settings differ from the defaults."""
     usual = sys.flags.optimize == 0 and sys.pycache_prefix is None
     if usual and Finder not in sys.meta_path:

@@ -60,7 +60,7 @@ def loss(name: str) -> str:
     return _LOSSES.get(name) or _LOSSES.get(file, "Whatever needs it fails.")
 
 
-def main_of(path: Path) -> Path:
+def database_of(path: Path) -> Path:
     """Return the database that a sidecar belongs to; any other path is returned as it is."""
     name = path.name
     if not name.endswith(SIDECARS):
@@ -73,7 +73,7 @@ def main_of(path: Path) -> Path:
 def is_database(path: StrPath) -> bool:
     """Whether a path is one of Hermes' databases or a sidecar of one."""
     name = os.fspath(path).rpartition("/")[2]
-    return ".db" in name and main_of(Path(name)).name.endswith(".db")
+    return ".db" in name and database_of(Path(name)).name.endswith(".db")
 
 
 class Home(NamedTuple):
@@ -161,7 +161,7 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     )
 
 
-def whole(home: Home) -> Home:
+def root_home(home: Home) -> Home:
     """Return the root home of a profile, since the Hermes installation serves all its profiles.
 
     A root home is returned as it is, and so is a profile whose root home is not accessible.

@@ -34,7 +34,7 @@ def pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Later(source, flags))
 
 
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
 """An empty read-only mapping, used as the default of mapping fields."""
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ else:
 
         __slots__ = ()
         _fields = ()
-        _field_defaults = NOTHING
+        _field_defaults = EMPTY
 
         @classmethod
         def _make(cls, values):

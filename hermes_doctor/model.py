@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 
 
 class Severity(enum.StrEnum):
@@ -88,7 +88,7 @@ class Finding(NamedTuple):
     caused_by: str | None = None
     fix: str | None = None
     """The id of the fix that can repair this finding; None when there is none."""
-    data: Mapping[str, Any] = NOTHING
+    data: Mapping[str, Any] = EMPTY
     """What the fix needs to know. Never shown."""
     check: str = ""
     """The id of the check that found it; set by the check run."""
@@ -145,7 +145,7 @@ class Gateway(NamedTuple):
     python: str | None = None
 
 
-class Hold(enum.StrEnum):
+class RungState(enum.StrEnum):
     """The state of one rung of the liveness ladder."""
 
     OK = "ok"
@@ -157,12 +157,12 @@ class Rung(NamedTuple):
     """One rung of the liveness ladder: its state, what was seen, and since when."""
 
     name: str
-    hold: Hold
+    hold: RungState
     what: str
     since: datetime | None = None
 
 
-SUPPORT = "supervised"
+OPTIONAL_RUNG = "supervised"
 """The one rung that may fail while the gateway still works: being supervised."""
 
 
@@ -175,7 +175,7 @@ class Report(NamedTuple):
     seconds: float
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
-    fixes: Mapping[str, Safety] = NOTHING
+    fixes: Mapping[str, Safety] = EMPTY
     """The available fixes by id, and what each needs from the operator."""
     personal: frozenset[str] = frozenset()
     """The ids of fixes that are applied only when their subject is named explicitly."""
@@ -189,13 +189,13 @@ class Report(NamedTuple):
     """The rungs from the process up to its answers; empty when they were not examined."""
 
     @property
-    def stands_on(self) -> Rung | None:
+    def highest_rung(self) -> Rung | None:
         """The highest rung that is OK, with no failed rung below it."""
         found = None
         for rung in self.ladder:
-            if rung.hold is Hold.FAILED and rung.name != SUPPORT:
+            if rung.hold is RungState.FAILED and rung.name != OPTIONAL_RUNG:
                 break
-            found = rung if rung.hold is Hold.OK else found
+            found = rung if rung.hold is RungState.OK else found
         return found
 
     @property
@@ -217,17 +217,17 @@ class Report(NamedTuple):
         """Whether some check crashed or could not decide."""
         return any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks)
 
-    def ended(self, status: Status) -> int:
+    def count_checks(self, status: Status) -> int:
         """Count the checks that ended with this status."""
         return sum(check.status is status for check in self.checks)
 
     @property
-    def blind(self) -> str | None:
+    def why_blind(self) -> str | None:
         """Why the report says nothing about the home; None unless every check failed to read it."""
-        looked = self.ended(Status.OK) + self.ended(Status.PROBLEM)
+        looked = self.count_checks(Status.OK) + self.count_checks(Status.PROBLEM)
         if looked or self.findings or not self.open:
             return None
-        crashed, unknown = self.ended(Status.CRASHED), self.ended(Status.UNKNOWN)
+        crashed, unknown = self.count_checks(Status.CRASHED), self.count_checks(Status.UNKNOWN)
         said = [f"{crashed} crashed"] * bool(crashed) + [f"{unknown} could not look"] * bool(
             unknown
         )
@@ -246,7 +246,7 @@ class Report(NamedTuple):
         return FixOffer(finding.fix, self.fixes[finding.fix], command)
 
 
-class Copy(NamedTuple):
+class DatabaseCopy(NamedTuple):
     """A file that is, or once was, a copy of the same database."""
 
     path: Path

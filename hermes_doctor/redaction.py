@@ -68,7 +68,7 @@ def clean(text: str) -> str:
     )
 
 
-def line(text: str) -> str:
+def redact_line(text: str) -> str:
     """Redact everything in one line of a settings file that could be a secret."""
     text = text.rstrip("\r\n")
     marked = text.startswith("\ufeff")
@@ -97,7 +97,7 @@ def _line(text: str) -> str:
     if _NAMES_A_VARIABLE.fullmatch(name[0]):
         return head + _reference(bare) + comment
     if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
-        return head + address(bare) + comment
+        return head + redact_address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
     word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
     return head + (bare + comment if number or word else HIDDEN)
@@ -120,7 +120,7 @@ def _without_comment(value: str) -> tuple[str, str]:
     return (bare.rstrip(), f"  # {HIDDEN}") if found else (value, "")
 
 
-def like_a_secret(name: str) -> bool:
+def looks_like_secret(name: str) -> bool:
     """Whether a text in the place of a name looks like a key or a token."""
     return bool(_TOKEN.search(name))
 
@@ -141,7 +141,7 @@ def is_variable(name: str) -> bool:
     )
 
 
-def variable(name: str) -> str:
+def redact_unless_variable(name: str) -> str:
     """Return the name of a variable as it is; of any other value only its length."""
     return name if is_variable(name) else f"({len(name)}-character value)"
 
@@ -153,12 +153,12 @@ def _reference(value: str) -> str:
     parts = _REFERENCE.fullmatch(inner)
     if parts and is_variable(parts[2]):
         return value
-    return variable(inner)
+    return redact_unless_variable(inner)
 
 
 def masked_name(name: str) -> str:
     """Return the name of a variable, redacted if it looks like a key or a token."""
-    return HIDDEN if like_a_secret(name) else clean(name)
+    return HIDDEN if looks_like_secret(name) else clean(name)
 
 
 _SPOKEN = pattern(
@@ -193,7 +193,7 @@ _KEY_LIKE = (
 """Not compiled here, because `check` does not use it."""
 
 
-def words(text: str) -> str:
+def redact_words(text: str) -> str:
     """Redact only those words of a text that look like a key or a token."""
     return clean(
         re.sub(
@@ -204,7 +204,7 @@ def words(text: str) -> str:
     )
 
 
-def address(text: str) -> str:
+def redact_address(text: str) -> str:
     """Redact the secret parts of a URL: name and password, query, key-like parts of the path."""
     scheme, there, rest = text.partition("://")
     if not there:
@@ -215,17 +215,17 @@ def address(text: str) -> str:
     _, at, host = place.rpartition("@")
     query = "".join(f"{mark}{HIDDEN}" for mark in "?#" if mark in rest)[: len(HIDDEN) + 1]
     return (
-        f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else words(host)}"
+        f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else redact_words(host)}"
         f"{slash}{'/'.join(map(_part, path.split('/')))}{query}"
     )
 
 
 def _part(text: str) -> str:
     """Redact one part of a path if it contains a run of letters and digits as long as a key."""
-    return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else words(text)
+    return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else redact_words(text)
 
 
-def lines(texts: list[str]) -> list[str]:
+def redact_lines(texts: list[str]) -> list[str]:
     """Redact all lines of a settings file; a text over several lines is hidden completely."""
     shown: list[str] = []
     inside: int | None = None  # the indent of the name whose block of text this line is in
@@ -254,17 +254,17 @@ def lines(texts: list[str]) -> list[str]:
         value = value.rstrip()
         if value[:1] in ("'", '"') and (len(value) == 1 or not value.endswith(value[0])):
             quote = value[0]
-        shown.append(line(text))
+        shown.append(redact_line(text))
     return shown
 
 
-def diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
+def redacted_diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
     """Yield a unified diff of two versions of a settings file, redacted line by line."""
     import difflib
 
     old = before.decode("utf-8", "replace").splitlines()
     new = after.decode("utf-8", "replace").splitlines()
-    old_shown, new_shown = lines(old), lines(new)
+    old_shown, new_shown = redact_lines(old), redact_lines(new)
     made = [f"--- {label} (now)", f"+++ {label} (after)"]
     for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1):
         first, last = group[0], group[-1]

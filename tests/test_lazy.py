@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.lazy import NOTHING, NamedTuple, pattern
+from hermes_doctor.lazy import EMPTY, NamedTuple, pattern
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,9 +55,9 @@ def test_named_tuple() -> None:
 
 def test_nothing() -> None:
     """The default that all share cannot be filled."""
-    assert dict(NOTHING) == {}
+    assert dict(EMPTY) == {}
     with pytest.raises(TypeError):
-        NOTHING["a"] = 1  # type: ignore[index]
+        EMPTY["a"] = 1  # type: ignore[index]
 
 
 def test_pattern() -> None:

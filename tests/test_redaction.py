@@ -44,15 +44,15 @@ SECRET = [
 @pytest.mark.parametrize("text", SECRET)
 def test_values_are_hidden(text: str) -> None:
     """Nothing that could be a secret passes."""
-    assert "canary" not in redaction.line(text).replace("- canary: ", "")
-    shown = redaction.line(text)
+    assert "canary" not in redaction.redact_line(text).replace("- canary: ", "")
+    shown = redaction.redact_line(text)
     assert redaction.HIDDEN in shown or "-character value)" in shown
 
 
 def test_a_comment_hides_itself_and_not_the_value() -> None:
     """A plan that hides both models tells nothing."""
     assert (
-        redaction.line("  default: openkey/gpt-4o  # mine")
+        redaction.redact_line("  default: openkey/gpt-4o  # mine")
         == f"  default: openkey/gpt-4o  # {redaction.HIDDEN}"
     )
 
@@ -72,7 +72,7 @@ def test_secrets_that_look_like_a_name(text: str) -> None:
     """A key on a line of its own (in a block of text) is not taken for a name with a value."""
     secret = text.strip().rstrip("=: 1")
 
-    assert secret not in redaction.line(text)
+    assert secret not in redaction.redact_line(text)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_numbers_of_secret_names(text: str) -> None:
     """A password may be a number: a name that speaks of a secret hides it too."""
     number = "".join(char for char in text if char.isdigit())
 
-    assert number not in redaction.line(text)
+    assert number not in redaction.redact_line(text)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_numbers_of_secret_names(text: str) -> None:
 )
 def test_shape_is_shown(text: str) -> None:
     """What cannot be a secret is shown, so that a difference says something."""
-    assert redaction.line(text) == text
+    assert redaction.redact_line(text) == text
 
 
 def test_marks() -> None:
     """Invisible things that matter are made visible."""
-    assert redaction.line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
-    assert redaction.line("\tdefault: x") == "<TAB>default: x"
+    assert redaction.redact_line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
+    assert redaction.redact_line("\tdefault: x") == "<TAB>default: x"
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\n", "\x00", "\u202e", "\u2028", "\ud800"])
@@ -124,13 +124,13 @@ def test_clean(char: str) -> None:
 
 def test_escape_in_a_line() -> None:
     """Also not from a settings file."""
-    assert "\x1b" not in redaction.line("provider: \x1b[31mred")
+    assert "\x1b" not in redaction.redact_line("provider: \x1b[31mred")
 
 
 def test_diff() -> None:
     """Both sides are masked line by line, and the heads name the file."""
     before, after = b"port: 1\nkey: canary1\n", b"port: 2\nkey: canary2\nb: true\n"
-    made = list(redaction.diff("x.yaml", before, after))
+    made = list(redaction.redacted_diff("x.yaml", before, after))
 
     assert [text[:10] for text in made[:2]] == ["--- x.yaml", "+++ x.yaml"]
     assert "-port: 1" in made
@@ -141,7 +141,7 @@ def test_diff() -> None:
 
 def test_diff_is_bounded() -> None:
     """A long difference ends with how much more there is."""
-    made = list(redaction.diff("x", b"", b"a: 1\n" * 1000))
+    made = list(redaction.redacted_diff("x", b"", b"a: 1\n" * 1000))
 
     assert len(made) == redaction.MOST_LINES + 1
     assert made[-1].endswith("more lines")
@@ -152,14 +152,14 @@ def test_diff_is_bounded() -> None:
 )
 def test_diff_of_any_bytes(data: bytes) -> None:
     """Whatever the bytes are, each row of the difference is one line."""
-    for text in redaction.diff("x", data, b"a: 1\n"):
+    for text in redaction.redacted_diff("x", data, b"a: 1\n"):
         assert text == redaction.clean(text)
 
 
 def test_text_over_several_lines() -> None:
     """Blocks and quoted runs may hold anything, names and numbers included."""
     text = "a: |\n  canary.one: true\n\n  port: 4242\nb: 'canary\n  port: 7'\nport: 8\n"
-    made = "\n".join(redaction.diff("x.yaml", b"", text.encode()))
+    made = "\n".join(redaction.redacted_diff("x.yaml", b"", text.encode()))
 
     assert "canary" not in made
     assert "4242" not in made
@@ -225,7 +225,7 @@ PEOPLE = [
 @pytest.mark.parametrize("text", PEOPLE)
 def test_who_is_let_in_and_where_messages_go(text: str) -> None:
     """The operator agrees to ids and addresses, so they are shown."""
-    assert redaction.line(text) == text
+    assert redaction.redact_line(text) == text
 
 
 @pytest.mark.parametrize(
@@ -240,14 +240,14 @@ def test_who_is_let_in_and_where_messages_go(text: str) -> None:
 )
 def test_secrets_among_them(text: str) -> None:
     """A token in the wrong place, and what is secret of an address, stay hidden."""
-    assert "canary" not in redaction.line(text)
+    assert "canary" not in redaction.redact_line(text)
 
 
 def test_a_list_of_people_line_by_line() -> None:
     """Entries of that list alone."""
     texts = ["allow_from:", "  - '7001'", "  - 42", "  - sk-canary1234567", "other:", "  - 42"]
 
-    shown = redaction.lines(texts)
+    shown = redaction.redact_lines(texts)
 
     assert shown[:3] == texts[:3]
     assert shown[3] == f"  - {redaction.HIDDEN}"

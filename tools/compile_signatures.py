@@ -12,12 +12,12 @@ RULES = Path(__file__).parent.parent / "checks" / "signatures"
 
 def main() -> int:
     """Say what is wrong, or write the compiled rules."""
-    written = folder.written(RULES)
+    written = folder.read_source(RULES)
     for fault in written.faults:
         print(fault, file=sys.stderr)
     if written.faults:
         return 1
-    (RULES / folder.COMPILED).write_text(folder.packed(written), encoding="utf-8")
+    (RULES / folder.COMPILED).write_text(folder.compile_rules(written), encoding="utf-8")
     (RULES / folder.CODES).write_text("\n".join(written.codes) + "\n", encoding="ascii")
     print(f"{len(written.rules)} rules, {len(written.codes)} codes, {len(written.causes)} causes")
     return 0

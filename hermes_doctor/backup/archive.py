@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import IO
 
 from hermes_doctor.backup import blocks, passphrase
-from hermes_doctor.backup.engines import program
+from hermes_doctor.backup.engines import find_program
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.intake import arriving, keep, refuse_odd
+from hermes_doctor.backup.intake import finish_import, import_folder, refuse_invalid_entries
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, progress
 from hermes_doctor.system.files import MEGABYTE, open_regular
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 SUFFIX = ".tar.age"
 _AGE = b"age-encryption.org/"
 _ARMOUR = b"-----BEGIN AGE"
 
 
-class Lock(NamedTuple):
+class ArchiveKeys(NamedTuple):
     """The keys or passphrase that encrypt or decrypt an archive."""
 
     recipients: Sequence[str] = ()
@@ -58,7 +58,7 @@ class Lock(NamedTuple):
 # -- export --------------------------------------------------------------------------------------
 
 
-def write(backup: Backup, target: Path, lock: Lock) -> None:
+def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     """Write a backup into a new encrypted file; no unencrypted copy is made."""
     if lock.passphrase and lock.recipients:
         raise Trouble("An archive has recipients or a passphrase, not both. Nothing was written.")
@@ -68,7 +68,7 @@ def write(backup: Backup, target: Path, lock: Lock) -> None:
     disk.remove(temp)
     try:
         with (
-            disk.fresh(temp) as fd,
+            disk.new_file(temp) as fd,
             _age(lock.closing(), lock, stdout=fd, new=True) as age,
             contextlib.suppress(BrokenPipeError),  # age says why
         ):
@@ -106,7 +106,7 @@ def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk
         done += len(chunk)
-        progress.tell("encrypting it", done / total)
+        progress.report("encrypting it", done / total)
 
 
 def _content(backup: Backup, entry: Entry) -> Iterator[bytes]:
@@ -114,7 +114,7 @@ def _content(backup: Backup, entry: Entry) -> Iterator[bytes]:
     if entry.blocks:
         yield from blocks.read(copy)
         return
-    with blocks.opened(copy) as fd:
+    with blocks.open_as_owner(copy) as fd:
         yield from blocks.chunks(fd)
 
 
@@ -147,17 +147,17 @@ class _Stream(io.RawIOBase):
 # -- import --------------------------------------------------------------------------------------
 
 
-def is_one(path: Path) -> bool:
+def is_archive(path: Path) -> bool:
     """Whether a file is encrypted by age, judged by its first bytes."""
     try:
-        with blocks.opened(path) as fd:
+        with blocks.open_as_owner(path) as fd:
             head = os.pread(fd, 64, 0)
     except (OSError, CouldNotLook):
         return False
     return head.startswith((_AGE, _ARMOUR))
 
 
-def verify(path: Path, lock: Lock) -> list[str]:
+def verify(path: Path, lock: ArchiveKeys) -> list[str]:
     """Read an archive and compare every file with its manifest; nothing is written."""
     wrong: list[str] = []
     with _opened(path, lock) as (backup, tar):
@@ -171,7 +171,7 @@ def verify(path: Path, lock: Lock) -> list[str]:
             if info.size != entry.size:
                 wrong.append(f"{entry.path}: the copy is not what was saved")
                 continue
-            digest = digests.like(entry.sha256)
+            digest = digests.new_like(entry.sha256)
             while chunk := stream.read(MEGABYTE):
                 digest.update(chunk)
             if digest.hexdigest() != entry.sha256:
@@ -180,9 +180,9 @@ def verify(path: Path, lock: Lock) -> list[str]:
     return wrong
 
 
-def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
+def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
     """Import an archive into the vault as a verified backup."""
-    with _opened(path, lock) as (backup, tar), arriving(vault) as partial:
+    with _opened(path, lock) as (backup, tar), import_folder(vault) as partial:
         vault.room(backup.size)
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
         for info in _rest(tar):
@@ -193,14 +193,14 @@ def take_in(vault: Vault, path: Path, lock: Lock) -> Backup:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
-            with disk.fresh(place, lasting=False) as fd:
-                found, _ = disk.drain(stream, fd, like=entry.sha256, skip_zeros=True)
+            with disk.new_file(place, lasting=False) as fd:
+                found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
         if left:
             name = next(iter(left.values())).path
             raise Trouble(f"{path.name} is damaged: {name} is missing. Nothing was changed.")
-        return keep(vault, backup._replace(folder=partial))
+        return finish_import(vault, backup._replace(folder=partial))
 
 
 def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -210,9 +210,9 @@ def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 @contextmanager
-def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
+def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.TarFile]]:
     """Open an archive: its manifest, and the rest of it as a stream."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         source = open_regular(here)
     try:
         with _age(lock.opening(), lock, stdin=source) as age:
@@ -225,7 +225,7 @@ def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
                     if stream is None:
                         raise Trouble(f"{path.name} holds no backup of hermes-doctor.")
                     backup = parse(path, stream.read())
-                    refuse_odd(backup, path.name)
+                    refuse_invalid_entries(backup, path.name)
                     yield backup, tar
                     while age.stdout.read(MEGABYTE):  # to the end, so age checks everything
                         pass
@@ -242,14 +242,14 @@ def _opened(path: Path, lock: Lock) -> Iterator[tuple[Backup, tarfile.TarFile]]:
 @contextmanager
 def _age(
     words: Sequence[str],
-    lock: Lock,
+    lock: ArchiveKeys,
     *,
     stdin: int | None = None,
     stdout: int | None = None,
     new: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run age; raise Trouble with its error message if it fails."""
-    command = program("age")
+    command = find_program("age")
     with passphrase.terminal(lock.passphrase_file, new=new) as terminal:
         age = subprocess.Popen(
             [command, *words],

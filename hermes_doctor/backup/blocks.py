@@ -23,24 +23,24 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests, disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, open_regular
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 if TYPE_CHECKING:
     import mmap
 
-LEAST = 16 * MEGABYTE
+MIN_SIZE = 16 * MEGABYTE
 """Smaller files are copied whole."""
-MOST = 0.3
+MAX_CHANGED_SHARE = 0.3
 """Fraction of a file; if more has changed, a new whole copy is made."""
 BLOCK = 4096
 KEPT = 4 * MEGABYTE
 """Bytes of a mapped file that stay in memory behind the current position."""
-CHUNK = digests.PIECE
+CHUNK = digests.CHUNK
 _MAGIC = b"hermes-doctor/blocks/1\n"
 _RUN = struct.Struct(">QQ")
 
 
-class Made(NamedTuple):
+class BlocksResult(NamedTuple):
     """The result of writing a file of changes."""
 
     sha256: str
@@ -64,11 +64,11 @@ def chunks(fd: int) -> Iterator[bytes]:
         at += len(chunk)
 
 
-_kept: list[Mapped] = []
+_kept: list[MappedBase] = []
 """Keeps maps open until the process ends, because unmapping takes long."""
 
 
-class Mapped:
+class MappedBase:
     """A memory-mapped base that is compared with a file without copying either.
 
     Only for worker processes: if the disk fails, reading a map kills the process. Raises OSError if
@@ -146,8 +146,8 @@ def write(
     target: int,
     most: int,
     known: Sequence[bytes | None] = (),
-    mapped: Mapped | None = None,
-) -> Made | None:
+    mapped: MappedBase | None = None,
+) -> BlocksResult | None:
     """Write the blocks that differ from the base; return None if they exceed `most` bytes.
 
     A range in the content stands for bytes that equal the base, which is then `mapped`.
@@ -155,7 +155,7 @@ def write(
     """
     size = os.fstat(base).st_size
     try:
-        then = list(known or digests.of_file(base))
+        then = list(known or digests.chunks_of_file(base))
     except OSError:  # an unreadable base is useless
         return None
     each: list[bytes] = []
@@ -173,7 +173,7 @@ def write(
             assert mapped is not None
             data, different = mapped.stretch(chunk), []
         else:
-            data, different = chunk, list(_different(chunk, piece(base, len(chunk), at)))
+            data, different = chunk, list(_different(chunk, read_chunk(base, len(chunk), at)))
         same = not different and end == min(at + CHUNK, size)  # up to the end of the base's chunk
         each.append((then[number] if same else None) or digests.of(data))
         if same:
@@ -187,10 +187,12 @@ def write(
             return None
     put(_RUN.pack(at, 0))
     is_base = at == size and not written
-    return Made(digests.joined(each), at, changes.hexdigest(), digests.written(then), is_base)
+    return BlocksResult(
+        digests.combine(each), at, changes.hexdigest(), digests.to_text(then), is_base
+    )
 
 
-def piece(base: int, length: int, at: int) -> bytes:
+def read_chunk(base: int, length: int, at: int) -> bytes:
     """Read a chunk of the base; empty if it cannot be read."""
     try:
         return os.pread(base, length, at)
@@ -214,7 +216,7 @@ def _different(now: bytes, then: bytes) -> Iterator[tuple[int, int]]:
         yield start, len(now)
 
 
-class Run(NamedTuple):
+class ChangedRun(NamedTuple):
     """A run of changed bytes in the file of changes."""
 
     start: int
@@ -225,7 +227,7 @@ class Run(NamedTuple):
     """The offset in the file of changes."""
 
 
-def runs(changed: int) -> Iterator[Run]:
+def runs(changed: int) -> Iterator[ChangedRun]:
     """Yield the runs of a file of changes; raise CouldNotLook if it is damaged."""
     at, place = 0, len(_MAGIC)
     if os.pread(changed, place, 0) != _MAGIC:
@@ -238,7 +240,7 @@ def runs(changed: int) -> Iterator[Run]:
         place += _RUN.size
         if start < at:
             raise CouldNotLook("its changes are out of order")
-        yield Run(start, length, place)
+        yield ChangedRun(start, length, place)
         if not length:
             return
         at, place = start + length, place + length
@@ -246,7 +248,7 @@ def runs(changed: int) -> Iterator[Run]:
 
 def read(folder: Path) -> Iterator[bytes]:
     """Yield the whole file from its two parts in a folder; raise CouldNotLook if damaged."""
-    with opened(folder / BASE) as base, opened(folder / CHANGED) as changed:
+    with open_as_owner(folder / BASE) as base, open_as_owner(folder / CHANGED) as changed:
         at = 0
         for run in runs(changed):
             yield from _part(base, at, run.start)
@@ -264,9 +266,9 @@ def _part(fd: int, start: int, end: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
+def open_as_owner(path: Path) -> Iterator[int]:
     """Open a file for reading with the privileges of the owner of its place."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         fd = open_regular(here, follow=False)
     try:
         yield fd
@@ -279,12 +281,12 @@ def copy(folder: Path, target: int, like: str | None) -> str:
 
     Zeros become holes if the base is sparse.
     """
-    with opened(folder / BASE) as base:
+    with open_as_owner(folder / BASE) as base:
         is_sparse = sparse_files.is_sparse(os.fstat(base))
     if not is_sparse:
         return _summed(folder, like, lambda chunk: disk.write(target, chunk))
     found = _summed(folder, like, lambda chunk: disk.write_or_skip(target, chunk))
-    disk.end_here(target)
+    disk.truncate_here(target)
     return found
 
 
@@ -296,7 +298,7 @@ def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -
 
 
 def _summed(folder: Path, like: str | None, use: Callable[[bytes], None]) -> str:
-    total = digests.like(like)
+    total = digests.new_like(like)
     for chunk in read(folder):
         total.update(chunk)
         use(chunk)

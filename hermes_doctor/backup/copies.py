@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import Copy, CouldNotLook, TextCopy, Trouble
+from hermes_doctor.model import CouldNotLook, DatabaseCopy, TextCopy, Trouble
 from hermes_doctor.settings.config_file import LIMIT, NAME, parse
 from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, open_regular, read, snapshot
 
@@ -17,20 +17,20 @@ MOST = 200
 ZIP_LIMIT = 2048 * MEGABYTE
 
 
-def of(home: Home, path: Path) -> list[Copy]:
+def of(home: Home, path: Path) -> list[DatabaseCopy]:
     """Other files that are copies of this database, newest first."""
-    found: list[Copy] = []
+    found: list[DatabaseCopy] = []
     for place in _places(home, path):
         try:
             st = os.lstat(place)
         except OSError:
             continue
         if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
-            found.append(Copy(place, st.st_size, st.st_mtime_ns))
+            found.append(DatabaseCopy(place, st.st_size, st.st_mtime_ns))
     return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
 
 
-def leftovers(path: Path) -> list[Copy]:
+def damaged_copies(path: Path) -> list[DatabaseCopy]:
     """The whole copies that Hermes kept each time it found this database damaged."""
     found = []
     for name in _names(path.parent):
@@ -40,18 +40,18 @@ def leftovers(path: Path) -> list[Copy]:
                 st = os.lstat(path.parent / name)
             except OSError:
                 continue
-            found.append(Copy(path.parent / name, st.st_size, st.st_mtime_ns))
+            found.append(DatabaseCopy(path.parent / name, st.st_size, st.st_mtime_ns))
     return found
 
 
-def sessions(home: Home) -> int:
+def session_file_count(home: Home) -> int:
     """How many session files there are whose sessions are also in the database."""
     names = _names(home / "sessions")
     return sum(name.endswith((".json", ".jsonl")) and name != "sessions.json" for name in names)
 
 
 def _places(home: Home, path: Path) -> Iterator[Path]:
-    for left in leftovers(path):
+    for left in damaged_copies(path):
         if not left.path.name.endswith(("-wal", "-shm")):
             yield left.path
     snapshots = home / "state-snapshots"
@@ -71,7 +71,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def texts(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
+def text_copies(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
     """Yield every copy of a small file: beside it, in snapshots, in the vault, in Hermes' zips."""
     path = home / name
     beside = [path.parent / one for one in _names(path.parent) if _is_copy(one, path.name)]
@@ -174,7 +174,7 @@ def _moment(seconds: float) -> datetime:
 def config_copies(home: Home) -> list[TextCopy]:
     """Copies that parse to at least one setting, newest first."""
     found: dict[bytes, TextCopy] = {}
-    for copy in texts(home, NAME, LIMIT):
+    for copy in text_copies(home, NAME, LIMIT):
         values, fault = parse(copy.data)
         if values and not fault:
             known = found.get(copy.data)

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.intake import arriving, keep, refuse_odd
+from hermes_doctor.backup.intake import finish_import, import_folder, refuse_invalid_entries
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -32,7 +32,7 @@ PATIENCE = 10.0
 _PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND")
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """The path of a program; raise Trouble if it is missing, or if root must not run it."""
     from hermes_doctor.system.accounts import refuse_untrusted
 
@@ -58,7 +58,7 @@ def _run(
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [program(words[0]), *words[1:]],
+            [find_program(words[0]), *words[1:]],
             env={**os.environ, **(env or {})},
             cwd=cwd,
             stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
@@ -106,7 +106,7 @@ class Restic:
     """A restic repository, local or remote."""
 
     def __init__(self, repository: str) -> None:
-        program("restic")
+        find_program("restic")
         self._env = {"RESTIC_REPOSITORY": repository}  # its address may contain a password
         self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
         if self._asked and not (sys.stdin and sys.stdin.isatty()):
@@ -139,7 +139,7 @@ class Restic:
                 raise Trouble(f"{why}. If nothing was ever sent there: --init") from None
             raise
         summary = json.loads(said.strip().splitlines()[-1])
-        system_progress.tell("restic checks its repository")
+        system_progress.report("restic checks its repository")
         self._ask("check")
         return str(summary["snapshot_id"])
 
@@ -163,16 +163,16 @@ class Restic:
         real, name, _ = known[-1]
         with ExitStack() as stack:
             room = stack.enter_context(_room(vault))
-            system_progress.tell("restic brings it back")
+            system_progress.report("restic brings it back")
             self._ask("restore", name, "--target", str(room))
             folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
             if folder is None:
                 raise Trouble(f"What restic has as {name} is no backup of hermes-doctor.")
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
             backup = parse(folder, data)
-            refuse_odd(backup, f"What restic has as {name}")
-            partial = stack.enter_context(arriving(vault))
-            return keep(vault, _carried(backup, partial))
+            refuse_invalid_entries(backup, f"What restic has as {name}")
+            partial = stack.enter_context(import_folder(vault))
+            return finish_import(vault, _carried(backup, partial))
 
 
 def _asked(question: str) -> str:
@@ -188,7 +188,7 @@ def _hear_restic(line: str) -> None:
     except (ValueError, AttributeError):
         return
     if isinstance(share, int | float):
-        system_progress.tell("restic sends it", min(1.0, max(0.0, float(share))))
+        system_progress.report("restic sends it", min(1.0, max(0.0, float(share))))
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _room(vault: Vault) -> Iterator[Path]:
     """
     vault.prepare()
     if privileges.of(vault.root / "any") is None:
-        with arriving(vault) as partial:
+        with import_folder(vault) as partial:
             yield partial
         return
     with tempfile.TemporaryDirectory() as room:
@@ -210,7 +210,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
     """Copy every file, as one whole file, into the folder of a new backup."""
     entries, done = [], 0
     for entry in backup.entries:
-        system_progress.tell("taking it in", done / backup.size if backup.size else None)
+        system_progress.report("taking it in", done / backup.size if backup.size else None)
         done += entry.size
         if entry.kind != "file":
             entries.append(entry)
@@ -218,8 +218,8 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         place = place_of(partial, entry.path)
         disk.make_folder(place.parent)
         try:
-            with disk.fresh(place, lasting=False) as fd:
-                found = entry_content.written(backup, entry, fd)
+            with disk.new_file(place, lasting=False) as fd:
+                found = entry_content.write_content(backup, entry, fd)
         except (FileNotFoundError, CouldNotLook):
             found = ""
         if found != entry.sha256:
@@ -239,7 +239,7 @@ def rsync(vault: Vault, target: str) -> None:
     way = ["--", f"{vault.root}/", target]
     progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
     _run(["rsync", *words, *progress, *way], heard=_hear_rsync)
-    system_progress.tell("rsync compares it there")
+    system_progress.report("rsync compares it there")
     different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
@@ -255,4 +255,4 @@ def _tells(version: str) -> bool:
 def _hear_rsync(line: str) -> None:
     """Report the progress in one line of rsync's output."""
     if found := re.match(r"\s*[\d.,]+\s+(\d+)%", line):
-        system_progress.tell("rsync sends them", min(1.0, int(found[1]) / 100))
+        system_progress.report("rsync sends them", min(1.0, int(found[1]) / 100))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     sha256: str | None = None
     """The digest of its content: plain, or by chunks (`digests`)."""
     target: str | None = None
-    xattrs: Mapping[str, str] = NOTHING
+    xattrs: Mapping[str, str] = EMPTY
     method: str = "bytes"
     """bytes (copied as it was) or sqlite (copied through SQLite from a database in use)."""
     integrity: str | None = None

@@ -17,8 +17,8 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
     if entry.kind == "symlink":
         disk.make_symlink(entry.target or "", new)
     else:
-        with disk.fresh(new) as fd:
-            found = written(backup, entry, fd)
+        with disk.new_file(new) as fd:
+            found = write_content(backup, entry, fd)
         if found != entry.sha256:
             disk.remove(new)
             raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
@@ -27,13 +27,13 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):
             disk.set_owner(new, entry.uid, entry.gid)
     if entry.kind == "file":
-        disk.set_extended(new, entry.xattrs)
+        disk.set_extended_attributes(new, entry.xattrs)
         disk.set_time(new, entry.mtime_ns)
         disk.sync_file(new)
         disk.set_mode(new, entry.mode)
 
 
-def written(backup: Backup, entry: Entry, target: int) -> str:
+def write_content(backup: Backup, entry: Entry, target: int) -> str:
     """Write the content of an entry; return its digest, in the format of the entry's."""
     copy = backup.copy_of(entry)
     if not entry.blocks:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from hermes_doctor.backup.entry import Entry, can_be_names
-from hermes_doctor.lazy import NOTHING
+from hermes_doctor.lazy import EMPTY
 
 
 def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
@@ -65,7 +65,7 @@ _TYPES: Mapping[str, set[type]] = {
     "mtime_ns": _NUMBER,
     "sha256": _MAYBE,
     "target": _MAYBE,
-    "xattrs": {dict, type(NOTHING)},
+    "xattrs": {dict, type(EMPTY)},
     "method": _TEXT,
     "integrity": _MAYBE,
     "blocks": {bool},

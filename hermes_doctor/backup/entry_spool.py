@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.manifest import MANIFEST, Backup, head_document, head_of, written
+from hermes_doctor.backup.manifest import MANIFEST, Backup, entry_lines, head_document, head_of
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE
 
@@ -23,13 +23,13 @@ class Lines(Sequence[Entry]):
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._count = 0
-        with disk.fresh(self._path, lasting=False):
+        with disk.new_file(self._path, lasting=False):
             pass
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Append entries."""
         if entries:
-            lines = b",\n".join(written(entries))
+            lines = b",\n".join(entry_lines(entries))
             disk.append(self._path, b",\n" + lines if self._count else lines)
             self._count += len(entries)
 
@@ -65,8 +65,8 @@ class Lines(Sequence[Entry]):
 
 def chunks(path: Path) -> Iterator[bytes]:
     """Read a file of the vault in chunks."""
-    from hermes_doctor.backup.blocks import opened
+    from hermes_doctor.backup.blocks import open_as_owner
 
-    with opened(path) as fd:
+    with open_as_owner(path) as fd:
         read: Callable[[], bytes] = lambda: os.read(fd, MEGABYTE)  # noqa: E731
         yield from iter(read, b"")

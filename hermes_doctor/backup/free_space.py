@@ -14,7 +14,7 @@ MARGIN = 4 * MEGABYTE
 """Bytes that must stay free on a disk in addition to what is copied."""
 
 
-def check_room(place: Path, wanted: int) -> None:
+def check_free_space(place: Path, wanted: int) -> None:
     """Raise Trouble if fewer than `wanted` bytes (and a margin) are free on the disk of `place`."""
     disk = os.statvfs(place)
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
@@ -25,7 +25,7 @@ def check_room(place: Path, wanted: int) -> None:
         )
 
 
-def total(sources: Iterable[Source]) -> int:
+def total_size(sources: Iterable[Source]) -> int:
     """The bytes of all sources, with the logs of live databases, which go into their copies."""
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:

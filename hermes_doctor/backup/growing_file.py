@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.backup.blocks import CHUNK, opened
+from hermes_doctor.backup.blocks import CHUNK, open_as_owner
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import snapshot
 
@@ -24,7 +24,7 @@ def copy(path: Path, target: int, progress: disk.Progress | None = None) -> tupl
     import hashlib
 
     first, second = hashlib.sha256(), hashlib.sha256()
-    with opened(path) as fd:
+    with open_as_owner(path) as fd:
         begun = os.fstat(fd)
         is_sparse = sparse_files.is_sparse(begun)
         for chunk in _beginning(fd, begun.st_size):
@@ -33,7 +33,7 @@ def copy(path: Path, target: int, progress: disk.Progress | None = None) -> tupl
             if progress:
                 progress(len(chunk))
         if is_sparse:
-            disk.end_here(target)
+            disk.truncate_here(target)
         for chunk in _beginning(fd, begun.st_size):
             second.update(chunk)
         shorter = os.fstat(fd).st_size < begun.st_size

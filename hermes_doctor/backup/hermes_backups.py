@@ -17,11 +17,11 @@ from typing import IO
 
 from hermes_doctor import __version__
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.free_space import check_room
-from hermes_doctor.backup.intake import arriving, keep
+from hermes_doctor.backup.free_space import check_free_space
+from hermes_doctor.backup.intake import finish_import, import_folder
 from hermes_doctor.backup.manifest import Backup, place_of
-from hermes_doctor.backup.selection import SECRET, of_store, passing
-from hermes_doctor.backup.trial_restore import tried
+from hermes_doctor.backup.selection import SECRET_STORES, is_process_file, of_store
+from hermes_doctor.backup.trial_restore import try_restore
 from hermes_doctor.backup.vault import MANIFEST, Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
@@ -36,7 +36,7 @@ from hermes_doctor.system.files import (
     snapshot,
     user_home,
 )
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 SNAPSHOTS = "state-snapshots"
 EXPECTED = ("config.yaml", ".env", "auth.json", "state.db", "kanban.db", "cron/jobs.json")
@@ -54,7 +54,7 @@ _UNREADABLE = (
 )
 
 
-class Copy(NamedTuple):
+class HermesBackup(NamedTuple):
     """A zip or a snapshot made by Hermes."""
 
     path: Path
@@ -68,7 +68,7 @@ class Copy(NamedTuple):
         return self.path.name
 
 
-def found(home: Home) -> list[Copy]:
+def find_backups(home: Home) -> list[HermesBackup]:
     """All backups in the places where Hermes puts them, oldest first."""
     places = [home / "backups", home.path.parent, user_home()]
     copies = {}
@@ -83,13 +83,13 @@ def found(home: Home) -> list[Copy]:
     return sorted(known, key=lambda copy: (copy.made, copy.name))
 
 
-def of(path: Path, kind: str) -> Copy:
+def of(path: Path, kind: str) -> HermesBackup:
     """Describe one zip or snapshot."""
     taken = snapshot(path)
-    return Copy(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
+    return HermesBackup(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
-def named(home: Home, word: str) -> Copy | None:
+def find_named(home: Home, word: str) -> HermesBackup | None:
     """Find a backup by its path or by the name of a snapshot."""
     for path in (Path(word).expanduser(), home / SNAPSHOTS / word):
         if "/" not in word and path.parent != home / SNAPSHOTS and not path.suffix:
@@ -101,7 +101,7 @@ def named(home: Home, word: str) -> Copy | None:
     return None
 
 
-class Examined(NamedTuple):
+class VerifyResult(NamedTuple):
     """The result of reading a whole backup of Hermes."""
 
     wrong: list[str]
@@ -115,17 +115,19 @@ class Examined(NamedTuple):
         return not self.wrong and not self.missing
 
 
-def examine(vault: Vault, copy: Copy) -> Examined:
+def examine(vault: Vault, copy: HermesBackup) -> VerifyResult:
     """Extract a backup into a scratch folder and verify it, with SQLite checking every database."""
     try:
-        with arriving(vault) as partial:
-            backup, missing = brought(vault, copy, partial)
-            return Examined(tried(vault, backup), missing, len(backup.entries), backup.size)
+        with import_folder(vault) as partial:
+            backup, missing = extract(vault, copy, partial)
+            return VerifyResult(
+                try_restore(vault, backup), missing, len(backup.entries), backup.size
+            )
     except _UNREADABLE as error:
-        return Examined([_said(error)], [], 0, 0)
+        return VerifyResult([_said(error)], [], 0, 0)
 
 
-def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]:
+def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, list[str]]:
     """Extract a backup into a folder of the vault; also return the files that it lacks."""
     members = _of_zip if copy.kind == "zip" else _of_snapshot
     entries, home = [], vault.home
@@ -133,9 +135,9 @@ def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]
     for name, mode, mtime_ns, stream in members(copy.path, partial):
         place = place_of(partial, name)
         disk.make_folder(place.parent)
-        with disk.fresh(place, lasting=False) as fd, stream:
-            sha256, size = disk.drain(stream, fd)
-        if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET):
+        with disk.new_file(place, lasting=False) as fd, stream:
+            sha256, size = disk.copy_stream(stream, fd)
+        if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET_STORES):
             mode &= 0o700  # a zip made elsewhere may have lost the permissions
         entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
         entries.append(entry)
@@ -156,17 +158,17 @@ def brought(vault: Vault, copy: Copy, partial: Path) -> tuple[Backup, list[str]]
 
 
 def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb") as file, zipfile.ZipFile(file) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
-        check_room(partial, sum(info.file_size for info in infos))
+        check_free_space(partial, sum(info.file_size for info in infos))
         prefix = _prefix([info.filename for info in infos])
         files: set[str] = set()
         folders: set[str] = set()
         for info in infos:
             name = info.filename.removeprefix(prefix)
-            if passing(name) or name.startswith("_external/"):
+            if is_process_file(name) or name.startswith("_external/"):
                 continue
             _refuse_odd(name)
             name, above = str(PurePosixPath(name)), set(map(str, PurePosixPath(name).parents))
@@ -197,10 +199,10 @@ def _prefix(names: list[str]) -> str:
 
 def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
     files = _manifest(path)
-    check_room(partial, sum(size for size in files.values()))
+    check_free_space(partial, sum(size for size in files.values()))
     for name, size in files.items():
         _refuse_odd(name)
-        if passing(name):
+        if is_process_file(name):
             continue
         taken = snapshot(path / name)
         if taken.kind == "absent":
@@ -210,7 +212,7 @@ def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[
         for end in ("", "-wal", "-journal"):
             beside = snapshot(path / (name + end))
             if beside.kind == "file" and (not end or name.endswith(".db")):
-                with acting_for(path / name) as here:
+                with as_owner_of(path / name) as here:
                     fd = open_regular(here.with_name(here.name + end), follow=False)
                 mode = beside.mode & 0o777
                 yield name + end, mode, beside.mtime_ns, os.fdopen(fd, "rb")
@@ -230,13 +232,13 @@ def _manifest(path: Path) -> dict[str, int]:
         raise CouldNotLook("its manifest cannot be read") from None
 
 
-def _listed(copy: Copy) -> list[str]:
+def _listed(copy: HermesBackup) -> list[str]:
     return list(_manifest(copy.path)) if copy.kind == "snapshot" else []
 
 
-def _is_there(home: Home, name: str, copy: Copy) -> bool:
+def _is_there(home: Home, name: str, copy: HermesBackup) -> bool:
     """Whether a file should be in a backup: its manifest lists it, or the home has it now."""
-    if name in _listed(copy) and not passing(name):
+    if name in _listed(copy) and not is_process_file(name):
         return True
     return name in EXPECTED and snapshot(home / name).kind == "file"
 
@@ -262,10 +264,10 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def take_in(vault: Vault, copy: Copy) -> Backup:
+def import_backup(vault: Vault, copy: HermesBackup) -> Backup:
     """Import a backup of Hermes into the vault; raise Trouble if it cannot be read."""
     try:
-        with arriving(vault) as partial:
-            return keep(vault, brought(vault, copy, partial)[0])
+        with import_folder(vault) as partial:
+            return finish_import(vault, extract(vault, copy, partial)[0])
     except _UNREADABLE as error:
         raise Trouble(f"{copy.name} cannot be used: {_said(error)}. Nothing was changed.") from None

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
+from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk
@@ -23,14 +23,14 @@ from hermes_doctor.system.signals import uninterrupted
 
 
 @contextmanager
-def arriving(vault: Vault) -> Iterator[Path]:
+def import_folder(vault: Vault) -> Iterator[Path]:
     """A folder for an import; it is removed afterwards unless `keep` made it a backup."""
     vault.prepare()
     partial = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(partial)
     try:
         home = str(vault.home.path).encode("utf-8", "surrogateescape")
-        disk.save(partial / BEGUN, home)
+        disk.save(partial / HOME_FILE, home)
         yield partial
     finally:
         if partial.exists():
@@ -38,20 +38,22 @@ def arriving(vault: Vault) -> Iterator[Path]:
                 vault.discard(partial.name)
 
 
-def keep(vault: Vault, backup: Backup) -> Backup:
+def finish_import(vault: Vault, backup: Backup) -> Backup:
     """Make the imported files a backup of the vault; its id is the name of the folder."""
     partial = backup.folder
     id = partial.name.removesuffix(PARTIAL)
     # Not `whole`, because it is older: the newest backup made here must stay the newest.
-    backup = mine(vault.home, backup._replace(id=id, shares=None, whole=False, left_out=()))
-    disk.settle(partial)
+    backup = assign_to_home(
+        vault.home, backup._replace(id=id, shares=None, whole=False, left_out=())
+    )
+    disk.sync_tree(partial)
     disk.save(partial / MANIFEST, seal(backup))
     disk.rename(partial, vault.root / id)
     disk.sync_folder(vault.root)
     return backup._replace(folder=vault.root / id)
 
 
-def mine(home: Home, backup: Backup) -> Backup:
+def assign_to_home(home: Home, backup: Backup) -> Backup:
     """Assign an imported backup to this home; it may be of another home on another machine.
 
     Files outside that other home are left out. All files get this home's owner: the same user id
@@ -75,7 +77,7 @@ def _owned(entry: Entry, owner: os.stat_result) -> Entry:
     return entry._replace(uid=owner.st_uid, gid=owner.st_gid)
 
 
-def refuse_odd(backup: Backup, what: str) -> None:
+def refuse_invalid_entries(backup: Backup, what: str) -> None:
     """Raise Trouble if an imported manifest has entries that this tool would not write."""
     names = [entry.path for entry in backup.entries]
     if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):

@@ -17,69 +17,69 @@ from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests
-from hermes_doctor.system.digests import PIECE
+from hermes_doctor.system.digests import CHUNK
 
 SHARE = 32
 """One in so many chunks is hashed again each time."""
 
-Known = Sequence[bytes | None]
+ChunkDigests = Sequence[bytes | None]
 """The digests of the chunks of a base, in order; None for an unknown one."""
 
 
-def known(copy: Path, entry: Entry) -> Known:
+def chunk_digests(copy: Path, entry: Entry) -> ChunkDigests:
     """The checked chunk digests of a whole copy or of a copy's base; empty if they are wrong."""
     try:
-        with blocks.opened(copy / BASE if entry.blocks else copy) as base:
+        with blocks.open_as_owner(copy / BASE if entry.blocks else copy) as base:
             found = _borne_out(copy, entry, base)
             return found if _fit(found, base) else ()
     except (CouldNotLook, OSError):
         return ()
 
 
-def contradict(copy: Path, entry: Entry) -> bool:
+def contradicts(copy: Path, entry: Entry) -> bool:
     """Whether the chunk digests do not combine to the digest of the whole, so one is wrong."""
     if not entry.pieces or not (entry.sha256 or "").startswith(digests.PREFIX):
         return False
     try:
-        with blocks.opened(copy / BASE if entry.blocks else copy) as base:
+        with blocks.open_as_owner(copy / BASE if entry.blocks else copy) as base:
             return not _borne_out(copy, entry, base)
     except (CouldNotLook, OSError):
         return True
 
 
-def _borne_out(copy: Path, entry: Entry, base: int) -> Known:
+def _borne_out(copy: Path, entry: Entry, base: int) -> ChunkDigests:
     """The chunk digests if they combine to the digest of the whole; else empty."""
     size = os.fstat(base).st_size
-    then = digests.parsed(entry.pieces, size)
+    then = digests.from_text(entry.pieces, size)
     if not then:
         return ()
     if not entry.blocks:
-        return then if digests.joined(then) == entry.sha256 else ()
+        return then if digests.combine(then) == entry.sha256 else ()
     own = _own(copy, entry, base)
-    count = -(-entry.size // PIECE)
+    count = -(-entry.size // CHUNK)
     if any(n not in own for n in range(len(then), count)):
         return ()
     each = [own[n] if n in own else then[n] for n in range(count)]
-    if digests.joined(each) != entry.sha256:
+    if digests.combine(each) != entry.sha256:
         return ()
     return [None if n in own or n >= count else one for n, one in enumerate(then)]
 
 
 def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
     """The digests of the chunks in which a file in blocks differs from its base."""
-    with blocks.opened(copy / CHANGED) as changed:
+    with blocks.open_as_owner(copy / CHANGED) as changed:
         if entry.size > os.fstat(base).st_size + os.fstat(changed).st_size:
             raise CouldNotLook(f"{copy.name}: its parts are too short")
-        laid: dict[int, list[blocks.Run]] = {}
+        laid: dict[int, list[blocks.ChangedRun]] = {}
         for run in blocks.runs(changed):
             end = run.start + run.length
             if end > entry.size or (not run.length and end < entry.size):
                 raise CouldNotLook(f"{copy.name}: its changes are not of its length")
-            for number in range(run.start // PIECE, -(-end // PIECE)):
+            for number in range(run.start // CHUNK, -(-end // CHUNK)):
                 laid.setdefault(number, []).append(run)
         found = {}
         for number, over in laid.items():
-            start, stop = number * PIECE, min((number + 1) * PIECE, entry.size)
+            start, stop = number * CHUNK, min((number + 1) * CHUNK, entry.size)
             piece = bytearray(os.pread(base, stop - start, start).ljust(stop - start, b"\0"))
             for run in over:
                 low, high = max(run.start, start), min(run.start + run.length, stop)
@@ -89,14 +89,14 @@ def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
         return found
 
 
-def _fit(known: Known, base: int) -> bool:
+def _fit(known: ChunkDigests, base: int) -> bool:
     """Whether a random few of the digests match the content.
 
     A chunk that cannot be read does not count against the others.
     """
     step = min(SHARE, len(known)) or 1
     for number in range(os.urandom(1)[0] % step, len(known), step):
-        piece = blocks.piece(base, PIECE, number * PIECE)
+        piece = blocks.read_chunk(base, CHUNK, number * CHUNK)
         if known[number] and piece and digests.of(piece) != known[number]:
             return False
     return True

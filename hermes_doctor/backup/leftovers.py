@@ -7,14 +7,14 @@ import os
 import re
 
 from hermes_doctor.backup.vault import PARTIAL, Vault
-from hermes_doctor.records.unfinished import FILE
+from hermes_doctor.records.unfinished import RUN_FILE
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import listing
 
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
 
-def tidy(vault: Vault) -> None:
+def remove_leftovers(vault: Vault) -> None:
     """Remove runs without a journal and unfinished backups; the caller must hold the home's lock.
 
     A run without a journal had not started.
@@ -22,8 +22,8 @@ def tidy(vault: Vault) -> None:
     runs = vault.home.runs
     for id in filter(ID.fullmatch, listing(runs)):
         with contextlib.suppress(OSError):
-            disk.remove(runs / id / (FILE + ".new"))
-            if not os.path.lexists(runs / id / FILE):
+            disk.remove(runs / id / (RUN_FILE + ".new"))
+            if not os.path.lexists(runs / id / RUN_FILE):
                 disk.remove_folder(runs / id)
     for name in listing(vault.root):
         id = name.removesuffix(PARTIAL)

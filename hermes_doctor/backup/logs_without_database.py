@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.row_comparison import Contents, Counted, row_of, sums_of
+from hermes_doctor.backup.row_comparison import ComparedRows, Contents, row_of, summarize
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
@@ -18,7 +18,7 @@ LARGEST = 32 * MEGABYTE
 """Largest log, in bytes, whose rows are read: they are all in memory at once."""
 
 
-def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> Contents:
+def contents(home: Home, log: Path, name: str, counted: ComparedRows, key: bytes) -> Contents:
     """The messages of a log that was written for the database `name`.
 
     Raises CouldNotLook if not every row can be read.
@@ -35,10 +35,10 @@ def contents(home: Home, log: Path, name: str, counted: Counted, key: bytes) -> 
         raise CouldNotLook(str(why).rstrip(".")) from None
     if found.partial:
         raise CouldNotLook(
-            f"{log_rows.number(found.partial, 'row')} of it can be read only in part"
+            f"{log_rows.pluralize(found.partial, 'row')} of it can be read only in part"
         )
     rows = [row_of(one, counted, key) for one in found.messages.values()]
-    return Contents(sums_of(rows), lambda: contextlib.nullcontext(rows))
+    return Contents(summarize(rows), lambda: contextlib.nullcontext(rows))
 
 
 def _blueprint(home: Home, name: str) -> Blueprint:
@@ -52,11 +52,11 @@ def _blueprint(home: Home, name: str) -> Blueprint:
     try:
         found = schema.read(home.path / name)
     except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone
-        plan = atlas.at_or_below(kind, None)
+        plan = atlas.blueprint_at_or_below(kind, None)
     else:
-        if atlas.is_newer(kind, found):
+        if atlas.is_from_newer_release(kind, found):
             raise CouldNotLook(f"{name} is from a newer Hermes than this tool knows")
-        plan = atlas.richest(kind, None, found)
+        plan = atlas.richest_blueprint(kind, None, found)
     if plan is None:
         raise CouldNotLook(f"what {name} is made of is not known here")
     return plan

@@ -11,7 +11,7 @@ from typing import Any
 
 from hermes_doctor.backup.entry import Entry, can_be_names
 from hermes_doctor.backup.entry_rules import entries_of
-from hermes_doctor.backup.unreadable_files import Missing, of_document
+from hermes_doctor.backup.unreadable_files import MissingFile, missing_from_manifest
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import Snapshot
@@ -41,7 +41,7 @@ class Backup(NamedTuple):
     """The earlier backup with which it shares copies by hard links."""
     left_out: tuple[str, ...] = ()
     """The operator's choice by `--include` and `--exclude`."""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingFile, ...] = ()
     """Paths that should be in it but could not be read; then it is not `whole`."""
     lines: tuple[bytes, ...] = ()
     """The entries as lines of the manifest, if it was read from one."""
@@ -89,10 +89,10 @@ class Backup(NamedTuple):
 
 def place_of(folder: Path, name: str, *, blocks: bool = False) -> Path:
     """The place for the copy of a path in the folder of a backup."""
-    return Path(f"{folder}/{within(name, blocks=blocks)}")
+    return Path(f"{folder}/{relative_place(name, blocks=blocks)}")
 
 
-def within(name: str, *, blocks: bool = False) -> str:
+def relative_place(name: str, *, blocks: bool = False) -> str:
     """The place for the copy of a path, relative to the folder of a backup."""
     kind = "outside" if name.startswith("/") else "files"
     return f"{'blocks/' if blocks else ''}{kind}/{name.lstrip('/')}"
@@ -165,10 +165,10 @@ def parse(folder: Path, data: bytes) -> Backup:
         made = backup_of(folder, document, entries)
         return made._replace(lines=lines if len(lines) == len(entries) else ())
     except DAMAGE:
-        raise damaged(folder) from None
+        raise damaged_manifest(folder) from None
 
 
-def damaged(folder: Path) -> Trouble:
+def damaged_manifest(folder: Path) -> Trouble:
     """Make the error for a damaged manifest."""
     return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
 
@@ -188,7 +188,7 @@ def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry
         whole=document.get("whole") is True,
         shares=document.get("shares"),
         left_out=tuple(document.get("left_out", ())),
-        missing=of_document(document.get("missing", ())),
+        missing=missing_from_manifest(document.get("missing", ())),
     )
 
 
@@ -226,12 +226,12 @@ def head_of(rest: Mapping[str, Any]) -> bytes:
 
 def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
     """The bytes of the entries, one line each."""
-    fresh = iter(written([entry for entry in entries if id(entry) not in known]))
+    fresh = iter(entry_lines([entry for entry in entries if id(entry) not in known]))
     found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
     return b",\n".join(found) + b"\n]}\n"
 
 
-def written(entries: Sequence[Entry]) -> list[bytes]:
+def entry_lines(entries: Sequence[Entry]) -> list[bytes]:
     """Each entry as a line of JSON, without fields that have their default.
 
     All are converted in one call, which is fast. The separator between two entries cannot occur in

@@ -31,12 +31,12 @@ class Need(NamedTuple):
         return self.cut_off or datetime.now(UTC) < self.until
 
 
-def needs(vault: Vault) -> dict[str, Need]:
+def find_needs(vault: Vault) -> dict[str, Need]:
     """The backups that receipts of this home need, by id."""
-    from hermes_doctor.records.updates import BACK, Records
+    from hermes_doctor.records.updates import BACK, UpdateRecords
 
     found: dict[str, Need] = {}
-    records = Records(vault.home)
+    records = UpdateRecords(vault.home)
     for id in records.ids():
         try:
             update = records.load(id)

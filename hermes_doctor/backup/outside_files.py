@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.home import Home, main_of
+from hermes_doctor.home import Home, database_of
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import snapshot
 
@@ -22,7 +22,7 @@ MACHINE = tuple(Path("/", name) for name in (*_NAMES, "System", "Library"))
 """Folders of the operating system: not restored even if root owns the home."""
 
 
-def coming_back(
+def split_restorable(
     home: Home, entries: Sequence[Entry], known: Sequence[Entry], named: Collection[str] = ()
 ) -> tuple[list[Entry], list[str]]:
     """Split entries into those to restore and the paths of those to leave as they are.
@@ -60,7 +60,7 @@ def _is_the_homes(home: Home, path: Path, led: set[Path]) -> bool:
 
 
 def _is_led_to(path: Path, led: set[Path]) -> bool:
-    return any(one in led for one in (main_of(path), *path.parents))
+    return any(one in led for one in (database_of(path), *path.parents))
 
 
 def _owner(path: Path) -> int | None:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.backup.entry_spool import chunks
-from hermes_doctor.backup.manifest import BASE, CHANGED, place_of, within
-from hermes_doctor.backup.unchanged import Earlier
+from hermes_doctor.backup.manifest import BASE, CHANGED, place_of, relative_place
+from hermes_doctor.backup.unchanged import PreviousBackup
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import StrPath
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.entry import Entry
     from hermes_doctor.backup.manifest import Source
-    from hermes_doctor.backup.unreadable_files import Missing
+    from hermes_doctor.backup.unreadable_files import MissingFile
 
 Progress = Callable[[int], None]
 MANY = 4096
@@ -30,7 +30,7 @@ UNREAD = "unread-"
 class Partial:
     """An unfinished backup."""
 
-    def __init__(self, folder: Path, earlier: Earlier, progress: Progress | None) -> None:
+    def __init__(self, folder: Path, earlier: PreviousBackup, progress: Progress | None) -> None:
         self.folder = folder
         self.earlier = earlier
         self.progress = progress
@@ -53,7 +53,7 @@ class Partial:
 
     def place(self, name: str) -> str:
         """The path for the copy of a file; its folder is created if needed."""
-        copy = f"{self.folder}/{within(name)}"
+        copy = f"{self.folder}/{relative_place(name)}"
         folder = copy.rpartition("/")[0]
         if folder not in self._folders:
             disk.make_folder(Path(folder), lasting=False)
@@ -79,7 +79,7 @@ class Partial:
             self._folders.clear()
         self.earlier.forget(MANY)
 
-    def written_all(self) -> Iterator[list[tuple[str, str]]]:
+    def unread_lists(self) -> Iterator[list[tuple[str, str]]]:
         """Yield lists of all copies that were not read back yet, with their digests."""
         for number in range(self._away):
             path = self.folder / f"{UNREAD}{number}"
@@ -103,8 +103,8 @@ class Saver(Protocol):
     """The interface of the object that saves files into an unfinished backup."""
 
     made: Partial
-    earlier: Earlier
-    missing: list[Missing]
+    earlier: PreviousBackup
+    missing: list[MissingFile]
 
     def group(self, group: Sequence[Source]) -> list[Entry]:
         """Save a database with its sidecars, or a single file."""

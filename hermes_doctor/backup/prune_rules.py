@@ -21,7 +21,7 @@ class Pruning(NamedTuple):
     """Backups that the rule would remove but that are still needed, with the reason."""
 
 
-def beyond(store: Vault, keep: int, age: timedelta) -> Pruning:
+def select_by_count_and_age(store: Vault, keep: int, age: timedelta) -> Pruning:
     """Select the backups beyond the newest `keep` that are older than `age`."""
     ids = [id for id in store.ids() if store.is_ours(id)]
     limit = datetime.now(UTC) - age
@@ -35,7 +35,7 @@ def beyond(store: Vault, keep: int, age: timedelta) -> Pruning:
     return _but_the_needed(store, doomed)
 
 
-def outlived(store: Vault, rule: Retention) -> Pruning:
+def select_by_retention(store: Vault, rule: Retention) -> Pruning:
     """Select the backups of the home that a retention rule drops; backups of runs are ignored."""
     kinds: dict[tuple[bool, bool], list[tuple[str, datetime]]] = {}
     for id in store.ids() if rule else []:
@@ -51,17 +51,17 @@ def outlived(store: Vault, rule: Retention) -> Pruning:
     return _but_the_needed(store, doomed)
 
 
-def named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]:
+def check_named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]:
     """Check backups that are named for removal; also return sentences on what would be lost.
 
     Raises Trouble for a backup of another home, and for one that an interrupted run needs.
     """
-    from hermes_doctor.backup.needed_backups import needs
+    from hermes_doctor.backup.needed_backups import find_needs
     from hermes_doctor.backup.unique_rows import LastRows
 
     wanted = list(dict.fromkeys(ids))
     ours = [id for id in store.ids() if store.is_ours(id)]
-    needed = needs(store)
+    needed = find_needs(store)
     lost = []
     for id in wanted:
         if id not in ours:
@@ -107,13 +107,13 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
     backup of a run, with the one file that it changed, does not replace it. Backups that receipts
     need are kept, and so is the last backup with rows that the live database lacks.
     """
-    from hermes_doctor.backup.needed_backups import needs
+    from hermes_doctor.backup.needed_backups import find_needs
 
     if not doomed:
         return Pruning([], {})
     ours = [id for id in store.ids() if store.is_ours(id)]
     protected: dict[str, str] = {}
-    needed = needs(store)
+    needed = find_needs(store)
     for id in doomed:
         if id in needed and needed[id].current:
             protected[id] = f"needed for the {needed[id].what}"
@@ -122,7 +122,7 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
     for id in reversed(ours if doomed else []):
         try:
             backup = store.load(id)
-            progress.tell(f"verifying backup {id}")
+            progress.report(f"verifying backup {id}")
             sound = backup.sound and not store.verify(backup)
         except Trouble:
             continue

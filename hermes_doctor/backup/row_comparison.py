@@ -31,7 +31,7 @@ REWRITTEN = 1e-5
 without a time get the current time, each a microsecond later than the previous one."""
 
 
-class Counted(NamedTuple):
+class ComparedRows(NamedTuple):
     """Which rows of a database are compared, and by which columns."""
 
     table: str
@@ -48,15 +48,15 @@ class Counted(NamedTuple):
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
 
-COUNTED = {
-    "state.db": Counted(
+COMPARED_ROWS = {
+    "state.db": ComparedRows(
         "messages",
         "session_id",
         ("role", "content", "tool_call_id", "tool_calls"),
         "timestamp",
         "message",
     ),
-    "kanban.db": Counted("tasks", "id", (), "", "task"),
+    "kanban.db": ComparedRows("tasks", "id", (), "", "task"),
 }
 """The compared rows, by the name of the database file."""
 
@@ -64,19 +64,19 @@ Row = tuple[int, int, float | None]
 """The fingerprint of its group, the fingerprint of its content, and its time."""
 
 
-class Sum(NamedTuple):
+class GroupSummary(NamedTuple):
     """Summary of all rows of a group; groups with equal number and digest have the same rows."""
 
     number: int
     digest: int
     newest: float
 
-    def same(self, other: Sum | None) -> bool:
+    def same(self, other: GroupSummary | None) -> bool:
         """Whether the rows are the same."""
         return other is not None and (self.number, self.digest) == (other.number, other.digest)
 
 
-Sums = Mapping[int, Sum]
+Sums = Mapping[int, GroupSummary]
 
 
 class Contents(NamedTuple):
@@ -88,7 +88,7 @@ class Contents(NamedTuple):
     """Opens the database again and reads its rows."""
 
 
-def read(reader: Reader, counted: Counted, key: bytes) -> Iterator[Row]:
+def read(reader: Reader, counted: ComparedRows, key: bytes) -> Iterator[Row]:
     """Read the rows of a database from the table itself, because an index may be wrong."""
     end = time.monotonic() + SECONDS
     table, mark = counted.table, f"x'{key.hex()}'"
@@ -120,7 +120,7 @@ def read(reader: Reader, counted: Counted, key: bytes) -> Iterator[Row]:
             return
 
 
-def row_of(record: Mapping[str, object], counted: Counted, key: bytes) -> Row:
+def row_of(record: Mapping[str, object], counted: ComparedRows, key: bytes) -> Row:
     """Make a Row from a record that was read without SQLite."""
     when = record.get(counted.time)
     return (
@@ -153,7 +153,7 @@ class Remembered:
         return zip(self.groups, self.contents, times, strict=True)
 
 
-def sums_of(rows: Iterable[Row]) -> Sums:
+def summarize(rows: Iterable[Row]) -> Sums:
     """Summarize the rows by group; a missing time counts as now."""
     now = time.time()
     numbers: Counter[int] = Counter()
@@ -163,18 +163,18 @@ def sums_of(rows: Iterable[Row]) -> Sums:
         numbers[group] += 1
         digests[group] = (digests.get(group, 0) + hash((what, when))) & 0xFFFFFFFFFFFFFFFF
         newest[group] = max(newest.get(group, 0.0), now if when is None else when)
-    return {one: Sum(number, digests[one], newest[one]) for one, number in numbers.items()}
+    return {one: GroupSummary(number, digests[one], newest[one]) for one, number in numbers.items()}
 
 
-def gathered(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
+def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
     """Read the rows of a database, and keep them in memory if they are not too many."""
     seen = Remembered()
     with opened() as rows:
-        sums = sums_of(seen.passing(rows))
+        sums = summarize(seen.passing(rows))
     return Contents(sums, (lambda: nullcontext(seen)) if seen.complete else opened)
 
 
-def lacking(
+def count_lacking(
     mine: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
 ) -> int:
     """How many rows of these groups none of the known databases has.

@@ -13,12 +13,12 @@ from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_spool import Lines
 from hermes_doctor.backup.manifest import Source
 from hermes_doctor.backup.partial import Partial, Progress
-from hermes_doctor.backup.read_errors import unreadable
+from hermes_doctor.backup.read_errors import why_unreadable
 from hermes_doctor.backup.save_database import Databases, groups
 from hermes_doctor.backup.save_file import Files
 from hermes_doctor.backup.source_list import AT_ONCE, batches
-from hermes_doctor.backup.unchanged import Earlier
-from hermes_doctor.backup.unreadable_files import Missing
+from hermes_doctor.backup.unchanged import PreviousBackup
+from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import disk, privileges, sparse_files, workers
@@ -38,17 +38,17 @@ LARGE = 64 * 1024
 """Bytes; only for larger files it is worth checking whether they are sparse."""
 
 
-class Saving:
+class BackupWriter:
     """Saves the files of one backup."""
 
     def __init__(
-        self, home: Home, partial: Path, earlier: Earlier, progress: Progress | None
+        self, home: Home, partial: Path, earlier: PreviousBackup, progress: Progress | None
     ) -> None:
         self.earlier = earlier
         self.made = Partial(partial, earlier, progress)
         self.files = Files(self.made)
         self.databases = Databases(home, self.files)
-        self.missing: list[Missing] = []
+        self.missing: list[MissingFile] = []
         """Files that could not be read."""
         self._processes = ExitStack()
 
@@ -79,16 +79,21 @@ class Saving:
         own = self._own_rights(sources)
         databases = groups(source for source in sources if is_database(source.place))
         large = [group for group in databases if own and self._is_large(group)]
-        slow = self._processes.enter_context(save_worker.saved(self, large))
+        slow = self._processes.enter_context(save_worker.start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
-        with self.earlier.reading_again(beside=own) as read:
+        with self.earlier.reread_due_copies(beside=own) as read:
             files = (source for source in sources if not is_database(source.place))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)
         yield slow.finished()
 
     def _batch(
-        self, files: list[Source], read: Callable[[], None], slow: save_worker.Beside, *, own: bool
+        self,
+        files: list[Source],
+        read: Callable[[], None],
+        slow: save_worker.SaveWorker,
+        *,
+        own: bool,
     ) -> Iterator[list[Entry]]:
         """Share unchanged files, those with a copy being read again last; save the others."""
         due = self.earlier.due
@@ -98,7 +103,9 @@ class Saving:
         yield [entry for entry in shared.values() if entry]
         mine, *theirs = _shares([s for s in files if not shared[s.name]], SHARES if own else 1)
         with ExitStack() as processes:
-            others = [processes.enter_context(save_worker.saved(self, share)) for share in theirs]
+            others = [
+                processes.enter_context(save_worker.start_worker(self, share)) for share in theirs
+            ]
             saved = []
             for group in mine:
                 saved += self.group(group)
@@ -108,7 +115,7 @@ class Saving:
             yield from (other.finished() for other in others)
 
     def _is_large(self, group: Sequence[Source]) -> bool:
-        return any(source.content and source.expect.size >= blocks.LEAST for source in group)
+        return any(source.content and source.expect.size >= blocks.MIN_SIZE for source in group)
 
     def _own_rights(self, sources: Sequence[Source]) -> bool:
         """Whether everything is read and written with our own privileges.
@@ -130,24 +137,26 @@ class Saving:
         size = 0
         for source in sources:
             taken = source.expect
-            log = unchanged.log_of(source.path) if source.live else ()
+            log = unchanged.log_marks(source.path) if source.live else ()
             if self.earlier.unchanged(source.name, unchanged.marks(taken, log)):
                 continue
             whole = _room_of(source) + (log[2] if log else 0) if source.content else 0
             base = self.earlier.base(source.name, whole)
-            size += int(whole * blocks.MOST) if base else whole
+            size += int(whole * blocks.MAX_CHANGED_SHARE) if base else whole
         return size
 
     def read_back(self) -> list[str]:
         """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
-        return [text for written in self.made.written_all() for text in self._wrong(written, own)]
+        return [text for written in self.made.unread_lists() for text in self._wrong(written, own)]
 
     def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
         count = SHARES if own and len(written) > MANY else 1
         shares = [written[number::count] for number in range(count)]
         try:
-            answers = workers.spread(shares, lambda share: "".join("01"[_reads(o)] for o in share))
+            answers = workers.run_shares(
+                shares, lambda share: "".join("01"[_reads(o)] for o in share)
+            )
         except CannotFix as why:
             raise Trouble(
                 f"The backup could not be read back ({why}). Nothing was changed."
@@ -169,14 +178,14 @@ class Saving:
         try:
             return self.databases.save(group)
         except (CouldNotLook, OSError) as error:
-            why = unreadable(group, error) if group[0].patient else None
+            why = why_unreadable(group, error) if group[0].patient else None
             if why is None:
                 raise
         for source in group:
             for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
                 with suppress(OSError):  # a path too long for a copy
                     self.made.drop(source.name + suffix)
-        self.missing += [Missing(source.name, why) for source in group]
+        self.missing += [MissingFile(source.name, why) for source in group]
         return []
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Source
-from hermes_doctor.backup.save_file import Files, written_to
-from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor.backup.save_file import Files, busy_file_error
+from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.exclusive import in_use
 from hermes_doctor.system.files import Snapshot, read_head, snapshot
@@ -33,7 +33,7 @@ class Databases:
         For a run they must be as planned. A patient copy is repeated until nobody writes
         during it, and made through SQLite if a process keeps writing.
         """
-        database = main_of(group[0].path)
+        database = database_of(group[0].path)
         if not group[0].patient or not is_database(database):
             found = [self.files.save(source) for source in group]
             return [entry for entry in found if entry is not None]
@@ -52,7 +52,7 @@ class Databases:
                 break
         main = next((source for source in group if source.path == database), None)
         if main is None or not _keeps_log(database):
-            raise written_to(str(database))
+            raise busy_file_error(str(database))
         entry = self.files.save(main._replace(live=True))
         return [entry] if entry else []
 
@@ -68,9 +68,9 @@ class Databases:
         logged = any(e.size for e in entries if e.path.endswith(("-wal", "-journal")))
         if main is None or main.integrity or logged or database not in self._hermes_own:
             return entries
-        from hermes_doctor.sqlite.soundness import DAMAGED, OK, judged
+        from hermes_doctor.sqlite.soundness import DAMAGED, OK, background_check
 
-        with suppress(CannotFix, OSError), judged(database) as verdict:
+        with suppress(CannotFix, OSError), background_check(database) as verdict:
             said, now = verdict(), time.time_ns()
             is_one = said in (OK, DAMAGED) or said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
             if is_one and before == _moment(database):  # else the verdict is of another state
@@ -104,7 +104,7 @@ def groups(sources: Iterable[Source]) -> list[list[Source]]:
     """Group databases with their sidecars."""
     groups: dict[str, list[Source]] = {}
     for source in sources:
-        groups.setdefault(str(main_of(source.path)), []).append(source)
+        groups.setdefault(str(database_of(source.path)), []).append(source)
     return list(groups.values())
 
 

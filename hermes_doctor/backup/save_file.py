@@ -41,7 +41,7 @@ class Files:
                 if not source.live or snapshot(source.place).ino == taken.ino:
                     raise
             self.made.drop(source.name)
-        raise written_to(source.place)
+        raise busy_file_error(source.place)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
         """Save a path that has this snapshot now."""
@@ -66,7 +66,7 @@ class Files:
             uid=taken.uid,
             gid=taken.gid,
             mtime_ns=taken.mtime_ns,
-            xattrs=disk.extended(place),
+            xattrs=disk.extended_attributes(place),
         )
         if not source.content:
             return entry
@@ -79,11 +79,11 @@ class Files:
     # -- a database in use -------------------------------------------------------------------
 
     def _live(self, entry: Entry, path: Path, taken: Snapshot) -> Entry:
-        now, marks = time.time_ns(), backup_unchanged.marks(taken, backup_unchanged.log_of(path))
+        now, marks = time.time_ns(), backup_unchanged.marks(taken, backup_unchanged.log_marks(path))
         if shared := self._shared(self.earlier.unchanged(entry.path, marks), taken):
             return shared
         made = self._live_blocks(entry, path) or self._live_whole(entry, path)
-        still = backup_unchanged.marks(snapshot(path), backup_unchanged.log_of(path)) == marks
+        still = backup_unchanged.marks(snapshot(path), backup_unchanged.log_marks(path)) == marks
         return made._replace(seen=(now, *marks) if still else (), read_at=time.time_ns())
 
     def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
@@ -95,8 +95,8 @@ class Files:
         changed = self.made.begin_blocks(entry.path, base)
         if base is None or changed is None:
             return None
-        examine = not backup_unchanged.examined_lately(like)
-        done = save_live.changes(
+        examine = not backup_unchanged.was_checked_recently(like)
+        done = save_live.write_changes(
             path,
             base,
             changed,
@@ -148,7 +148,7 @@ class Files:
             if now == taken and made.size == taken.size:
                 like = self.earlier.like(entry.path) if shares else None
                 same = like if like is not None and like.sha256 == made.sha256 else None
-                right = same is not None and self.earlier.reads_right(same)
+                right = same is not None and self.earlier.is_copy_intact(same)
                 if same is None or not (right or in_blocks):
                     return made._replace(
                         seen=seen,
@@ -169,12 +169,12 @@ class Files:
             if patient and now.kind != "file":
                 raise CouldNotLook(f"{os.path.basename(place)}: is no longer a file")
             taken = now
-        raise written_to(place)
+        raise busy_file_error(place)
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """Copy a file that is being appended to; return None if it changes in another way."""
         copy, taken = self.made.place(entry.path), snapshot(path)
-        with disk.fresh(copy, lasting=False) as fd:
+        with disk.new_file(copy, lasting=False) as fd:
             made = growing_file.copy(path, fd, self.made.progress) if taken.kind == "file" else None
         if made is None:
             self.made.drop(entry.path)
@@ -189,11 +189,11 @@ class Files:
         if like is None or base is None or changed is None:
             return None
         with (
-            blocks.opened(Path(place)) as fd,
-            blocks.opened(base) as earlier,
-            disk.fresh(changed, lasting=False) as target,
+            blocks.open_as_owner(Path(place)) as fd,
+            blocks.open_as_owner(base) as earlier,
+            disk.new_file(changed, lasting=False) as target,
         ):
-            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            most = int(os.fstat(earlier).st_size * blocks.MAX_CHANGED_SHARE)
             known = self.earlier.known(entry.path)
             made = blocks.write(blocks.chunks(fd), earlier, target, most, known)
         if made is None:
@@ -209,7 +209,7 @@ class Files:
 
     def _still_whole(self, entry: Entry, place: str) -> Entry:
         copy = self.made.place(entry.path)
-        with disk.fresh(copy, lasting=False) as fd:
+        with disk.new_file(copy, lasting=False) as fd:
             digest, count, read_back = disk.copy_read_back(place, fd, self.made.progress)
         self.made.written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)
@@ -234,7 +234,7 @@ class Files:
         return given._replace(mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
 
-def written_to(place: str) -> Trouble:
+def busy_file_error(place: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
     name = os.path.basename(place)
     return Trouble(f"{name} is being written to. Nothing was changed; try again.")

@@ -13,10 +13,10 @@ from hermes_doctor.sqlite import consistent_copy
 from hermes_doctor.sqlite.live_copy import OFTEN, Progress, _held_still
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
-from hermes_doctor.system.workers import Child
+from hermes_doctor.system.workers import Worker
 
 
-def changes(
+def write_changes(
     source: Path,
     base: Path,
     target: Path,
@@ -25,7 +25,7 @@ def changes(
     examine: bool,
     in_place: bool,
     progress: Progress | None = None,
-) -> tuple[str | None, blocks.Made] | None:
+) -> tuple[str | None, blocks.BlocksResult] | None:
     """Write the blocks in which a database in use differs from an earlier copy, its base.
 
     Returns None if there are too many. The new version is never one file, so SQLite's verdict comes
@@ -35,21 +35,21 @@ def changes(
     held = snapshot(source)
     try:
         with (
-            disk.fresh(target, lasting=False) as fd,
-            blocks.opened(base) as earlier,
+            disk.new_file(target, lasting=False) as fd,
+            blocks.open_as_owner(base) as earlier,
             _held_still(source, examine=examine) as reader,
         ):
-            most = int(os.fstat(earlier).st_size * blocks.MOST)
+            most = int(os.fstat(earlier).st_size * blocks.MAX_CHANGED_SHARE)
             mapped = None
             with contextlib.suppress(OSError, ValueError):  # no memory for a map, or an empty file
-                mapped = blocks.Mapped(earlier) if in_place else None
-            read = consistent_copy.read(source, held, mapped)
+                mapped = blocks.MappedBase(earlier) if in_place else None
+            read = consistent_copy.read_chunks(source, held, mapped)
             content = _heeded(read, reader, progress)
             made = blocks.write(content, earlier, fd, most, known, mapped)
             if made is None:
                 disk.remove(target)
                 return None
-            return (reader.hear()[1] if examine else None), made
+            return (reader.receive()[1] if examine else None), made
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)
         raise Trouble(
@@ -58,7 +58,7 @@ def changes(
 
 
 def _heeded(
-    pieces: Iterator[bytes | range], reader: Child, progress: Progress | None
+    pieces: Iterator[bytes | range], reader: Worker, progress: Progress | None
 ) -> Iterator[bytes | range]:
     """Yield the chunks, and raise CannotFix if the reader that holds the database still is gone.
 

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.manifest import Source
-from hermes_doctor.backup.unreadable_files import Missing
+from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import SIDECARS, is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.files import MEGABYTE
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.partial import Saver
-    from hermes_doctor.system.workers import Child
+    from hermes_doctor.system.workers import Worker
 
 STEP = 16 * MEGABYTE
 """Bytes between two progress messages."""
 Groups = Sequence[Sequence[Source]]
 
 
-class Beside:
+class SaveWorker:
     """A worker process that saves groups of files."""
 
-    def __init__(self, saving: Saver, groups: Groups = (), other: Child | None = None) -> None:
+    def __init__(self, saving: Saver, groups: Groups = (), other: Worker | None = None) -> None:
         self._saving = saving
         self._groups = groups
         self._other = other
@@ -40,7 +40,7 @@ class Beside:
 
     def listen(self) -> None:
         """Pass on the worker's progress messages, if there are any."""
-        while self._other and not self._told and self._other.speaks:
+        while self._other and not self._told and self._other.has_output:
             self._hear(self._other)
 
     def finished(self) -> list[Entry]:
@@ -56,7 +56,7 @@ class Beside:
         self._saving.made.fresh |= set(told["fresh"])
         self._saving.earlier.shared |= told["shared"]
         self._saving.earlier.wrong |= set(told["wrong"])
-        self._saving.missing += [Missing(*one) for one in told["missing"]]
+        self._saving.missing += [MissingFile(*one) for one in told["missing"]]
         return [*entries_of(told["entries"])]
 
     def _again(self) -> list[Entry]:
@@ -70,9 +70,9 @@ class Beside:
                 self._saving.made.drop(source.name + suffix)
         return [entry for group in self._groups for entry in self._saving.group(group)]
 
-    def _hear(self, other: Child) -> None:
+    def _hear(self, other: Worker) -> None:
         try:
-            word, text = other.hear()
+            word, text = other.receive()
         except CannotFix:
             self._other = None
             return
@@ -83,15 +83,15 @@ class Beside:
 
 
 @contextmanager
-def saved(saving: Saver, groups: Groups) -> Iterator[Beside]:
+def start_worker(saving: Saver, groups: Groups) -> Iterator[SaveWorker]:
     """Start a worker that saves these groups."""
     if not groups:
-        yield Beside(saving)
+        yield SaveWorker(saving)
         return
-    from hermes_doctor.system.workers import child
+    from hermes_doctor.system.workers import start_worker
 
-    with child(saving.made.folder, lambda say: _told(saving, groups, say)) as other:
-        yield Beside(saving, groups, other)
+    with start_worker(saving.made.folder, lambda say: _told(saving, groups, say)) as other:
+        yield SaveWorker(saving, groups, other)
 
 
 def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hermes_doctor.backup.selection import Choice
-from hermes_doctor.backup.source_list import Found, Sources
-from hermes_doctor.backup.unreadable_files import DENIED, Missing, because
-from hermes_doctor.backup.vault import BEGUN, MANIFEST, PARTIAL
+from hermes_doctor.backup.source_list import FoundPath, Sources
+from hermes_doctor.backup.unreadable_files import DENIED, MissingFile, os_error_reason
+from hermes_doctor.backup.vault import HOME_FILE, MANIFEST, PARTIAL
 from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import privileges
 from hermes_doctor.system.files import Snapshot, snapshot, walk
-from hermes_doctor.system.privileges import acting_for, remembered
+from hermes_doctor.system.privileges import as_owner_of, cache_owners
 
 REBUILT = frozenset(
     {
@@ -47,7 +47,7 @@ MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})
 EVERYTHING = Choice()
 
 
-class Omitted:
+class OmittedPaths:
     """What a whole backup leaves out, and why."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Omitted:
         """Folders with logs, caches, code and copies; the vault's backups are not listed."""
         self.unwanted: list[str] = []
         """Files that the operator's choice leaves out."""
-        self.missing: list[Missing] = []
+        self.missing: list[MissingFile] = []
         """Files and folders that should be in the backup and cannot be read."""
         self.unfollowed: list[str] = []
         """Symlinks to folders that contain the home or are the kernel's: saved as links only."""
@@ -73,7 +73,7 @@ def _is_backup(folder: Path) -> bool:
     A vault may be anywhere in a home under any name, and backups of backups would double each time.
     """
     name = folder.name.removesuffix(PARTIAL)
-    known = (MANIFEST, BEGUN)
+    known = (MANIFEST, HOME_FILE)
     return bool(BACKUP.fullmatch(name)) and any(os.path.lexists(folder / one) for one in known)
 
 
@@ -84,11 +84,11 @@ def _is_ours(folder: Path, name: str, vaults: set[Path]) -> bool:
     return _is_backup(folder / name)
 
 
-def everything(
+def list_sources(
     home: Home,
     vault: Path | None = None,
     choice: Choice = EVERYTHING,
-    omitted: Omitted | None = None,
+    omitted: OmittedPaths | None = None,
 ) -> Sources:
     """List every path to back up; databases in use are marked to be copied through SQLite.
 
@@ -99,13 +99,13 @@ def everything(
 
     # A vault may be any folder of the home.
     places = {vault, vault.resolve()} if vault else set()
-    omitted = Omitted() if omitted is None else omitted
+    omitted = OmittedPaths() if omitted is None else omitted
     sources = Sources(str(home.path))
-    with remembered():
+    with cache_owners():
         walked = _with_targets(home, places, _walk(home, places, choice, omitted), omitted)
         databases = [Path(place) for place in sources.add(walked) if _is_main(place)]
     beside = {side: path for path in databases for side in _sides(path)}
-    held = gateway_processes.openers([*databases, *beside])
+    held = gateway_processes.processes_with_open([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
     # SQLite would refuse a file that is not a database, so that is copied as bytes.
     live = {path for path in live if _begins_as_one(path)}
@@ -135,8 +135,8 @@ RUNNING = (Path("/dev"), Path("/run"))
 
 
 def _with_targets(
-    home: Home, vaults: set[Path], found: Iterable[Found], omitted: Omitted
-) -> Iterator[Found]:
+    home: Home, vaults: set[Path], found: Iterable[FoundPath], omitted: OmittedPaths
+) -> Iterator[FoundPath]:
     """Yield the paths, and after each symlink that leads out of the home its targets, once."""
     known: set[str] = set()
     for one in found:
@@ -160,7 +160,7 @@ def _with_targets(
             try:
                 taken = snapshot(path)
             except CouldNotLook as why:
-                omitted.missing.append(Missing(home.name_of(path), _without_name(why)))
+                omitted.missing.append(MissingFile(home.name_of(path), _without_name(why)))
                 continue
             if _lent(home, taken):
                 yield home.name_of(path), name, taken
@@ -170,7 +170,7 @@ def _is_systems(real: Path) -> bool:
     return real in RUNNING or any(map(real.is_relative_to, KERNEL))
 
 
-def _behind(home: Home, real: Path, vaults: set[Path], omitted: Omitted) -> Iterator[Path]:
+def _behind(home: Home, real: Path, vaults: set[Path], omitted: OmittedPaths) -> Iterator[Path]:
     """Yield the targets of a symlink: a file and its sidecars, or all files of a folder."""
     yield from (real, *_sides(real))
     if not real.is_dir():
@@ -178,7 +178,7 @@ def _behind(home: Home, real: Path, vaults: set[Path], omitted: Omitted) -> Iter
 
     def failed(error: OSError) -> None:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            omitted.missing.append(Missing.folder(home.name_of(Path(error.filename)), error))
+            omitted.missing.append(MissingFile.folder(home.name_of(Path(error.filename)), error))
 
     for base, folders, files in walk(real, failed):
         here = Path(base)
@@ -201,7 +201,9 @@ def _lent(home: Home, taken: Snapshot) -> bool:
     return taken.kind == "file" and (os.geteuid() != 0 or owner == 0 or taken.uid == owner)
 
 
-def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> Iterator[Found]:
+def _walk(
+    home: Home, vaults: set[Path], choice: Choice, omitted: OmittedPaths
+) -> Iterator[FoundPath]:
     """Yield the files of the home, profiles included, in a stable order."""
     me = os.geteuid()
     passed: set[Path] = set()
@@ -209,7 +211,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
 
     def failed(error: OSError) -> None:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # gone by now
-            omitted.missing.append(Missing.folder(home.name_of(Path(error.filename)), error))
+            omitted.missing.append(MissingFile.folder(home.name_of(Path(error.filename)), error))
 
     for base, folders, files in walk(home.path, failed):
         here = Path(base)
@@ -250,7 +252,7 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
             try:
                 taken = snapshot(place)
             except CouldNotLook as why:
-                omitted.missing.append(Missing(name, _without_name(why)))
+                omitted.missing.append(MissingFile(name, _without_name(why)))
                 continue
             if taken.kind == "symlink":
                 yield name, place, taken
@@ -259,19 +261,19 @@ def _walk(home: Home, vaults: set[Path], choice: Choice, omitted: Omitted) -> It
                 if ours or mine or _readable(place):
                     yield name, place, taken
                 elif os.path.lexists(place):
-                    omitted.missing.append(Missing(name, DENIED))
+                    omitted.missing.append(MissingFile(name, DENIED))
 
 
 def _readable(place: str) -> bool:
     """Whether we may read a file; root uses only the privileges of the place's owner."""
-    with acting_for(Path(place)) as here:
+    with as_owner_of(Path(place)) as here:
         return os.access(here, os.R_OK, effective_ids=True)
 
 
 def _without_name(why: CouldNotLook) -> str:
     """The reason of an error, without the name of the file."""
     if isinstance(why.__cause__, OSError):
-        return because(why.__cause__)
+        return os_error_reason(why.__cause__)
     return str(why).rpartition(": ")[2]
 
 

@@ -27,13 +27,13 @@ STORES: Mapping[str, tuple[str, ...]] = {
     "matrix": ("matrix", "platforms/matrix"),
 }
 """The files and folders of each store."""
-SECRET = ("env", "auth", "pairing", "webhooks", "whatsapp", "weixin", "matrix")
+SECRET_STORES = ("env", "auth", "pairing", "webhooks", "whatsapp", "weixin", "matrix")
 """Stores without which users have to log in, pair or scan a code again."""
-AT_REST = ("skills/*", "memories/*", "SOUL.md")
+READ_ON_DEMAND = ("skills/*", "memories/*", "SOUL.md")
 """Files that a gateway reads when needed and never overwrites from memory."""
 
 
-PASSING = frozenset(
+PROCESS_FILES = frozenset(
     {
         "gateway_state.json",
         "gateway.pid",
@@ -95,7 +95,7 @@ def of_store(store: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if any(matches(name, glob) for glob in STORES[store])]
 
 
-def chosen(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[str]]:
+def select_paths(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[str]]:
     """The paths that words select (paths, folders, globs, stores), and words that select none."""
     found: set[str] = set()
     unknown = []
@@ -103,20 +103,20 @@ def chosen(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], list[s
         mine = [name for name in names if matches(name, word)]
         if word in STORES:
             mine += of_store(word, names)
-        found |= {name for name in mine if name == word or not passing(name)}
+        found |= {name for name in mine if name == word or not is_process_file(name)}
         if not mine:
             unknown.append(word)
     return found, unknown
 
 
-def passing(name: str) -> bool:
+def is_process_file(name: str) -> bool:
     """Whether a file is useful only to the process that wrote it."""
-    return PurePosixPath(name).name in PASSING
+    return PurePosixPath(name).name in PROCESS_FILES
 
 
-def important(names: Iterable[str]) -> list[str]:
+def describe_important(names: Iterable[str]) -> list[str]:
     """Name the databases and the stores with secrets among paths that are left out."""
     names = list(names)
     databases = [name for name in names if name.endswith(".db")]
-    stores = [store for store in SECRET if of_store(store, names)]
+    stores = [store for store in SECRET_STORES if of_store(store, names)]
     return [*(f"{name} (a database)" for name in databases), *(f"{s} (secrets)" for s in stores)]

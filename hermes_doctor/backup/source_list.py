@@ -12,7 +12,7 @@ from hermes_doctor.backup.manifest import Source
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, Snapshot
 
-Found = tuple[str, str, Snapshot]
+FoundPath = tuple[str, str, Snapshot]
 """The name of a path in a backup, its place on disk, and its snapshot."""
 AT_ONCE = 4096
 """How many paths are saved together, and kept as objects."""
@@ -39,7 +39,7 @@ class Sources(Sequence[Source]):
         if self._file is not None:
             self._file.close()
 
-    def add(self, found: Iterable[Found]) -> Iterator[str]:
+    def add(self, found: Iterable[FoundPath]) -> Iterator[str]:
         """Add paths; yield the place of each."""
         for name, place, taken in found:
             if self._few is not None and len(self._few) < AT_ONCE:

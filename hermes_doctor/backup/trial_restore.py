@@ -17,21 +17,21 @@ from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import STORES, matches
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, Progress, Vault
-from hermes_doctor.home import is_database, main_of
+from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Progress, Vault
+from hermes_doctor.home import database_of, is_database
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.signals import uninterrupted
-from hermes_doctor.system.workers import with_rights_of
+from hermes_doctor.system.workers import run_as_owner
 
 LIMIT = 64 * MEGABYTE
 OTHER = ("skills", "memories", "sessions")
 """Stores whose files need not have the format that their names suggest."""
 
 
-def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
+def try_restore(vault: Vault, backup: Backup, progress: Progress | None = None) -> list[str]:
     """Restore a backup for a test; return messages about everything that is wrong."""
     groups = _groups(backup)
     vault.room(max((sum(_room(backup, one) for one in group) for group in groups), default=0))
@@ -40,7 +40,7 @@ def tried(vault: Vault, backup: Backup, progress: Progress | None = None) -> lis
     disk.make_folder(scratch)
     try:
         home = str(vault.home.path).encode("utf-8", "surrogateescape")
-        disk.save(scratch / BEGUN, home)
+        disk.save(scratch / HOME_FILE, home)
         return [text for group in groups for text in _tried(backup, group, scratch, progress)]
     finally:
         with uninterrupted(), contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ def _groups(backup: Backup) -> list[list[Entry]]:
     for entry in backup.entries:
         if entry.kind == "file":
             path = Path(entry.path)
-            key = str(main_of(path)) if is_database(path) else entry.path
+            key = str(database_of(path)) if is_database(path) else entry.path
             groups.setdefault(key, []).append(entry)
     return list(groups.values())
 
@@ -81,12 +81,12 @@ def _tried(
             if progress:
                 progress(entry.size)
         first = group[0].path
-        main = str(main_of(Path(first))) if is_database(Path(first)) else first
+        main = str(database_of(Path(first))) if is_database(Path(first)) else first
         if is_database(Path(main)) and main in places:
             for entry in group:  # SQLite recreates it from the log
                 if entry.path.endswith("-shm"):
                     disk.remove(places[entry.path])
-            verdict = with_rights_of(places[main], _examined)
+            verdict = run_as_owner(places[main], _examined)
             if verdict != "ok":
                 yield f"{main}: it reads as it was saved, but SQLite finds it unsound ({verdict})"
         elif main in places and (wrong := _unreadable(main, places[main])):
@@ -103,14 +103,14 @@ def _place(scratch: Path, name: str) -> Path:
     It has a name of ours, because its own may be taken or too long for the files of SQLite.
     """
     path = Path(name)
-    return scratch / f"tried{path.name.removeprefix(main_of(path).name)}"
+    return scratch / f"tried{path.name.removeprefix(database_of(path).name)}"
 
 
 def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
     """Restore one file; return why that fails, or None."""
     try:
-        with disk.fresh(place, lasting=False) as fd:
-            found = entry_content.written(backup, entry, fd)
+        with disk.new_file(place, lasting=False) as fd:
+            found = entry_content.write_content(backup, entry, fd)
     except FileNotFoundError:
         return "the copy is missing"
     except CouldNotLook:

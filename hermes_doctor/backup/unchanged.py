@@ -26,7 +26,7 @@ from stat import S_ISREG
 
 from hermes_doctor.backup import blocks, known_digests
 from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.manifest import BASE, CHANGED, Backup, within
+from hermes_doctor.backup.manifest import BASE, CHANGED, Backup, relative_place
 from hermes_doctor.backup.manifest_pages import Pages
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk, privileges
@@ -52,25 +52,25 @@ def marks(taken: Snapshot, log: Log = ()) -> tuple[int, ...]:
     return (last, taken.ino, taken.size, taken.mtime_ns, taken.ctime_ns, *log)
 
 
-def log_of(database: Path) -> Log:
+def log_marks(database: Path) -> Log:
     """The marks of a database's log, which change as soon as a process writes to the database.
 
     The ctime is not among them: SQLite run by root sets the owner of a log that it opens. The
     counters in the -shm file change with every commit.
     """
-    from hermes_doctor.sqlite.wal import Index
+    from hermes_doctor.sqlite.wal import ShmHeader
 
     log, index = (database.with_name(database.name + end) for end in ("-wal", "-shm"))
     taken = snapshot(log)
     try:
-        living = Index.parse(read_head(index, 136)[0])
+        living = ShmHeader.parse(read_head(index, 136)[0])
     except (FileNotFoundError, CouldNotLook):
         living = None
     counted = (living.change, living.committed) if living else (-1, -1)
     return (taken.mtime_ns, taken.ino, taken.size, *counted)
 
 
-class Earlier:
+class PreviousBackup:
     """The previous backup, if any, whose copies a new backup can share."""
 
     def __init__(self, backup: Backup | None) -> None:
@@ -107,32 +107,32 @@ class Earlier:
     def base(self, name: str, size: int) -> Path | None:
         """The earlier whole copy to compare a large file with, or None."""
         entry = self._entry(name)
-        if self.backup is None or entry is None or min(size, entry.size) < blocks.LEAST:
+        if self.backup is None or entry is None or min(size, entry.size) < blocks.MIN_SIZE:
             return None
         place = self.backup.copy_of(entry)
         place = place / BASE if entry.blocks else place
         return place if _is_file(place) else None
 
-    def known(self, name: str) -> known_digests.Known:
+    def known(self, name: str) -> known_digests.ChunkDigests:
         """The checked chunk digests of the copy that `base` returns."""
         entry = self._entry(name)
         if self.backup is None or entry is None:
             return ()
-        return known_digests.known(self.backup.copy_of(entry), entry)
+        return known_digests.chunk_digests(self.backup.copy_of(entry), entry)
 
     def give(self, entry: Entry, partial: Path) -> Entry | None:
         """Link the copy of an entry into a new backup; return None if that is not possible."""
         assert self.backup is not None
-        place = within(entry.path, blocks=entry.blocks)
+        place = relative_place(entry.path, blocks=entry.blocks)
         ends = (f"/{BASE}", f"/{CHANGED}") if entry.blocks else ("",)
         old, new = f"{self.backup.folder}/{place}", f"{partial}/{place}"
         for end in ends:
             if not self._is_untouched(old + end, entry):
                 return None
-        contradicts = entry.pieces and known_digests.contradict(self.backup.copy_of(entry), entry)
+        contradicts = entry.pieces and known_digests.contradicts(self.backup.copy_of(entry), entry)
         if contradicts or entry.path in self.due:
             read_at = time.time_ns()
-            if not self.reads_right(entry):
+            if not self.is_copy_intact(entry):
                 return None
             entry = entry._replace(read_at=read_at, pieces="" if contradicts else entry.pieces)
         for end in ends:
@@ -144,7 +144,7 @@ class Earlier:
         return entry
 
     @contextmanager
-    def reading_again(self, *, beside: bool) -> Iterator[Callable[[], None]]:
+    def reread_due_copies(self, *, beside: bool) -> Iterator[Callable[[], None]]:
         """Read the copies that are due in a worker process; yield a function that waits for it.
 
         A process, because threads would compete for Python's GIL. Without `beside`, each copy is
@@ -154,7 +154,7 @@ class Earlier:
         if not due or not beside:
             yield lambda: None
             return
-        from hermes_doctor.system.workers import answer, child
+        from hermes_doctor.system.workers import start_worker, wait_for_result
 
         def read() -> str:
             with ThreadPoolExecutor(AT_ONCE) as readers:
@@ -164,14 +164,14 @@ class Earlier:
         @functools.cache
         def finished() -> None:
             with contextlib.suppress(CannotFix):  # then each is read when it is needed
-                answers = zip(due, answer(other), strict=False)
+                answers = zip(due, wait_for_result(other), strict=False)
                 self._read = {entry.path: right == "1" for entry, right in answers}
 
         assert self.backup is not None
-        with child(self.backup.folder, lambda _: read()) as other:
+        with start_worker(self.backup.folder, lambda _: read()) as other:
             yield finished
 
-    def reads_right(self, entry: Entry) -> bool:
+    def is_copy_intact(self, entry: Entry) -> bool:
         """Whether the copy of an entry is undamaged."""
         known = self._read.get(entry.path)
         right = self._reads_right_now(entry) if known is None else known
@@ -193,7 +193,7 @@ class Earlier:
             if folder not in self._folders:
                 disk.make_folder(Path(folder), lasting=False)
                 self._folders[folder] = privileges.of(old) is None and privileges.of(new) is None
-            disk.share(old, new, own=self._folders[folder])
+            disk.link_into_folder(old, new, own=self._folders[folder])
         except OSError:  # if the disk is full, the copy that follows will report it
             return False
         return True
@@ -242,7 +242,7 @@ def _due(files: list[Entry]) -> set[str]:
     return found
 
 
-def examined_lately(entry: Entry | None) -> bool:
+def was_checked_recently(entry: Entry | None) -> bool:
     """Whether SQLite checked a database recently and found it sound."""
     return (
         entry is not None

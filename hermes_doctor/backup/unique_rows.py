@@ -14,15 +14,15 @@ from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.row_comparison import (
-    COUNTED,
+    COMPARED_ROWS,
+    ComparedRows,
     Contents,
-    Counted,
     Row,
-    gathered,
-    lacking,
+    count_lacking,
     read,
+    read_contents,
 )
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
+from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sqlite import inspector
@@ -55,12 +55,12 @@ class LastRows:
         """Why this backup must not be pruned; None if all of its rows are also elsewhere."""
         for entry in backup.entries:
             name = entry.path.rpartition("/")[2]
-            if entry.kind != "file" or name.removesuffix(LOG) not in COUNTED:
+            if entry.kind != "file" or name.removesuffix(LOG) not in COMPARED_ROWS:
                 continue
-            if counted := COUNTED.get(name):
+            if counted := COMPARED_ROWS.get(name):
                 why = self._why(backup, entry, counted)
             else:
-                why = self._why_log(backup, entry, COUNTED[name.removesuffix(LOG)])
+                why = self._why_log(backup, entry, COMPARED_ROWS[name.removesuffix(LOG)])
             if why:
                 return why
         return None
@@ -68,7 +68,7 @@ class LastRows:
     def compared(self, backup: Backup, names: Container[str]) -> Iterator[str]:
         """How the databases of a backup differ from the live ones, in sentences."""
         for entry in backup.entries:
-            counted = COUNTED.get(entry.path.rpartition("/")[2])
+            counted = COMPARED_ROWS.get(entry.path.rpartition("/")[2])
             if not counted or entry.kind != "file" or entry.path not in names:
                 continue
             name = entry.path
@@ -100,7 +100,7 @@ class LastRows:
         """Count this backup as one of those that are kept."""
         self.kept.insert(0, backup)
 
-    def _why(self, backup: Backup, entry: Entry, counted: Counted) -> str | None:
+    def _why(self, backup: Backup, entry: Entry, counted: ComparedRows) -> str | None:
         name = entry.path
         if self._is_kept(backup, entry):
             return None
@@ -109,7 +109,7 @@ class LastRows:
             return f"its {name} cannot be compared with the current one: {mine}"
         live = self._current(name, counted)
         try:
-            total = lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
+            total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
             return f"its {name} cannot be compared with the current one: {_reason(why)}"
         if not total:
@@ -118,20 +118,20 @@ class LastRows:
             return f"{live}, and no other backup has these {counted.number(total)}"
         return f"no other backup has {counted.number(total)} that {name} no longer has"
 
-    def _why_log(self, backup: Backup, entry: Entry, counted: Counted) -> str | None:
+    def _why_log(self, backup: Backup, entry: Entry, counted: ComparedRows) -> str | None:
         """Why a log that the backup has without its database must be kept, or None."""
         from hermes_doctor.backup import logs_without_database
 
         name = entry.path.removesuffix(LOG)
         if entry.size < LOG_HEAD or _same_name(backup, name) or self._is_kept(backup, entry):
             return None
-        progress.tell(f"comparing {entry.path} of backup {backup.id}")
+        progress.report(f"comparing {entry.path} of backup {backup.id}")
         live = self._current(name, counted)
         alone = f"it has {entry.path} without {name}, and"
         try:
             with _readable(self.vault, backup, entry) as (log, _):
                 mine = logs_without_database.contents(self.vault.home, log, name, counted, self.key)
-            total = lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
+            total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
             return f"{alone} its rows cannot be compared with {name}: {_reason(why)}"
         if not total:
@@ -156,7 +156,7 @@ class LastRows:
         }
 
     def _known(
-        self, name: str, live: Contents | str, counted: Counted
+        self, name: str, live: Contents | str, counted: ComparedRows
     ) -> Sequence[Callable[[], Contents]]:
         """The live database and its copies that are kept, each read when it is needed."""
         found: list[Callable[[], Contents]] = []
@@ -166,7 +166,7 @@ class LastRows:
         found += [partial(self._readable_or_empty, *copy, counted) for copy in copies]
         return found
 
-    def _readable_or_empty(self, backup: Backup, entry: Entry, counted: Counted) -> Contents:
+    def _readable_or_empty(self, backup: Backup, entry: Entry, counted: ComparedRows) -> Contents:
         found = self._copied(backup, entry, counted)
         return NOTHING if isinstance(found, str) else found
 
@@ -176,23 +176,23 @@ class LastRows:
             self._expired = expired_before(self.vault.home)
         return self._expired
 
-    def _current(self, name: str, counted: Counted) -> Contents | str:
+    def _current(self, name: str, counted: ComparedRows) -> Contents | str:
         """The rows of the live database, or why they cannot be read."""
         if name not in self._live:
             opened = partial(_live_rows, self.vault.home, name, counted, self.key)
             try:
-                self._live[name] = gathered(opened)
+                self._live[name] = read_contents(opened)
             except CouldNotLook as why:
                 self._live[name] = str(why)
         return self._live[name]
 
-    def _copied(self, backup: Backup, entry: Entry, counted: Counted) -> Contents | str:
+    def _copied(self, backup: Backup, entry: Entry, counted: ComparedRows) -> Contents | str:
         """The rows of a copy in the vault, or why they cannot be read."""
         key = _content(backup, entry)
         if key not in self._copies:
             opened = partial(_copied_rows, self.vault, backup, entry, counted, self.key)
             try:
-                found = gathered(opened)
+                found = read_contents(opened)
             except (CouldNotLook, Trouble, OSError) as why:
                 self._copies[key] = _reason(why)
             else:
@@ -217,7 +217,7 @@ class LastRows:
 def _more(mine: Contents, other: Contents) -> int:
     """How many rows are in the first and not in the second."""
     groups = {group for group, one in mine.sums.items() if not one.same(other.sums.get(group))}
-    return lacking(mine, groups, [lambda: other])
+    return count_lacking(mine, groups, [lambda: other])
 
 
 def _reason(error: Exception) -> str:
@@ -248,7 +248,7 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
     log = backup.entry(entry.path + "-wal")
     if log and (log.kind != "file" or log.size < LOG_HEAD):
         log = None
-    how = inspector.LEFT if log else inspector.REST
+    how = inspector.LEFTOVER_LOG if log else inspector.NOT_IN_USE
     if not entry.blocks and not (log and log.blocks):
         yield backup.copy_of(entry), how
         return
@@ -257,11 +257,11 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
     scratch = vault.root / name
     disk.make_folder(scratch)
     try:
-        disk.save(scratch / BEGUN, str(vault.home.path).encode("utf-8", "surrogateescape"))
+        disk.save(scratch / HOME_FILE, str(vault.home.path).encode("utf-8", "surrogateescape"))
         for one, place in ((entry, scratch / "copy"), (log, scratch / "copy-wal")):
             if one:
-                with disk.fresh(place, lasting=False) as fd:
-                    entry_content.written(backup, one, fd)
+                with disk.new_file(place, lasting=False) as fd:
+                    entry_content.write_content(backup, one, fd)
         yield scratch / "copy", how
     finally:
         with uninterrupted(), contextlib.suppress(OSError):
@@ -270,10 +270,10 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
 
 @contextmanager
 def _copied_rows(
-    vault: Vault, backup: Backup, entry: Entry, counted: Counted, key: bytes
+    vault: Vault, backup: Backup, entry: Entry, counted: ComparedRows, key: bytes
 ) -> Iterator[Iterator[Row]]:
     """Read the rows of a copy in the vault."""
-    progress.tell(f"comparing {entry.path} of backup {backup.id}")
+    progress.report(f"comparing {entry.path} of backup {backup.id}")
     with contextlib.ExitStack() as stack:
         place, how = stack.enter_context(_readable(vault, backup, entry))
         reader = stack.enter_context(contextlib.closing(InProcess(place, how)))
@@ -281,16 +281,16 @@ def _copied_rows(
 
 
 @contextmanager
-def _live_rows(home: Home, name: str, counted: Counted, key: bytes) -> Iterator[Iterator[Row]]:
+def _live_rows(home: Home, name: str, counted: ComparedRows, key: bytes) -> Iterator[Iterator[Row]]:
     """Read the rows of a live database; nothing is locked or changed."""
     from hermes_doctor.processes import gateway_processes
     from hermes_doctor.sqlite.examine import examine
 
-    progress.tell(f"comparing the current {name}")
+    progress.report(f"comparing the current {name}")
     path = home.path / name
 
     def holders() -> list[int]:
-        return gateway_processes.holders([path]).get(path, [])
+        return gateway_processes.processes_using([path]).get(path, [])
 
     try:
         found = examine(path, holders=holders, deep=False)

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hermes_doctor.backup.selection import SECRET, STORES, of_store
+from hermes_doctor.backup.selection import SECRET_STORES, STORES, of_store
 from hermes_doctor.home import is_database
 from hermes_doctor.lazy import NamedTuple
 
 DENIED = os.strerror(errno.EACCES).lower()
-NEEDED = ("config", "history", "kanban", "cron", *SECRET)
+NEEDED = ("config", "history", "kanban", "cron", *SECRET_STORES)
 """Stores without which a restored home has no working bot."""
 SHOWN = 5
 """How many missing paths a message names."""
@@ -20,7 +20,7 @@ LONGEST = 80
 """How many characters of a path a message shows."""
 
 
-class Missing(NamedTuple):
+class MissingFile(NamedTuple):
     """A path of the home that is not in a backup, though it should be."""
 
     path: str
@@ -29,9 +29,9 @@ class Missing(NamedTuple):
     """A folder that could not be listed: nothing in it is in the backup."""
 
     @classmethod
-    def folder(cls, path: str, error: OSError) -> Missing:
+    def folder(cls, path: str, error: OSError) -> MissingFile:
         """Make the record of a folder that could not be listed."""
-        return cls(path, because(error), is_folder=True)
+        return cls(path, os_error_reason(error), is_folder=True)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -47,31 +47,31 @@ class Missing(NamedTuple):
         return f"{path} ({self.reason})"
 
 
-def because(error: OSError) -> str:
+def os_error_reason(error: OSError) -> str:
     """The reason of an OSError, in a few words."""
     if error.errno == errno.ENAMETOOLONG:
         return "its path is too long"
     return os.strerror(error.errno or 0).lower()
 
 
-def of_document(found: Iterable[Any]) -> tuple[Missing, ...]:
+def missing_from_manifest(found: Iterable[Any]) -> tuple[MissingFile, ...]:
     """Read the missing files from a manifest; raise ValueError if they are invalid."""
     made = []
     for one in found:
-        missing = Missing(one["path"], one["reason"], one["folder"])
+        missing = MissingFile(one["path"], one["reason"], one["folder"])
         if tuple(map(type, missing)) != (str, str, bool):
             raise ValueError("not a missing path")
         made.append(missing)
     return tuple(made)
 
 
-def listed(missing: Sequence[Missing]) -> str:
+def list_missing(missing: Sequence[MissingFile]) -> str:
     """The first few missing files for a message, and how many more there are."""
     more = f" and {len(missing) - SHOWN} more" if missing[SHOWN:] else ""
     return ", ".join(one.text for one in missing[:SHOWN]) + more
 
 
-def needed(missing: Iterable[Missing]) -> list[Missing]:
+def needed_for_update(missing: Iterable[MissingFile]) -> list[MissingFile]:
     """The missing files without which an update is not safe: databases, settings, secrets, jobs.
 
     The content of a folder that cannot be listed is unknown, so a folder of such files counts.
@@ -79,7 +79,7 @@ def needed(missing: Iterable[Missing]) -> list[Missing]:
     return [one for one in missing if _is_needed(one)]
 
 
-def _is_needed(one: Missing) -> bool:
+def _is_needed(one: MissingFile) -> bool:
     path = one.path
     parts = path.split("/")
     if parts[0] == "profiles":

@@ -13,7 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_spool import Lines
-from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.manifest import (
     BASE,
     CHANGED,
@@ -22,13 +22,13 @@ from hermes_doctor.backup.manifest import (
     SCHEMA,
     Backup,
     Source,
-    damaged,
+    damaged_manifest,
     parse,
     seal,
 )
-from hermes_doctor.backup.save import Saving
-from hermes_doctor.backup.unchanged import Earlier
-from hermes_doctor.backup.unreadable_files import Missing
+from hermes_doctor.backup.save import BackupWriter
+from hermes_doctor.backup.unchanged import PreviousBackup
+from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, privileges
@@ -38,7 +38,7 @@ from hermes_doctor.system.signals import uninterrupted
 __all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
 
 PARTIAL = ".partial"
-BEGUN = "home"
+HOME_FILE = "home"
 """A file in a backup with the path of its home, written before the manifest."""
 SMALL = 2 * MEGABYTE
 """Bytes up to which a manifest is read into memory as a whole."""
@@ -118,7 +118,7 @@ class Vault:
                     if found := manifest_pages.load(folder):
                         return found
                 except DAMAGE:
-                    raise damaged(folder) from None
+                    raise damaged_manifest(folder) from None
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
         except (CouldNotLook, OSError):
             raise Trouble(
@@ -187,7 +187,7 @@ class Vault:
         place = self.root
         while not place.exists():
             place = place.parent
-        check_room(place, wanted)
+        check_free_space(place, wanted)
 
     def create(
         self,
@@ -199,7 +199,7 @@ class Vault:
         whole: bool = False,
         full: bool = False,
         left_out: Sequence[str] = (),
-        missing: Sequence[Missing] = (),
+        missing: Sequence[MissingFile] = (),
         progress: Progress | None = None,
     ) -> Backup:
         """Make a backup: copy, verify by digest, seal; until the last rename it is a .partial.
@@ -212,15 +212,15 @@ class Vault:
         self.prepare()
         partial, folder = self.root / (id + PARTIAL), self.root / id
         shares = (whole or left_out) and not full
-        earlier = Earlier(self.newest() if shares else None)
-        saving = Saving(self.home, partial, earlier, progress)
+        earlier = PreviousBackup(self.newest() if shares else None)
+        saving = BackupWriter(self.home, partial, earlier, progress)
         self.room(saving.wanted(sources))
         try:
             disk.make_folder(partial)
-            disk.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
-            with privileges.remembered(), saving:
+            disk.save(partial / HOME_FILE, str(self.home.path).encode("utf-8", "surrogateescape"))
+            with privileges.cache_owners(), saving:
                 entries = saving.all(sources)
-                disk.settle(partial, saving.made.fresh)
+                disk.sync_tree(partial, saving.made.fresh)
                 # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:
@@ -275,7 +275,7 @@ class Vault:
         partial, folder = self.root / (id + PARTIAL), self.root / id
         try:
             disk.make_folder(partial)
-            disk.save(partial / BEGUN, str(self.home.path).encode("utf-8", "surrogateescape"))
+            disk.save(partial / HOME_FILE, str(self.home.path).encode("utf-8", "surrogateescape"))
             entries = tuple(write(partial))
             made = datetime.now(UTC)
             home = str(self.home.path)
@@ -305,7 +305,7 @@ class Vault:
         if self.root == self.home.vault:
             return True
         try:
-            data, _ = read(self.root / name / BEGUN, 4 * 4096)
+            data, _ = read(self.root / name / HOME_FILE, 4 * 4096)
         except (CouldNotLook, OSError):
             return False
         return data.decode("utf-8", "surrogateescape") == str(self.home.path)

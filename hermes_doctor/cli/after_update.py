@@ -5,27 +5,27 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TextIO
 
-from hermes_doctor.cli.stderr import echo, tell
+from hermes_doctor.cli.stderr import print_document, tell
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
 
 
-def recorded(home: Home) -> Home:
+def home_with_records(home: Home) -> Home:
     """The home with the update records: for a profile it may be the home that contains it."""
     from hermes_doctor import home as homes
-    from hermes_doctor.records.updates import Records
+    from hermes_doctor.records.updates import UpdateRecords
 
-    return home if Records(home).ids() else homes.whole(home)
+    return home if UpdateRecords(home).ids() else homes.root_home(home)
 
 
-def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
+def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Examine the result of the last update."""
     from hermes_doctor.model import Trouble
-    from hermes_doctor.records.updates import BACK, GOING_BACK, Records
+    from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords
 
-    records = Records(home)
+    records = UpdateRecords(home)
     update = records.last() if from_chat else records.newest()
     if from_chat and not _is_of_chat(home, update):
         return 0  # an ordinary start
@@ -37,29 +37,29 @@ def after_last(home: Home, *, json: bool, from_chat: bool) -> int:
             "See: hermes-doctor check"
         )
     if from_chat:
-        update = records.ended(update)
-    if from_chat and update.is_attended():
+        update = records.wait_for_end(update)
+    if from_chat and update.is_running():
         return 0  # another gateway of this update examines it already
-    refuse_attended(update)
-    with records.held():
+    refuse_running(update)
+    with records.lock():
         if update.stage == GOING_BACK:
             _settle_data(home, json=json)
-        return int(not after(home, update, json=json, restart=not from_chat))
+        return int(not examine_and_report(home, update, json=json, restart=not from_chat))
 
 
 def _settle_data(home: Home, *, json: bool) -> None:
     """Finish a rollback that was cut off while restoring files, before any gateway starts."""
-    from hermes_doctor.cli.restore_common import recovered
+    from hermes_doctor.cli.restore_common import recover_first
     from hermes_doctor.plugins import load
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
 
-    with locked(home), recovered(home, load.load(), json=json):
+    with lock_home(home), recover_first(home, load.load(), json=json):
         pass
 
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:
     """Whether this gateway was started by an update that no guard process waits for."""
-    from hermes_doctor.installation.details import differs
+    from hermes_doctor.installation.details import has_changed
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.updates import BACKED_UP, UPDATING
 
@@ -67,14 +67,14 @@ def _is_of_chat(home: Home, update: Update | None) -> bool:
         return False
     if update.stage == UPDATING and not update.chat:
         return False
-    return differs(Probes(home).installation(), update.before)
+    return has_changed(Probes(home).installation(), update.before)
 
 
-def refuse_attended(update: Update) -> None:
+def refuse_running(update: Update) -> None:
     """Raise Trouble if another process is working on this update."""
     from hermes_doctor.model import Trouble
 
-    who = update.attendant()
+    who = update.running_process()
     if who is not None and who != os.getpid():
         raise Trouble(
             f"Update {update.id} is still under way (process {who}). Nothing was changed; "
@@ -82,7 +82,7 @@ def refuse_attended(update: Update) -> None:
         )
 
 
-def after(
+def examine_and_report(
     home: Home,
     update: Update,
     *,
@@ -91,18 +91,18 @@ def after(
     to: TextIO | None = None,
 ) -> bool:
     """Examine everything and report what is broken; return whether all is well."""
-    from hermes_doctor.cli.shared_options import loaded, repeated
+    from hermes_doctor.cli.shared_options import load_plugins, repeat_options
     from hermes_doctor.render import update as render_update
     from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import after_update as second
 
     outcome = second.examine(
-        home, update, loaded(None), settle=_settle(), restart=restart, tell=tell
+        home, update, load_plugins(None), settle=_settle(), restart=restart, tell=tell
     )
     if json:
-        echo(render_update.document(outcome))
+        print_document(render_update.document(outcome))
     else:
-        show(render_update.lines(outcome, home.path, repeated), to)
+        show(render_update.lines(outcome, home.path, repeat_options), to)
     return outcome.good
 
 

@@ -14,7 +14,7 @@ from hermes_doctor.cli import (
     backup_verify,
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vault_option import echo, vault_of
+from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.vault import Backup
@@ -127,9 +127,9 @@ def list_(
         from hermes_doctor import home as homes
 
         return away.list_others(homes.find(home), restic, json=json)
-    from hermes_doctor.backup.unreadable_files import listed
-    from hermes_doctor.cli.backup_create import described
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.backup.unreadable_files import list_missing
+    from hermes_doctor.cli.backup_create import backup_document
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde
@@ -143,16 +143,18 @@ def list_(
         except Trouble:
             known.append((id, None))
     if json:
-        echo(
+        print_schema_document(
             "backups",
             {
                 "vault": str(store.root),
-                "backups": [described(b) if b else {"id": id, "damaged": True} for id, b in known],
+                "backups": [
+                    backup_document(b) if b else {"id": id, "damaged": True} for id, b in known
+                ],
             },
         )
         return 0
     if not known:
-        make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
+        make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
         show([row("There is no backup yet. Make one: ", (make, "command"))])
     for id, one in known:
         if one is None:
@@ -164,7 +166,7 @@ def list_(
                 text += f"  (of {tilde(one.home)})"
             show([row((id, "strong"), text, hang=2)])
             if one.missing:
-                text = f"incomplete, not in it: {listed(one.missing)}"
+                text = f"incomplete, not in it: {list_missing(one.missing)}"
                 show([row(("! ", "warning"), text, indent=2, hang=2)])
     return 0
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vault_option import echo
+from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.archive import Lock
+    from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.backup.vault import Backup, Vault
     from hermes_doctor.home import Home
 
@@ -106,7 +106,9 @@ def export(
         with sending_bar(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
-        echo("archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size})
+        print_schema_document(
+            "archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size}
+        )
     else:
         show([row(("✓ ", "good"), f"Backup {backup.id} is encrypted into {tilde(made)}", hang=2)])
     return 0
@@ -151,7 +153,7 @@ def push(
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups are there, compared byte by byte."
     if json:
-        echo("push", {"id": backup.id, "said": text})
+        print_schema_document("push", {"id": backup.id, "said": text})
     else:
         show([row(("✓ ", "good"), text, hang=2)])
     return 0
@@ -178,14 +180,16 @@ def pull(
 
     if restic is None:
         raise Trouble("Say where from: --restic REPOSITORY.")
-    where = lost_home.found(home, elsewhere=True)
+    where = lost_home.find_home(home, elsewhere=True)
     repository = engines.Restic(restic)
-    with lost_home.again(where):
+    with lost_home.recreated_folder(where):
         store = Vault(where, vault)
-        with at_work(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
+        with exclusive_vault(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
-        echo("pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)})
+        print_schema_document(
+            "pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)}
+        )
     else:
         show([row(("✓ ", "good"), f"It is backup {made.id} by now, and verified.", hang=2)])
     return 0
@@ -194,7 +198,9 @@ def pull(
 # -- shared with `create`, `list`, `verify` and `restore` -------------------------------------
 
 
-def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None) -> None:
+def refuse_incomplete_options(
+    to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None
+) -> None:
     """Raise Trouble for options that are useless alone."""
     from hermes_doctor.backup import engines
     from hermes_doctor.model import Trouble
@@ -204,7 +210,7 @@ def refuse_half(to: Path | None, encrypt_to: list[str] | None, passphrase: Path 
     if to and not to.expanduser().is_dir() and to.expanduser().exists():
         raise Trouble(f"{to} is there already. Nothing was done.")
     if encrypt_to:
-        engines.program("age")
+        engines.find_program("age")
 
 
 def export_to(
@@ -217,7 +223,7 @@ def export_to(
     if place.is_dir():
         place = place / f"{backup.id}{archive.SUFFIX}"
     keys = tuple(_expanded(word) for word in encrypt_to if word != PASSPHRASE)
-    lock = archive.Lock(keys, PASSPHRASE in encrypt_to, passphrase_file)
+    lock = archive.ArchiveKeys(keys, PASSPHRASE in encrypt_to, passphrase_file)
     archive.write(backup, place, lock)
     return place
 
@@ -240,11 +246,11 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     else:
         rows = [
             {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
-            for copy in hermes_backups.found(home)
+            for copy in hermes_backups.find_backups(home)
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
     if json:
-        echo("others", {"backups": rows})
+        print_schema_document("others", {"backups": rows})
     else:
         show([row(line, hang=2) for line in lines] or [row("There is none.")])
         if rows and restic is None:
@@ -255,33 +261,33 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 
 
 @contextmanager
-def at_work(store: Vault) -> Iterator[None]:
+def exclusive_vault(store: Vault) -> Iterator[None]:
     """Lock the home and remove leftovers of killed processes from the vault.
 
     A lost home needs neither: no other process works on it.
     """
     from hermes_doctor.backup import leftovers
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.system.signals import interruptible
 
     there = store.home.path.is_dir()
-    with locked(store.home) if there else nullcontext(), interruptible():
+    with lock_home(store.home) if there else nullcontext(), interruptible():
         if there:
-            leftovers.tidy(store)
+            leftovers.remove_leftovers(store)
         yield
 
 
-def verified_others(
-    store: Vault, word: str | None, lock: Lock, *, every: bool
+def verify_others(
+    store: Vault, word: str | None, lock: ArchiveKeys, *, every: bool
 ) -> list[tuple[str, list[str]]] | None:
     """What is wrong with backups outside of the vault; None if `word` names none."""
     from hermes_doctor.backup import archive, hermes_backups
 
-    if word and not every and Path(word).is_file() and archive.is_one(Path(word)):
+    if word and not every and Path(word).is_file() and archive.is_archive(Path(word)):
         return [(word, archive.verify(Path(word), lock))]
-    copies = hermes_backups.found(store.home) if every else []
+    copies = hermes_backups.find_backups(store.home) if every else []
     one = (
-        hermes_backups.named(store.home, word)
+        hermes_backups.find_named(store.home, word)
         if word and not every and not _is_id(store, word)
         else None
     )
@@ -290,7 +296,7 @@ def verified_others(
     if not copies and not every:
         return None
     results = []
-    with at_work(store):
+    with exclusive_vault(store):
         for copy in copies:
             seen = hermes_backups.examine(store, copy)
             missing = [f"{name} is not in it" for name in seen.missing]
@@ -298,7 +304,7 @@ def verified_others(
     return results
 
 
-def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) -> str:
+def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet: bool) -> str:
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
@@ -310,17 +316,17 @@ def taken_in(store: Vault, word: str, lock: Lock, *, sure: bool, quiet: bool) ->
 
     if _is_id(store, word):
         return word
-    copy = hermes_backups.named(store.home, word)
-    is_archive = copy is None and Path(word).is_file() and archive.is_one(Path(word))
+    copy = hermes_backups.find_named(store.home, word)
+    is_archive = copy is None and Path(word).is_file() and archive.is_archive(Path(word))
     if copy is None and not is_archive:
         return word  # the vault reports that there is no such backup
     if not sure and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():
         if copy is not None:
-            made = hermes_backups.take_in(store, copy)
+            made = hermes_backups.import_backup(store, copy)
         else:
-            made = archive.take_in(store, Path(word), lock)
+            made = archive.import_archive(store, Path(word), lock)
     if not quiet:
         show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
     return made.id

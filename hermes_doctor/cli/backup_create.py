@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import home as homes
 from hermes_doctor.backup import leftovers, scope
-from hermes_doctor.backup.free_space import total
-from hermes_doctor.backup.selection import Choice, important
-from hermes_doctor.backup.unreadable_files import DENIED, listed
+from hermes_doctor.backup.free_space import total_size
+from hermes_doctor.backup.selection import Choice, describe_important
+from hermes_doctor.backup.unreadable_files import DENIED, list_missing
 from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.cli import exits
 from hermes_doctor.cli.progress_bars import bar, pruning_bar, sending_bar
-from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.system.signals import interruptible
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ def run(
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_away as away
 
-        away.refuse_half(to, encrypt_to, passphrase_file)
+        away.refuse_incomplete_options(to, encrypt_to, passphrase_file)
     where = homes.find(home)
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
-    omitted = scope.Omitted()
+    omitted = scope.OmittedPaths()
     sent: Path | None = None
     pruned: Pruning | None = None
-    with locked(where), interruptible():
+    with lock_home(where), interruptible():
         store = Vault(where, vault)
-        leftovers.tidy(store)
-        sources = scope.everything(where, store.root, choice, omitted)
-        with bar("backing up", total(sources), quiet=json) as progress:
+        leftovers.remove_leftovers(store)
+        sources = scope.list_sources(where, store.root, choice, omitted)
+        with bar("backing up", total_size(sources), quiet=json) as progress:
             made = store.create(
                 sources,
                 reason=reason,
@@ -64,15 +64,15 @@ def run(
                 missing=omitted.missing,
                 progress=progress,
             )
-        exits.changed()
+        exits.note_change()
         if encrypt_to:
             with sending_bar(made.size, quiet=json):
                 sent = away.export_to(made, to, encrypt_to, passphrase_file)
         if rule:
-            from hermes_doctor.backup.prune_rules import outlived
+            from hermes_doctor.backup.prune_rules import select_by_retention
 
             with pruning_bar(quiet=json):
-                pruned = outlived(store, rule)
+                pruned = select_by_retention(store, rule)
                 for one in pruned.doomed:
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
@@ -86,12 +86,14 @@ def _version(home: homes.Home) -> str | None:
     return found.version if found else None
 
 
-def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
+def _print(
+    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: Pruning | None
+) -> None:
     from hermes_doctor.render.document import dump
 
     document = {
         "schema": "hermes-doctor/backup/1",
-        **described(made),
+        **backup_document(made),
         "entries": len(made.entries),
         "left_out": omitted.folders,
         "excluded": omitted.unwanted,
@@ -106,7 +108,7 @@ def _print(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Prun
     print(dump(document))  # noqa: T201
 
 
-def described(backup: Backup) -> dict[str, Any]:
+def backup_document(backup: Backup) -> dict[str, Any]:
     """The backup as JSON data."""
     return {
         "id": backup.id,
@@ -134,7 +136,9 @@ def _advice(made: Backup) -> str:
     return f"Give it to the home's owner: chown {os.stat(made.home).st_uid} {place}"
 
 
-def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruning | None) -> None:
+def _show(
+    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: Pruning | None
+) -> None:
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
@@ -145,7 +149,7 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruni
     if made.missing:
         count = f"{len(made.missing)} path{'s' if made.missing[1:] else ''}"
         text = f"Incomplete: {count} could not be read and {'are' if made.missing[1:] else 'is'} "
-        text += f"not in it: {listed(made.missing)}"
+        text += f"not in it: {list_missing(made.missing)}"
         show([row(("! ", "warning"), text, hang=2)])
         if advice := _advice(made):
             show([row(advice, indent=2, hang=2)])
@@ -162,7 +166,7 @@ def _show(made: Backup, omitted: scope.Omitted, sent: Path | None, pruned: Pruni
         show([row((text, "faint"), indent=2)])
     if unwanted := omitted.unwanted:
         text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
-        if above := important(unwanted):
+        if above := describe_important(unwanted):
             text += f": {', '.join(above)}"
         show([row(("! ", "warning"), text)])
     for entry in made.entries:

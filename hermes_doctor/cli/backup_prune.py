@@ -9,7 +9,7 @@ import typer
 
 from hermes_doctor.cli import backup_schedule as schedule
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
-from hermes_doctor.cli.vault_option import echo, vault_of
+from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
 EPILOG = """\b
 Examples:
@@ -56,10 +56,10 @@ def prune(
     from hermes_doctor.backup import leftovers, prune_rules
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import pruning_bar
     from hermes_doctor.model import Trouble
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
     from hermes_doctor.system import progress
     from hermes_doctor.system.signals import interruptible
@@ -72,17 +72,19 @@ def prune(
         raise Trouble("Name backups or give a rule, not both. Nothing was removed.")
     where = homes.find(home)
     lost: list[str] = []
-    with locked(where), interruptible():
+    with lock_home(where), interruptible():
         store = vault_of(home, vault)
-        leftovers.tidy(store)
+        leftovers.remove_leftovers(store)
         with pruning_bar(quiet=json):
             if ids:
-                doomed, lost = prune_rules.named(store, ids)
+                doomed, lost = prune_rules.check_named(store, ids)
                 found = prune_rules.Pruning(doomed, {})
             elif rule:
-                found = prune_rules.outlived(store, rule)
+                found = prune_rules.select_by_retention(store, rule)
             else:
-                found = prune_rules.beyond(store, 10 if keep is None else keep, age)
+                found = prune_rules.select_by_count_and_age(
+                    store, 10 if keep is None else keep, age
+                )
         doomed = found.doomed
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
@@ -90,16 +92,16 @@ def prune(
             show(protected_lines(found))
             if not doomed:
                 show([row("No backup is removed." if found.protected else _NONE_OLD)])
-        if doomed and not yes and (json or not sure(f"Remove {len(doomed)} for good?")):
+        if doomed and not yes and (json or not confirm(f"Remove {len(doomed)} for good?")):
             losses = "".join(f" {text}" for text in lost) if json else ""
             raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
         with pruning_bar(quiet=json):
             for one in doomed:
-                exits.changed()
-                progress.tell(f"removing backup {one}")
+                exits.note_change()
+                progress.report(f"removing backup {one}")
                 store.discard(one)
     if json:
-        echo(
+        print_schema_document(
             "prune",
             {
                 "removed": doomed,

@@ -54,51 +54,55 @@ def restore(
     """
 
     from hermes_doctor.backup import intake, needed_backups, outside_files, selection
-    from hermes_doctor.backup.archive import Lock
-    from hermes_doctor.backup.unreadable_files import listed
+    from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.restore_common import carry_out, exit_code, recovered
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.repair import undo
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    where = lost_home.found(home, elsewhere=vault is not None or Path(id).is_file())
+    where = lost_home.find_home(home, elsewhere=vault is not None or Path(id).is_file())
     with (
-        lost_home.again(where),
-        locked(where),
-        recovered(where, load.load(), json=json) as ended,
+        lost_home.recreated_folder(where),
+        lock_home(where),
+        recover_first(where, load.load(), json=json) as ended,
     ):
         store = Vault(where, vault)
-        lock = Lock(passphrase_file=passphrase_file, identity=identity)
-        id = away.taken_in(store, id, lock, sure=yes, quiet=json)
+        lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
+        id = away.import_copy(store, id, lock, sure=yes, quiet=json)
         backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
                 f"Backup {id} is one of {backup.home}. Nothing was changed. If that is right: "
                 f"--other-home"
             )
-        backup = intake.mine(where, backup) if other_home else backup
+        backup = intake.assign_to_home(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
-        chosen, unknown = selection.chosen(paths or (), names)
+        chosen, unknown = selection.select_paths(paths or (), names)
         if unknown:
             raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
         wanted = [
             entry
             for entry in backup.entries
-            if (entry.path in chosen if paths else not selection.passing(entry.path))
+            if (entry.path in chosen if paths else not selection.is_process_file(entry.path))
         ]
-        named = selection.chosen([one for one in paths or () if one.startswith("/")], names)[0]
-        wanted, left = outside_files.coming_back(where, wanted, backup.entries, named)
+        named = selection.select_paths([one for one in paths or () if one.startswith("/")], names)[
+            0
+        ]
+        wanted, left = outside_files.split_restorable(where, wanted, backup.entries, named)
         if left and not json:
             text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
             show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
         if backup.missing and not paths and not json:
-            text = f"Backup {id} is incomplete. These stay as they are: {listed(backup.missing)}"
+            text = (
+                f"Backup {id} is incomplete. These stay as they are: {list_missing(backup.missing)}"
+            )
             show([row(("! ", "warning"), text, hang=2)])
         if not wanted:
             raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
@@ -110,7 +114,7 @@ def restore(
 
             said = LastRows(store, ()).compared(backup, {entry.path for entry in wanted})
             show([row(("! ", "warning"), text, hang=2) for text in said])
-        done = carry_out(
+        done = restore_items(
             where,
             backup,
             undo.items_for(where, backup, wanted, "restore"),
@@ -120,7 +124,7 @@ def restore(
             yes=yes,
             json=json,
             vault=vault,
-            repeat=repeated(named_home(home)),
+            repeat=repeat_options(named_home(home)),
             left=left,
         )
     return exit_code(done, ended)

@@ -123,11 +123,11 @@ def status(
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
-    from hermes_doctor.schedule.durations import span
+    from hermes_doctor.schedule.durations import format_duration
 
     where = homes.find(home)
     try:
-        manager, job = daily_backup.known(where, system=system, cron=cron)
+        manager, job = daily_backup.find_job(where, system=system, cron=cron)
         told = manager.status(job)
         place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
@@ -141,7 +141,10 @@ def status(
         return 1
     ago = datetime.now(UTC) - newest.created_at
     seconds = max(0.0, ago.total_seconds())
-    typer.echo(f"The last backup of the home: {newest.id}, {span(seconds)} ago ({newest.reason}).")
+    typer.echo(
+        f"The last backup of the home: {newest.id}, "
+        f"{format_duration(seconds)} ago ({newest.reason})."
+    )
     late = ago > timedelta(days=2)
     if late and told.installed:
         typer.echo("That is too long ago: it does not run, or it fails.")
@@ -162,7 +165,7 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
     from hermes_doctor.schedule import daily_backup
 
     try:
-        manager, job = daily_backup.known(homes.find(home), system=system, cron=cron)
+        manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None

@@ -9,10 +9,10 @@ import typer
 
 from hermes_doctor.cli import backup_away as away
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vault_option import echo, vault_of
+from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.unreadable_files import Missing
+    from hermes_doctor.backup.unreadable_files import MissingFile
     from hermes_doctor.backup.vault import Vault
 
 IdArgument = Annotated[
@@ -55,20 +55,20 @@ def verify(
     json: JsonOption = False,
 ) -> int:
     """Read a backup back and compare every byte with its manifest."""
-    from hermes_doctor.backup.archive import Lock
-    from hermes_doctor.backup.unreadable_files import listed
+    from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
-    lock = Lock(passphrase_file=passphrase_file, identity=identity)
-    results = away.verified_others(store, id, lock, every=hermes)
-    lacking: dict[str, tuple[Missing, ...]] = {}
+    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
+    results = away.verify_others(store, id, lock, every=hermes)
+    lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
         ids = store.ids() if every else [_chosen(store, id, home, vault)]
         results = _verified(store, ids, lacking, deep=deep, quiet=json)
     if json:
-        echo(
+        print_schema_document(
             "verification",
             {
                 "backups": [
@@ -86,7 +86,8 @@ def verify(
         for one, wrong in results:
             missing = lacking.get(one)
             if not wrong and missing:
-                text = f"Backup {one} reads as it was saved, but is incomplete: {listed(missing)}"
+                text = f"Backup {one} reads as it was saved, but is incomplete: "
+                text += list_missing(missing)
                 show([row(("! ", "warning"), text, hang=2)])
             elif not wrong:
                 tried = ", and everything in it can be had back" if deep else ""
@@ -100,7 +101,7 @@ def verify(
 def _verified(
     store: Vault,
     ids: Sequence[str],
-    lacking: dict[str, tuple[Missing, ...]],
+    lacking: dict[str, tuple[MissingFile, ...]],
     *,
     deep: bool,
     quiet: bool,
@@ -109,21 +110,21 @@ def _verified(
 
     Files that could not be read when a backup was made are added to `lacking`.
     """
-    from hermes_doctor.backup.trial_restore import tried
+    from hermes_doctor.backup.trial_restore import try_restore
     from hermes_doctor.cli.progress_bars import bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
 
     results: list[tuple[str, list[str]]] = []
     known: dict[bytes, str] | None = {} if len(ids) > 1 else None
-    with away.at_work(store) if deep else interruptible():
+    with away.exclusive_vault(store) if deep else interruptible():
         for one in ids:
             try:
                 backup = store.load(one)
                 lacking[one] = backup.missing
                 with bar(f"verifying {one}", backup.size, quiet=quiet) as progress:
                     wrong = (
-                        tried(store, backup, progress)
+                        try_restore(store, backup, progress)
                         if deep
                         else store.verify(backup, progress, known)
                     )
@@ -134,16 +135,16 @@ def _verified(
 
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
 
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
         raise Trouble(
             f"There is no backup {id!r} in {store.root}. "
-            f"See: hermes-doctor backup list{repeated(named_home(home), vault=vault)}"
+            f"See: hermes-doctor backup list{repeat_options(named_home(home), vault=vault)}"
         )
     if not ids:
-        make = f"hermes-doctor backup create{repeated(named_home(home), vault=vault)}"
+        make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
         raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
     return id or ids[-1]

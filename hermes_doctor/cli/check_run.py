@@ -29,7 +29,7 @@ def run(
     from hermes_doctor.probes.probes import Probes
 
     threshold = parse_fail_on(fail_on)
-    found = shared_options.loaded(plugins)
+    found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     reports = []
     homes = _homes(home, all_homes)
@@ -37,7 +37,7 @@ def run(
         from hermes_doctor.examination import runner
 
         named = one.path if all_homes else shared_options.named_home(home)
-        repeat = shared_options.repeated(named, plugins, deep=deep, network=network)
+        repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
         probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
         with _progress(deep and not json, len(checks), probes.progress) as step:
             report = runner.report(
@@ -45,10 +45,10 @@ def run(
                 found,
                 checks,
                 options=repeat,
-                page_options=shared_options.repeated(plugins=plugins),
+                page_options=shared_options.repeat_options(plugins=plugins),
                 progress=step,
             )
-        reports.append(shared_options.narrowed(report, codes))
+        reports.append(shared_options.filter_report(report, codes))
     _print(reports, json=json, many=all_homes)
     return exit_code(reports, threshold)
 
@@ -94,8 +94,8 @@ def say_blind(reports: Sequence[Report]) -> None:
     import sys
 
     for report in reports:
-        if report.blind:
-            print(f"hermes-doctor: {report.blind}", file=sys.stderr)  # noqa: T201
+        if report.why_blind:
+            print(f"hermes-doctor: {report.why_blind}", file=sys.stderr)  # noqa: T201
 
 
 def parse_fail_on(text: str) -> frozenset[str]:
@@ -113,16 +113,16 @@ def parse_fail_on(text: str) -> frozenset[str]:
 
 def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
     """2 if no check could examine any home; 1 for findings, crashes, or one such home."""
-    if reports and all(report.blind for report in reports):
+    if reports and all(report.why_blind for report in reports):
         return 2
-    return int(any(report.blind or fails(report, threshold) for report in reports))
+    return int(any(report.why_blind or fails(report, threshold) for report in reports))
 
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:
     """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
     from hermes_doctor.model import Severity, Status
 
-    if report.ended(Status.CRASHED):
+    if report.count_checks(Status.CRASHED):
         return True
     ranks = [severity.rank for severity in Severity if severity.value in threshold]
     worst = max(ranks, default=-1)
@@ -140,6 +140,6 @@ def _progress(  # type: ignore[no-untyped-def]
 
     if not wanted or not sys.stderr.isatty():
         return contextlib.nullcontext(None)
-    from hermes_doctor.terminal.progress import counting
+    from hermes_doctor.terminal.progress import count_bar
 
-    return counting("examining", total, says)
+    return count_bar("examining", total, says)

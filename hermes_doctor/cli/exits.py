@@ -14,22 +14,22 @@ _WHOLE = "Nothing is left half-done."
 _state = {"changed": False, "partial": False, "of command": False, "cut off": _WHOLE}
 
 
-def changed() -> None:
+def note_change() -> None:
     """Record that the command has changed something, so that errors do not deny it."""
     _state["changed"] = True
 
 
-def partial() -> None:
+def note_partial() -> None:
     """Record that a run was undone only in part, so that the exit code is 1, not 2."""
     _state["partial"] = True
 
 
-def cut_off(text: str = _WHOLE) -> None:
+def set_interrupt_text(text: str = _WHOLE) -> None:
     """Set the text to print if the command is interrupted from here on."""
     _state["cut off"] = text
 
 
-def of_command(code: int) -> int:
+def command_exit_code(code: int) -> int:
     """Pass on the exit code of a command that we ran, whatever it means there."""
     _state["of command"] = True
     return code
@@ -42,7 +42,7 @@ _TAKE_A_VALUE = (
 )
 
 
-def ended(run: Callable[[], object]) -> int:
+def exit_code_of(run: Callable[[], object]) -> int:
     """Run a command and turn its result or exception into an exit code."""
     try:
         result = run()
@@ -79,10 +79,10 @@ def _other(error: Exception) -> int:
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{_reason(error)}{name}", 2)
-    from hermes_doctor.examination.runner import crash
+    from hermes_doctor.examination.runner import describe_crash
 
     return _say(
-        f"This is a bug in hermes-doctor: {crash(error)}. Nothing was left half-done. "
+        f"This is a bug in hermes-doctor: {describe_crash(error)}. Nothing was left half-done. "
         f"Please report it with the command you typed.",
         2,
     )
@@ -96,9 +96,9 @@ def _reason(error: OSError) -> str:
 def _document(message: str, code: int) -> str:
     """The error as JSON, in the format of the command: for a watch, one event per line."""
     if sys.argv[1:2] == ["watch"]:
-        from hermes_doctor.watch.event_lines import trouble
+        from hermes_doctor.watch.event_lines import trouble_line
 
-        return trouble(message)
+        return trouble_line(message)
     from hermes_doctor.render import document
 
     return document.dump(document.of_trouble(message, code))
@@ -112,7 +112,7 @@ def _say(message: str, code: int) -> int:
         with contextlib.suppress(OSError):  # a full disk may be the cause
             print(_document(message, code), flush=True)  # noqa: T201
             return code
-    from hermes_doctor.terminal.lines import fitting
+    from hermes_doctor.terminal.lines import fit_encoding
 
-    print(fitting(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
+    print(fit_encoding(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
     return code

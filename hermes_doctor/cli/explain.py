@@ -27,7 +27,7 @@ def explain(
     """Print what a code means, how it shows, and what its fix does."""
     import sys
 
-    from hermes_doctor.cli.shared_options import nearest
+    from hermes_doctor.cli.shared_options import suggestion
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
 
@@ -37,7 +37,7 @@ def explain(
     if page is None:
         names = {name: one.stem for name, one in pages.items()}
         raise Trouble(
-            f"There is no page for {code!r}.{nearest(code, names)} See: hermes-doctor list codes"
+            f"There is no page for {code!r}.{suggestion(code, names)} See: hermes-doctor list codes"
         )
     text = page.read_text(encoding="utf-8")
     if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
@@ -47,7 +47,7 @@ def explain(
         console = Console(width=min(Console().width, 90))
         console.print(Markdown(text))
     else:
-        from hermes_doctor.terminal.lines import fitting
+        from hermes_doctor.terminal.lines import fit_encoding
 
-        typer.echo(fitting(text, sys.stdout), nl=False)
+        typer.echo(fit_encoding(text, sys.stdout), nl=False)
     return 0

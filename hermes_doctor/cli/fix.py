@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.fix_consent import Consent
-from hermes_doctor.cli.fix_report import _document, _left, close
+from hermes_doctor.cli.fix_report import has_open_problems, print_report, report_rest
 from hermes_doctor.cli.fix_session import Session
 from hermes_doctor.cli.options import (
     DeepOption,
@@ -24,7 +24,7 @@ from hermes_doctor.cli.options import (
 if TYPE_CHECKING:
     from hermes_doctor.model import Report
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
 
 EPILOG = """\b
 Examples:
@@ -65,17 +65,19 @@ def fix(
     from hermes_doctor.cli import shared_options
 
     where = homes.find(home)
-    loaded = shared_options.loaded(plugins)
+    loaded = shared_options.load_plugins(plugins)
     session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
     named = shared_options.named_home(home)
-    session.options = shared_options.repeated(named, plugins)
-    session.fix_options = shared_options.repeated(named, plugins, vault, deep=deep, network=network)
-    session.page_options = shared_options.repeated(plugins=plugins)
+    session.options = shared_options.repeat_options(named, plugins)
+    session.fix_options = shared_options.repeat_options(
+        named, plugins, vault, deep=deep, network=network
+    )
+    session.page_options = shared_options.repeat_options(plugins=plugins)
     if apply:
-        from hermes_doctor.cli.restore_common import recovered
-        from hermes_doctor.records.home_lock import locked
+        from hermes_doctor.cli.restore_common import recover_first
+        from hermes_doctor.records.home_lock import lock_home
 
-        with locked(where), recovered(where, loaded, json=json) as ended:
+        with lock_home(where), recover_first(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
             code = _apply(session, said, vault=vault, yes=yes, json=json)
             return 1 if any(one.partial for one in ended) else code
@@ -87,9 +89,9 @@ def _show(session: Session, *, json: bool) -> int:
     from hermes_doctor.repair import recovery
 
     report, planned = session.look()
-    said = recovery.pending(session.home, session.options)
+    said = recovery.interrupted_run_messages(session.home, session.options)
     if json:
-        _document(report, planned, [], said)
+        print_report(report, planned, [], said)
     else:
         from hermes_doctor.render import repair, report as render_report
         from hermes_doctor.terminal.lines import row
@@ -97,13 +99,13 @@ def _show(session: Session, *, json: bool) -> int:
 
         show([row(("! ", "warning"), text, hang=2) for text in said])
         if not planned:
-            show([repair.nothing(report)])
+            show([repair.nothing_line(report)])
         show(repair.plan_lines(planned, session.apply_command(), session.page_options))
         show(render_report.open_questions(report))
-    if report.blind and not planned:
+    if report.why_blind and not planned:
         return _blind(report, json=json)
     unseen = not planned and report.open
-    return int(unseen or _left(planned) or any(p.ready for p in planned))
+    return int(unseen or has_open_problems(planned) or any(p.ready for p in planned))
 
 
 def _blind(report: Report, *, json: bool) -> int:
@@ -148,38 +150,38 @@ def _apply(
         ]
         if not chosen:
             break
-        steering = {one.finding.key for one in chosen if one.steers}
+        steering = {one.finding.key for one in chosen if one.controls_gateway}
         run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
         runs.append(run)
-        exits.changed()
+        exits.note_change()
         for item in run.items:
             outcomes[item.code, item.subject] = item.outcome
             if item.outcome == "refused":
                 consent.refused[item.code, item.subject] = item.reason or "refused"
             elif item.outcome in ("failed", "rolled-back"):
                 consent.steered |= (item.code, item.subject) in steering
-        session.go_on(chosen, run)
+        session.keep_unfinished(chosen, run)
         if not json:
             show(repair.receipt_lines(run, session.options))
         report, planned = session.look()  # findings that it had hidden may show now
     if json:
-        _document(report, shown, runs, said)
+        print_report(report, shown, runs, said)
     else:
-        close(session, report, planned, shown, runs, consent)
+        report_rest(session, report, planned, shown, runs, consent)
     failed = any(outcome != "verified" for outcome in outcomes.values())
-    if report.blind and not shown:
+    if report.why_blind and not shown:
         return _blind(report, json=json)
-    failed = failed or (not shown and report.open) or bool(report.ended(Status.CRASHED))
+    failed = failed or (not shown and report.open) or bool(report.count_checks(Status.CRASHED))
     failed = failed or any(run.leaves_files for run in runs)
     undone = {*consent.declined, *consent.refused}
     asked_for = [one for one in planned if session.names(one)]
     failed = failed or any(one.denied or one.finding.key in undone for one in asked_for)
-    return int(failed or _left(planned, undone))
+    return int(failed or has_open_problems(planned, undone))
 
 
 def _run(
     session: Session,
-    chosen: Sequence[Planned],
+    chosen: Sequence[PlannedItem],
     vault: VaultOption,
     hermes: str | None,
     verify: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
 
 
 class Consent:
@@ -34,12 +34,12 @@ class Consent:
             return "it asks first, and you did not say yes."
         return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
 
-    def agrees(self, one: Planned) -> bool:
+    def agrees(self, one: PlannedItem) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
         key = one.finding.key
         if not one.ready or one.fix is None or key in self.declined or key in self.refused:
             return False
-        if self.steered and one.steers:
+        if self.steered and one.controls_gateway:
             self.refused[key] = "the gateway was steered once already, and that did not help"
             return False
         answered = self.yes and (self.one_named or not one.personal)
@@ -48,13 +48,13 @@ class Consent:
         (self.agreed if self._ask(one) else self.declined).add(key)
         return key in self.agreed
 
-    def _ask(self, one: Planned) -> bool:
-        from hermes_doctor.cli.options import sure
+    def _ask(self, one: PlannedItem) -> bool:
+        from hermes_doctor.cli.options import confirm
         from hermes_doctor.render import repair
         from hermes_doctor.terminal.show import show
 
         if self.quiet:
             return False
-        show(repair.one_plan(one, self.page_options))
+        show(repair.plan_item_lines(one, self.page_options))
         who = f", {one.finding.subject}" if one.personal else ""
-        return sure(f"Apply this fix for {one.finding.code}{who}?")
+        return confirm(f"Apply this fix for {one.finding.code}{who}?")

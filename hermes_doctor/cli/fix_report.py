@@ -13,14 +13,14 @@ from hermes_doctor.cli.fix_session import Session
 if TYPE_CHECKING:
     from hermes_doctor.model import Report
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
 
 
-def close(
+def report_rest(
     session: Session,
     report: Report,
-    planned: Sequence[Planned],
-    shown: Sequence[Planned],
+    planned: Sequence[PlannedItem],
+    shown: Sequence[PlannedItem],
     runs: Sequence[Journal],
     consent: Consent,
 ) -> None:
@@ -30,7 +30,7 @@ def close(
     from hermes_doctor.terminal.show import show
 
     if not shown:
-        show([repair.nothing(report)])
+        show([repair.nothing_line(report)])
     show(render_report.open_questions(report))
     for one in planned:
         finding = one.finding
@@ -40,7 +40,7 @@ def close(
             why = consent.silence
             hint = ("do it: ", session.apply_command(one))
         elif one.unnamed:
-            why = f"{repair.unnamed(one)}, so that its code must be named."
+            why = f"{repair.why_unnamed(one)}, so that its code must be named."
             hint = ("do it: ", session.apply_command(one))
         elif why is None:
             continue
@@ -63,7 +63,9 @@ def _held(run: Journal) -> bool:
     return any(item.outcome == "verified" for item in run.items)
 
 
-def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) -> bool:
+def has_open_problems(
+    planned: Sequence[PlannedItem], refused: Container[tuple[str, str]] = ()
+) -> bool:
     """Whether an error is left, or a warning whose fix was offered but not applied."""
     from hermes_doctor.model import Severity
 
@@ -76,8 +78,8 @@ def _left(planned: Sequence[Planned], refused: Container[tuple[str, str]] = ()) 
     )
 
 
-def _document(
-    report: Report, planned: Sequence[Planned], runs: Sequence[Journal], said: Sequence[str]
+def print_report(
+    report: Report, planned: Sequence[PlannedItem], runs: Sequence[Journal], said: Sequence[str]
 ) -> None:
     from hermes_doctor.render import document, repair
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hermes_doctor.model import Finding, Report
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
 
 
 class Session:
@@ -40,7 +40,7 @@ class Session:
         """Findings whose fix was not enough, each with the next fix to try."""
         self.checks, self.codes = select(plugins, codes, [])
 
-    def apply_command(self, one: Planned | None = None) -> str:
+    def apply_command(self, one: PlannedItem | None = None) -> str:
         """The command that applies everything requested, or one plan without asking."""
         words = [one.finding.code] if one else self.words
         subject = one.finding.subject if one and one.personal else self.subject
@@ -51,7 +51,7 @@ class Session:
         yes = " --yes" if one and not one.personal else ""
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
-    def go_on(self, chosen: Sequence[Planned], run: Journal) -> None:
+    def keep_unfinished(self, chosen: Sequence[PlannedItem], run: Journal) -> None:
         """Keep the findings that need another fix, and drop the finished ones."""
         findings = {one.finding.key: one.finding for one in chosen}
         for item in run.items:
@@ -61,16 +61,16 @@ class Session:
             elif item.outcome != "left":
                 self.onward.pop(key, None)
 
-    def look(self) -> tuple[Report, list[Planned]]:
+    def look(self) -> tuple[Report, list[PlannedItem]]:
         """Examine the home and plan repairs for the findings."""
-        from hermes_doctor.cli.shared_options import narrowed
+        from hermes_doctor.cli.shared_options import filter_report
         from hermes_doctor.examination import runner
         from hermes_doctor.probes.probes import Probes
         from hermes_doctor.repair.plan import plan
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
         report = runner.report(probes, self.plugins, self.checks, options=self.options)
-        report = narrowed(report, self.codes, self.subject)
+        report = filter_report(report, self.codes, self.subject)
         # A quick examination may miss what an earlier one found; it stays until a fix succeeds.
         seen = {finding.key for finding in report.findings}
         findings = [self.onward.get(finding.key, finding) for finding in report.findings]
@@ -79,13 +79,13 @@ class Session:
         probes.close()  # else the run would find our own readers holding the databases open
         return report, planned
 
-    def _as_named(self, one: Planned) -> Planned:
+    def _as_named(self, one: PlannedItem) -> PlannedItem:
         """Mark a costly, personal or optional plan as waiting until its code is named."""
         from dataclasses import replace
 
-        waits = one.weighty or one.personal or one.optional
+        waits = one.is_disproportionate or one.personal or one.optional
         return replace(one, unnamed=waits and not self.names(one))
 
-    def names(self, one: Planned) -> bool:
+    def names(self, one: PlannedItem) -> bool:
         """Whether the plan's code was typed."""
         return one.finding.code.lower() in {word.lower() for word in self.words}

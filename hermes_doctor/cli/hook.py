@@ -63,7 +63,7 @@ def install(
 ) -> int:
     """Put a backup before every update, however it is started."""
     from hermes_doctor import home as homes
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import chat_hook as chats, launcher, own_command, shell_startup
@@ -75,7 +75,7 @@ def install(
         shell_startup.refuse()
         launcher.refuse()
     if chat:
-        with locked(where):
+        with lock_home(where):
             said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
     if shell:
         if launcher.install():
@@ -86,7 +86,7 @@ def install(
     )
     for why in shell_startup.doubts() if shell else ():
         show([row(("! ", "warning"), f"Not in every shell: {why}", hang=2)])
-    if shell and not launcher.is_first():
+    if shell and not launcher.is_first_on_path():
         show([row(("  ", "faint"), "It counts in new shells. In this one: exec $SHELL -l", hang=2)])
     if chat and said and _runs(where):
         show([row(("  ", "faint"), "/update counts once the gateway was started anew.", hang=2)])
@@ -116,7 +116,7 @@ def remove(
 ) -> int:
     """Take away everything that `hook install` wrote."""
     from hermes_doctor import home as homes
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import chat_hook as chats, launcher, shell_startup
@@ -124,7 +124,7 @@ def remove(
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
     if where is not None:
-        with locked(where):
+        with lock_home(where):
             said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
     if shell:
         said += [f"{tilde(path)} is as it was." for path in shell_startup.remove()]
@@ -145,12 +145,12 @@ Exit codes:
 def status(home: HomeOption = None, json: JsonOption = False) -> int:
     """Say which ways to update are covered, and which are not."""
     from hermes_doctor import home as homes
-    from hermes_doctor.records.updates import Records
+    from hermes_doctor.records.updates import UpdateRecords
     from hermes_doctor.updates import coverage
 
     where = homes.find(home)
-    ways = coverage.look(where)
-    last = Records(where).last()
+    ways = coverage.list_ways(where)
+    last = UpdateRecords(where).last()
     if json:
         from hermes_doctor.render import document
 
@@ -165,11 +165,11 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             )
         )
     else:
-        from hermes_doctor.cli.shared_options import named_home, repeated
+        from hermes_doctor.cli.shared_options import named_home, repeat_options
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
 
-        install = f"{coverage.INSTALL}{repeated(named_home(home))}"
+        install = f"{coverage.INSTALL}{repeat_options(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
             text = one.how.replace(coverage.INSTALL, install)
@@ -249,8 +249,8 @@ def run(
 
     where = homes.find(home)
     if moment is Moment.PRE and from_chat:
-        return int(not update_guard.before_chat(where, vault=vault, force=force, json=json))
+        return int(not update_guard.prepare_chat_update(where, vault=vault, force=force, json=json))
     if moment is Moment.PRE:
-        return int(update_guard.before(where, vault=vault, force=force, json=json) is None)
-    where = where if home else after_update.recorded(where)
-    return after_update.after_last(where, json=json, from_chat=from_chat)
+        return int(update_guard.prepare_update(where, vault=vault, force=force, json=json) is None)
+    where = where if home else after_update.home_with_records(where)
+    return after_update.examine_last(where, json=json, from_chat=from_chat)

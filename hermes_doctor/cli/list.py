@@ -39,12 +39,12 @@ def listing(
     plugins: PluginsOption = None,
 ) -> int:
     """List the checks with their questions, the codes, or the fixes."""
-    from hermes_doctor.cli.shared_options import loaded
+    from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.render import document
     from hermes_doctor.terminal.lines import BLANK, row
     from hermes_doctor.terminal.show import show
 
-    found = loaded(plugins)
+    found = load_plugins(plugins)
     table = _table(kind, found)
     broken = [{"path": str(one.path), "why": one.why} for one in found.broken]
     if json:

@@ -13,7 +13,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 
 
-def found(option: Path | None, *, elsewhere: bool) -> Home:
+def find_home(option: Path | None, *, elsewhere: bool) -> Home:
     """The home; if it is lost but its backups are elsewhere, the folder that it had."""
     from hermes_doctor.cli.shared_options import named_home
     from hermes_doctor.system.files import user_home
@@ -37,7 +37,7 @@ def _is_empty(place: Path) -> bool:
 
 
 @contextmanager
-def again(home: Home) -> Iterator[None]:
+def recreated_folder(home: Home) -> Iterator[None]:
     """Create the folder of a lost home; remove it again if nothing was put into it."""
     from hermes_doctor.system import disk
 

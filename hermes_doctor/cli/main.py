@@ -10,11 +10,11 @@ def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
     import gc
 
-    from hermes_doctor.cli.exits import ended
+    from hermes_doctor.cli.exits import exit_code_of
 
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
-    code = ended(_run)
+    code = exit_code_of(_run)
     try:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()

@@ -41,9 +41,9 @@ VaultOption = Annotated[
 
 def complete_code(incomplete: str) -> list[str]:
     """The codes with this prefix, for shell completion."""
-    from hermes_doctor.cli.shared_options import loaded
+    from hermes_doctor.cli.shared_options import load_plugins
 
-    codes = sorted({code for one in loaded(None).checks for code in one.codes})
+    codes = sorted({code for one in load_plugins(None).checks for code in one.codes})
     return [code for code in codes if code.startswith(incomplete.upper())]
 
 
@@ -52,7 +52,7 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def sure(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Ask a yes-or-no question; without a terminal the answer is no."""
     if not can_ask():
         return False

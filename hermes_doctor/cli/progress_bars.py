@@ -15,9 +15,9 @@ def bar(
     """A progress bar on a terminal; nothing for small work, in a pipe or with --json."""
     if not _worth_it(total, quiet):
         return contextlib.nullcontext(None)
-    from hermes_doctor.terminal.progress import copying
+    from hermes_doctor.terminal.progress import byte_bar
 
-    return copying(label, total)
+    return byte_bar(label, total)
 
 
 @contextlib.contextmanager
@@ -27,9 +27,9 @@ def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int
         yield None
         return
     from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import repairing
+    from hermes_doctor.terminal.progress import two_phase_bar
 
-    with repairing(label, total) as (advance, hear), progress.heard(hear):
+    with two_phase_bar(label, total) as (advance, hear), progress.send_to(hear):
         yield advance
 
 
@@ -40,9 +40,9 @@ def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
         yield
         return
     from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import telling
+    from hermes_doctor.terminal.progress import message_bar
 
-    with telling() as hear, progress.heard(hear):
+    with message_bar() as hear, progress.send_to(hear):
         yield
 
 
@@ -53,9 +53,9 @@ def pruning_bar(*, quiet: bool) -> Iterator[None]:
         yield
         return
     from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import after
+    from hermes_doctor.terminal.progress import delayed_bar
 
-    with after(1.0) as hear, progress.heard(hear):
+    with delayed_bar(1.0) as hear, progress.send_to(hear):
         yield
 
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.recovery import Ended
+    from hermes_doctor.repair.recovery import RecoveredRun
     from hermes_doctor.repair.run import Item
 
 
 @contextmanager
-def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ended]]:
+def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[RecoveredRun]]:
     """Finish cut-off runs first, and report them whatever happens afterwards."""
     from hermes_doctor.cli import exits
     from hermes_doctor.model import Trouble
@@ -32,7 +32,7 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
 
     ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
     if any(one.partial for one in ended):
-        exits.partial()
+        exits.note_partial()
     if not json:
         show([row(("! ", "warning"), one.text, hang=2) for one in ended])
     try:
@@ -43,20 +43,20 @@ def recovered(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[Ende
         raise
 
 
-def exit_code(done: Journal | None, ended: Sequence[Ended]) -> int:
+def exit_code(done: Journal | None, ended: Sequence[RecoveredRun]) -> int:
     """0 if everything was done and no run left files for the operator to examine."""
     whole = done is not None and done.state == "done" and not done.leaves_files
     return int(not whole or any(one.partial for one in ended))
 
 
-def carry_out(
+def restore_items(
     home: Home,
     backup: Backup,
     items: Sequence[Item],
     *,
     kind: str,
     of: str,
-    ended: Sequence[Ended],
+    ended: Sequence[RecoveredRun],
     yes: bool,
     json: bool,
     vault: Path | None,
@@ -70,25 +70,25 @@ def carry_out(
     """
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import sure
+    from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import bar
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, repair
     from hermes_doctor.repair import undo
-    from hermes_doctor.repair.gateway_steps import returning
+    from hermes_doctor.repair.gateway_steps import add_restarts_for_restore
     from hermes_doctor.repair.run import Run
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    returning(Probes(home), items, stores=kind == "restore")
+    add_restarts_for_restore(Probes(home), items, stores=kind == "restore")
     if not yes:
         if not json:
             sentences = [sentence for item in items for sentence in item.record.steps]
             show([row(("→ ", "faint"), sentence, hang=2) for sentence in sentences])
         if json or not sys.stdin.isatty():
             raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-        if not sure("Go on? What is there now is backed up first."):
+        if not confirm("Go on? What is there now is backed up first."):
             return None
     run = Run(
         home,
@@ -102,8 +102,8 @@ def carry_out(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
     with bar("backing up", total, quiet=json) as run.progress:
-        done = run.apply(items, undo.proven(home, backup))
-    exits.changed()
+        done = run.apply(items, undo.restore_verifier(home, backup))
+    exits.note_change()
     if not report:
         return done
     if json:

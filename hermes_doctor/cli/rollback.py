@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.after_update import recorded, refuse_attended
+from hermes_doctor.cli.after_update import home_with_records, refuse_running
 from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
-from hermes_doctor.cli.stderr import begun, echo, say, tell
+from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.vault import Backup
     from hermes_doctor.home import Home
-    from hermes_doctor.installation.details import Installed
+    from hermes_doctor.installation.details import InstallationDetails
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.records.updates import Update
-    from hermes_doctor.repair.recovery import Ended
+    from hermes_doctor.repair.recovery import RecoveredRun
     from hermes_doctor.updates.rollback import Plan
 
 EPILOG = """\b
@@ -52,13 +52,13 @@ def rollback(
 ) -> int:
     """Go back to the Hermes and the data that were there before an update."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli.options import sure
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.cli.options import confirm
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.records.updates import BACK, Records
+    from hermes_doctor.records.updates import BACK, UpdateRecords
 
-    where = homes.find(home) if home else recorded(homes.find(None))
-    records = Records(where)
+    where = homes.find(home) if home else home_with_records(homes.find(None))
+    records = UpdateRecords(where)
     which = records.load(update) if update else records.newest()
     if which is None:
         raise Trouble("No update was made with the guard, so there is nothing to go back to.")
@@ -68,8 +68,8 @@ def rollback(
             f"by the backup again: if that is meant, say hermes-doctor rollback {which.id}. "
             "Nothing was changed."
         )
-    refuse_attended(which)
-    with records.held() as hold:
+    refuse_running(which)
+    with records.lock() as hold:
         try:
             plan, backup = _planned(where, which, keep_data=keep_data)
         except (CannotFix, CouldNotLook, Trouble) as why:
@@ -81,15 +81,17 @@ def rollback(
             say("  ", "faint", note)
         if backup is not None:
             say("→ ", "faint", f"put back everything from backup {backup.id}")
-        if not yes and not sure("Go on? What is there now is backed up first."):
+        if not yes and not confirm("Go on? What is there now is backed up first."):
             say("  ", "faint", "Nothing was changed.")
             return 1
-        return _go_back(where, which, plan, backup, hold, repeated(named_home(home)), json=json)
+        return _go_back(
+            where, which, plan, backup, hold, repeat_options(named_home(home)), json=json
+        )
 
 
 def _sentence(why: object) -> str:
     text = str(why)
-    return f"{begun(text)}{'' if text.endswith('.') else '.'}"
+    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}"
 
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
@@ -100,7 +102,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     from hermes_doctor.updates import current_hermes, rollback
 
     if update.before is None:
-        data = update.restoring(home)
+        data = update.restore_command(home)
         raise Trouble(
             f"Which Hermes was there before update {update.id} is not known"
             f"{f': {clean(update.doubt)}' if update.doubt else ''}. Bring it back by hand."
@@ -131,27 +133,27 @@ def _go_back(
     json: bool,
 ) -> int:
     from hermes_doctor.cli import exits
-    from hermes_doctor.cli.restore_common import recovered
+    from hermes_doctor.cli.restore_common import recover_first
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.plugins import load
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.home_lock import locked
-    from hermes_doctor.records.updates import BACK, GOING_BACK, Records, process
+    from hermes_doctor.records.home_lock import lock_home
+    from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords, process_identity
     from hermes_doctor.updates import rollback
-    from hermes_doctor.updates.downtime import down
+    from hermes_doctor.updates.downtime import gateways_stopped
 
     assert update.before is not None
-    records = Records(home)
-    with locked(home), recovered(home, load.load(), json=json) as ended:
+    records = UpdateRecords(home)
+    with lock_home(home), recover_first(home, load.load(), json=json) as ended:
         update.stage = GOING_BACK
-        update.guard = process(os.getpid()) or []
+        update.guard = process_identity(os.getpid()) or []
         records.save(update)
-        exits.changed()
-        exits.cut_off("The way back is unfinished: run it again.")
+        exits.note_change()
+        exits.set_interrupt_text("The way back is unfinished: run it again.")
         runs: list[Journal] = []
         try:
-            with down(home, update, tell) as up_again:
-                rollback.bring_back(home, plan.commands, update.before, tell, hold=hold)
+            with gateways_stopped(home, update, tell) as up_again:
+                rollback.restore_hermes(home, plan.commands, update.before, tell, hold=hold)
                 if backup is not None:
                     _restore(home, update, backup, ended, runs, repeat, json=json)
                 up_again()
@@ -171,7 +173,7 @@ def _go_back(
         update.stage = BACK
         update.guard = []
         records.save(update)
-        exits.cut_off()
+        exits.set_interrupt_text()
     say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
@@ -186,7 +188,7 @@ def _report(
     update: Update,
     plan: Plan,
     runs: Sequence[Journal],
-    ended: Sequence[Ended],
+    ended: Sequence[RecoveredRun],
     *,
     error: str | None,
     json: bool,
@@ -196,7 +198,7 @@ def _report(
 
     if not json:
         return
-    echo(
+    print_document(
         {
             "schema": "hermes-doctor/rollback/1",
             "home": str(home.path),
@@ -211,7 +213,7 @@ def _report(
     )
 
 
-def _named(before: Installed) -> str:
+def _named(before: InstallationDetails) -> str:
     return before.version + (f" ({before.revision[:12]})" if before.revision else "")
 
 
@@ -219,21 +221,21 @@ def _restore(
     home: Home,
     update: Update,
     backup: Backup,
-    ended: Sequence[Ended],
+    ended: Sequence[RecoveredRun],
     runs: list[Journal],
     repeat: str,
     *,
     json: bool,
 ) -> None:
     from hermes_doctor.backup import outside_files
-    from hermes_doctor.cli.restore_common import carry_out
+    from hermes_doctor.cli.restore_common import restore_items
     from hermes_doctor.model import CannotFix
     from hermes_doctor.repair import undo
 
-    wanted, left = outside_files.coming_back(home, backup.entries, backup.entries)
+    wanted, left = outside_files.split_restorable(home, backup.entries, backup.entries)
     for name in left:
         say("! ", "warning", f"{name} lies outside of the home, and is left as it is.")
-    done = carry_out(
+    done = restore_items(
         home,
         backup,
         undo.items_for(home, backup, wanted, "rollback"),

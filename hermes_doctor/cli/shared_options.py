@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
 
 
-def repeated(
+def repeat_options(
     home: Path | None = None,
     plugins: Sequence[Path] | None = None,
     vault: Path | None = None,
@@ -44,7 +44,7 @@ def named_home(option: Path | None) -> Path | None:
     return option or (Path(named) if named else None)
 
 
-def loaded(plugins: Sequence[Path] | None) -> Plugins:
+def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
     """Load the plugins; raise Trouble if there are no checks, which must not look healthy."""
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
@@ -65,7 +65,7 @@ def select(
     for word in (*only, *skip):
         if word.lower() not in names:
             raise Trouble(
-                f"Nothing is called {word!r}.{nearest(word, names)} See: hermes-doctor list"
+                f"Nothing is called {word!r}.{suggestion(word, names)} See: hermes-doctor list"
             )
     wanted, unwanted = ({word.lower() for word in words} for words in (only, skip))
     checks = []
@@ -92,7 +92,7 @@ def selectors(plugins: Plugins) -> dict[str, str]:
     return {word.lower(): word for word in words}
 
 
-def nearest(word: str, names: dict[str, str]) -> str:
+def suggestion(word: str, names: dict[str, str]) -> str:
     """A hint with the most similar name."""
     import difflib
 
@@ -100,7 +100,7 @@ def nearest(word: str, names: dict[str, str]) -> str:
     return f" Did you mean {names[close[0]]}?" if close else ""
 
 
-def narrowed(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
+def filter_report(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
     """The report with only the findings of these codes, and of that subject if one is given."""
     kept = (f for f in report.findings if f.code in codes and subject in (None, f.subject))
     return report._replace(findings=tuple(kept))

@@ -7,7 +7,7 @@ import sys
 import typer
 
 
-def begun(text: str) -> str:
+def capitalized(text: str) -> str:
     """Capitalise the first letter, unless the text begins with a file name."""
     is_name = "." in text.split(" ")[0].rstrip(".:")
     return text if is_name else text[:1].upper() + text[1:]
@@ -28,7 +28,7 @@ def say(mark: str, style: str, text: str) -> None:
         show([row((mark, style), text, hang=2)], sys.stderr)
 
 
-def echo(made: dict[str, object]) -> None:
+def print_document(made: dict[str, object]) -> None:
     """Print the JSON document on stdout."""
     from hermes_doctor.render import document
 

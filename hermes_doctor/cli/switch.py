@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.provider_switch.plan import Switch
     from hermes_doctor.provider_switch.proof import Proof
-    from hermes_doctor.provider_switch.target import Wish
+    from hermes_doctor.provider_switch.target import SwitchRequest
     from hermes_doctor.records.journal import Journal
 
 EPILOG = """\b
@@ -71,18 +71,18 @@ def switch_provider(
 ) -> int:
     """Switch to another model provider: entry, model, key, fallback, test; undone if it fails."""
     from hermes_doctor import home as homes
-    from hermes_doctor.provider_switch.target import Wish
+    from hermes_doctor.provider_switch.target import SwitchRequest
 
     where = homes.find(home)
-    wish = Wish(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
+    wish = SwitchRequest(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
     asking = Asking(where, wish, ask_key=ask_key, tested=not no_test)
     if not apply:
         return _show(asking, _command(asking, home, vault), json=json)
-    from hermes_doctor.cli.restore_common import recovered
+    from hermes_doctor.cli.restore_common import recover_first
     from hermes_doctor.plugins import load
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.records.home_lock import lock_home
 
-    with locked(where), recovered(where, load.load(), json=json) as ended:
+    with lock_home(where), recover_first(where, load.load(), json=json) as ended:
         code = _apply(asking, vault, home, yes=yes, json=json)
         return code or int(any(one.partial for one in ended))
 
@@ -90,7 +90,7 @@ def switch_provider(
 class Asking:
     """One call of the command: the home and the options."""
 
-    def __init__(self, home: Home, wish: Wish, *, ask_key: bool, tested: bool) -> None:
+    def __init__(self, home: Home, wish: SwitchRequest, *, ask_key: bool, tested: bool) -> None:
         self.home = home
         self.wish = wish
         self.ask_key = ask_key
@@ -110,14 +110,14 @@ class Asking:
         probes = self.look()
         try:
             world = probes.resolved().world
-            wanted = plan.asks_for(probes, self.wish)
+            wanted = plan.missing_key_variable(probes, self.wish)
             if self.ask_key:
-                wanted = target.find(world, self.wish).variable
+                wanted = target.find_target(world, self.wish).variable
                 if wanted is None:
                     raise CannotFix("its key stands in no variable; name one with --key-env")
             if wanted and typed:
                 return plan.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
-            switch = plan.plan(probes, self.wish, plan.STAND_IN if wanted else None)
+            switch = plan.plan(probes, self.wish, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
         if not wanted:
@@ -173,7 +173,7 @@ def _show(asking: Asking, command: str, *, json: bool) -> int:
 def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
     import shlex
 
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
 
     wish = asking.wish
     words = ["hermes-doctor", "switch-provider", wish.name]
@@ -187,14 +187,14 @@ def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
     words += ["--ask-key"] if asking.ask_key else []
     words += [] if wish.fallback else ["--no-fallback"]
     words += [] if asking.tested else ["--no-test"]
-    return f"{shlex.join([*words, '--apply'])}{repeated(named_home(home), vault=vault)}"
+    return f"{shlex.join([*words, '--apply'])}{repeat_options(named_home(home), vault=vault)}"
 
 
 def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool) -> int:
     """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import sure
-    from hermes_doctor.cli.shared_options import named_home, repeated
+    from hermes_doctor.cli.options import confirm
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
     from hermes_doctor.render import document, provider_switch, repair
@@ -213,16 +213,16 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
         show(provider_switch.plan_lines(switch, tested=asking.tested))
     if not yes and (json or not sys.stdin.isatty()):
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-    if not yes and not sure("Switch? What is there now is backed up first."):
+    if not yes and not confirm("Switch? What is there now is backed up first."):
         return 1
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)
     run = _run(where, switch, proof, vault)
-    exits.changed()
+    exits.note_change()
     if json:
         typer.echo(document.dump(provider_switch.document(where.path, switch, run, proof.said)))
     else:
-        show(repair.receipt_lines(run, repeated(named_home(home))))
+        show(repair.receipt_lines(run, repeat_options(named_home(home))))
         show([row(f"Test: {proof.said}.")])
     return int(run.state != "done" or run.leaves_files)
 

@@ -44,9 +44,9 @@ def timeline(
     from hermes_doctor.terminal.show import show
 
     began = moment(since)
-    found = shared_options.loaded(plugins)
+    found = shared_options.load_plugins(plugins)
     probes = Probes(homes.find(home), deep=deep)
-    told = timelines.tell(probes, found.rules, began)
+    told = timelines.make_timeline(probes, found.rules, began)
     if json:
         typer.echo(document.dump(rendered.document(probes.home.path, __version__, told)))
     else:

@@ -39,13 +39,16 @@ def undo(
 
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
-    from hermes_doctor.cli.restore_common import carry_out, exit_code, recovered
-    from hermes_doctor.records.home_lock import locked
+    from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
+    from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.records.journal import Journals
     from hermes_doctor.repair import recovery, undo
 
     where = homes.find(home)
-    with locked(where), recovered(where, shared_options.loaded(plugins), json=json) as ended:
+    with (
+        lock_home(where),
+        recover_first(where, shared_options.load_plugins(plugins), json=json) as ended,
+    ):
         book = Journals(where)
         gone = [
             one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
@@ -55,7 +58,7 @@ def undo(
             return int(any(one.partial for one in ended))
         journal = book.load(run) if run else undo.last_run(book)
         backup, items = undo.undo_plan(where, journal, force=force)
-        done = carry_out(
+        done = restore_items(
             where,
             backup,
             items,
@@ -65,7 +68,7 @@ def undo(
             yes=yes,
             json=json,
             vault=None,
-            repeat=shared_options.repeated(shared_options.named_home(home)),
+            repeat=shared_options.repeat_options(shared_options.named_home(home)),
         )
         if done is not None and done.state == "done":
             with contextlib.suppress(OSError):  # it is undone; the next run records that

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, VaultOption
-from hermes_doctor.cli.stderr import begun, echo, say, tell
+from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
-    from hermes_doctor.updates.before_update import Moment
+    from hermes_doctor.updates.before_update import Preflight
 
 PATIENCE = 120.0
 MOMENT = 60.0
@@ -47,25 +47,25 @@ def update_guard(
 ) -> int:
     """Run a command that updates Hermes between a backup and a check."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli.after_update import after
-    from hermes_doctor.cli.exits import of_command
+    from hermes_doctor.cli.after_update import examine_and_report
+    from hermes_doctor.cli.exits import command_exit_code
     from hermes_doctor.model import Trouble
     from hermes_doctor.updates import chat_hook, guard
 
     command = list(context.args)
     if not command:
         raise Trouble("No command. Try: hermes-doctor update-guard -- hermes update")
-    if guard.is_inside():
-        guard.become(command)
+    if guard.is_guarded():
+        guard.exec_command(command)
     where = homes.find(home)
-    if from_chat and (seen := chat_hook.overseen(where)) is not None:
-        if not before_chat(seen, vault=vault, force=force):
+    if from_chat and (seen := chat_hook.guarded_home(where)) is not None:
+        if not prepare_chat_update(seen, vault=vault, force=force):
             return 2
-        guard.attend(seen)
-        guard.become(command)  # the gateway that it starts examines the result
-    where = where if home else homes.whole(where)
+        guard.record_command(seen)
+        guard.exec_command(command)  # the gateway that it starts examines the result
+    where = where if home else homes.root_home(where)
     with contextlib.ExitStack() as held:
-        update = before(
+        update = prepare_update(
             where,
             vault=vault,
             force=force,
@@ -76,14 +76,14 @@ def update_guard(
         )
         if update is None:
             return 2
-        code = guard.carry_out(where, update, command)
+        code = guard.run_command(where, update, command)
         if code:
             say("! ", "warning", f"{command[0]} ended with {code}.")
-        good = after(where, update, restart=not from_chat, to=sys.stderr)
-    return of_command(code if code > 0 else 128 - code) if code else int(not good)
+        good = examine_and_report(where, update, restart=not from_chat, to=sys.stderr)
+    return command_exit_code(code if code > 0 else 128 - code) if code else int(not good)
 
 
-def before(
+def prepare_update(
     home: Home,
     *,
     vault: Path | None,
@@ -112,22 +112,22 @@ def _before(
     command: Sequence[str],
     hold: contextlib.ExitStack,
 ) -> Update | None:
-    from hermes_doctor.cli.shared_options import loaded
+    from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.updates import Records
+    from hermes_doctor.records.updates import UpdateRecords
     from hermes_doctor.updates import before_update as first
 
     again = _forced(home, vault, command, chat=patience is None)
     with contextlib.closing(Probes(home)) as probes:
-        moment = first.preflight(probes, loaded(None), patience=patience, tell=tell)
+        moment = first.preflight(probes, load_plugins(None), patience=patience, tell=tell)
     for text in moment.obstacles:
-        say("✗ ", "error", begun(text))
+        say("✗ ", "error", capitalized(text))
     if moment.obstacles and not force:
         _stopped("This is no moment for an update", again, json=json)
         return None
     with contextlib.suppress(OSError):  # if the disk is full, the backup reports it
-        hold.enter_context(Records(home).held())
+        hold.enter_context(UpdateRecords(home).lock())
     try:
         update = _backed_up(home, moment, vault, command, quiet=json)
     except (Trouble, CouldNotLook, CannotFix, OSError) as why:
@@ -135,7 +135,7 @@ def _before(
         if not force:
             _stopped("There is no backup, so there is no update", again, json=json)
             return None
-        update = first.record(home, None, vault, moment, command)
+        update = first.record_state(home, None, vault, moment, command)
     if update.others and update.before is not None:
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
@@ -143,14 +143,16 @@ def _before(
     if update.doubt:
         say("! ", "warning", f"A rollback would bring back only the data: {update.doubt}.")
     if json:
-        echo({"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup})
+        print_document(
+            {"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup}
+        )
     else:
         say("✓ ", "good", f"Backup {update.backup} is made and verified." if update.backup else "")
     return update
 
 
 def _backed_up(
-    home: Home, moment: Moment, vault: Path | None, command: Sequence[str], *, quiet: bool
+    home: Home, moment: Preflight, vault: Path | None, command: Sequence[str], *, quiet: bool
 ) -> Update:
     from hermes_doctor.cli.progress_bars import bar
     from hermes_doctor.updates import before_update as first
@@ -169,7 +171,7 @@ def _backed_up(
 def _stopped(why: str, again: str, *, json: bool) -> None:
     text = f"{why}. Nothing was changed. This goes on all the same: {again}"
     if json:
-        echo({"schema": "hermes-doctor/update/1", "update": None, "error": text})
+        print_document({"schema": "hermes-doctor/update/1", "update": None, "error": text})
     else:
         say("✗ ", "error", text)
 
@@ -181,11 +183,11 @@ def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: boo
     """
     import shlex
 
-    from hermes_doctor.cli.shared_options import repeated
+    from hermes_doctor.cli.shared_options import repeat_options
     from hermes_doctor.system.files import user_home
 
     usual = home.path == (user_home() / ".hermes").resolve()
-    options = repeated(None if usual else home.path, vault=vault)
+    options = repeat_options(None if usual else home.path, vault=vault)
     typed = ("hermes", "update") if chat else command
     if not typed:
         return f"hermes-doctor hook run pre-update --force{options}"
@@ -193,19 +195,19 @@ def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: boo
     return f"{forced} (in a shell)" if chat else forced
 
 
-def before_chat(home: Home, *, vault: Path | None, force: bool, json: bool = False) -> bool:
+def prepare_chat_update(home: Home, *, vault: Path | None, force: bool, json: bool = False) -> bool:
     """Prepare an update from a chat, which Hermes runs; the gateway that it starts examines it."""
-    from hermes_doctor.records.updates import UPDATING, Records
+    from hermes_doctor.records.updates import UPDATING, UpdateRecords
     from hermes_doctor.updates import guard
 
-    if guard.is_inside() or _is_prepared(home):
+    if guard.is_guarded() or _is_prepared(home):
         return True
-    update = before(home, vault=vault, force=force, json=json, busy=False)
+    update = prepare_update(home, vault=vault, force=force, json=json, busy=False)
     if update is None:
         return False
     update.chat = True
     update.stage = UPDATING
-    Records(home).save(update)
+    UpdateRecords(home).save(update)
     return True
 
 
@@ -216,11 +218,11 @@ def _is_prepared(home: Home) -> bool:
     """
     from datetime import UTC, datetime
 
-    from hermes_doctor.records.updates import UPDATING, Records
+    from hermes_doctor.records.updates import UPDATING, UpdateRecords
 
-    last = Records(home).last()
+    last = UpdateRecords(home).last()
     if last is None or not last.chat or last.stage != UPDATING or last.backup is None:
         return False
-    if last.is_attended():  # that update has started, so this is another one
+    if last.is_running():  # that update has started, so this is another one
         return False
     return 0 <= (datetime.now(UTC) - last.began).total_seconds() < MOMENT

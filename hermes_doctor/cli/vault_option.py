@@ -17,10 +17,10 @@ def vault_of(home: HomeOption, vault: VaultOption) -> Vault:
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
 
-    return Vault(lost_home.found(home, elsewhere=vault is not None), vault)
+    return Vault(lost_home.find_home(home, elsewhere=vault is not None), vault)
 
 
-def echo(kind: str, document: dict[str, Any]) -> None:
+def print_schema_document(kind: str, document: dict[str, Any]) -> None:
     """Print a JSON document with the schema of this kind."""
     from hermes_doctor.render.document import dump
 

@@ -136,27 +136,29 @@ def watch(
     threshold = parse_fail_on(fail_on)
     if also and not heal:
         raise Trouble("--also agrees to repairs, so that it needs --heal.")
-    ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
-    healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
+    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
+    healing = (
+        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
+    )
     where, gone = _where(home)
-    found = shared_options.loaded(plugins)
+    found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     made = assembly.assemble(
         where,
         found,
         checks,
         codes,
-        assembly.Asked(interval, network, ways, healing),
+        assembly.WatchOptions(interval, network, ways, healing),
         json=json,
-        options=shared_options.repeated(shared_options.named_home(home), plugins, vault),
-        page_options=shared_options.repeated(plugins=plugins),
+        options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
+        page_options=shared_options.repeat_options(plugins=plugins),
     )
     import os
     import sys
 
-    from hermes_doctor.schedule.systemd import SERVICE
+    from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
-    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE)
+    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE_VARIABLE)
     if not once and not unknown:
         made.run()
         return 0

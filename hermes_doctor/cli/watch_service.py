@@ -72,10 +72,12 @@ def install(
 
     if also and not heal:
         raise Trouble("--also agrees to repairs, so that it needs --heal.")
-    ways = assembly.Ways(notify_on, notify_command, notify_webhook, notify_hermes)
-    healing = assembly.Healing(after, budget, patience, tuple(also or ()), vault) if heal else None
-    wanted = assembly.Asked(interval, network, ways, healing)
-    where, found = homes.find(home), shared_options.loaded(plugins)
+    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
+    healing = (
+        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
+    )
+    wanted = assembly.WatchOptions(interval, network, ways, healing)
+    where, found = homes.find(home), shared_options.load_plugins(plugins)
     try:
         manager, job = install.prepare(
             where, found, wanted, system=system, cron=cron, folders=plugins or ()
@@ -92,7 +94,7 @@ def install(
     else:
         done = "Installed and started" if changed else "It is installed and runs already"
     typer.echo(f"{done}: {manager.describe()}.")
-    for hint in (*manager.hints(job), *install.kept(job)):
+    for hint in (*manager.hints(job), *install.secret_file_lines(job)):
         typer.echo(hint)
     return 0
 
@@ -106,7 +108,7 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
 
     where = homes.find(home)
     try:
-        manager, job = install.known(where, system=system, cron=cron)
+        manager, job = install.find_job(where, system=system, cron=cron)
         told = manager.status(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
@@ -116,9 +118,9 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     if told.since:
         typer.echo(f"Runs since {told.since}.")
-    for line in install.remembered(job):
+    for line in install.state_lines(job):
         typer.echo(clean(line))
-    late = install.overdue(job, scheduled=manager.schedules) if told.installed else None
+    late = install.overdue_reason(job, scheduled=manager.schedules) if told.installed else None
     if late:
         typer.echo(late)
     return int(not (told.installed and told.running) or bool(late))
@@ -136,14 +138,14 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
 
     where = homes.find(home)
     try:
-        manager, job = install.known(where, system=system, cron=cron)
+        manager, job = install.find_job(where, system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{why}.") from None
     if not there:  # existing files belong to a watch that somebody started by hand
         typer.echo("It was not installed.")
         return 0
-    left = install.forget(job)
+    left = install.remove_state(job)
     typer.echo(f"Removed: {manager.place(job)}")
     for path in left:
         typer.echo(f"Removed: {path}")

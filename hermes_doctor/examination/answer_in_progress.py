@@ -13,7 +13,7 @@ COUNTED_SINCE = (0, 18)
 """Since this release a gateway records at each turn how many agents are active."""
 
 
-def answering(probes: Probes) -> bool:
+def is_answering(probes: Probes) -> bool:
     """Whether the gateway of this home is writing an answer; False if that is unknown."""
     try:
         gateways, runtime = probes.gateways(), probes.runtime()

@@ -26,7 +26,7 @@ Platforms = Callable[[], Collection[str] | None]
 """Returns the platforms that are set up; None if that is unknown."""
 
 
-def join(
+def merge_and_explain(
     findings: Sequence[Finding],
     results: Sequence[CheckResult],
     causes: Sequence[Cause],
@@ -35,7 +35,7 @@ def join(
     """Drop outdated findings, merge duplicates and add causes."""
     ended = {result.id: result.status for result in results}
     kept = [one for one in findings if not _history(one, ended)]
-    return explained(_folded(kept), causes, platforms)
+    return add_causes(_folded(kept), causes, platforms)
 
 
 def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
@@ -91,7 +91,7 @@ def _with(seen: Finding, told: Finding) -> Finding:
     )
 
 
-def explained(
+def add_causes(
     findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
 ) -> list[Finding]:
     """Add to each finding the nearest other finding that causes it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.model import SUPPORT, CouldNotLook, Gateway, Hold, Rung
+from hermes_doctor.model import OPTIONAL_RUNG, CouldNotLook, Gateway, Rung, RungState
 from hermes_doctor.probes.probes import Probes
 
 PATIENCE = timedelta(minutes=10)
@@ -24,15 +24,15 @@ def ladder(probes: Probes) -> tuple[Rung, ...]:
     if served := _served(probes):
         return served
     for name, look in _RUNGS:
-        broken = [rung for rung in rungs if rung.hold is Hold.FAILED]
+        broken = [rung for rung in rungs if rung.hold is RungState.FAILED]
         fallen = next((rung for rung in broken if rung.name in (PROCESS, LOOP)), None)
         if fallen:
-            rungs.append(Rung(name, Hold.FAILED, f"no {fallen.name}", fallen.since))
+            rungs.append(Rung(name, RungState.FAILED, f"no {fallen.name}", fallen.since))
             continue
         try:
             hold, what, since = look(probes)
         except CouldNotLook as doubt:
-            hold, what, since = Hold.UNKNOWN, str(doubt), None
+            hold, what, since = RungState.UNKNOWN, str(doubt), None
         rungs.append(Rung(name, hold, what, since))
     return tuple(rungs)
 
@@ -48,12 +48,12 @@ def _served(probes: Probes) -> tuple[Rung, ...]:
     first = f"process {server.pid}, the gateway of the root home, serves this profile"
     rest = "told for the root home, whose gateway serves this profile"
     return (
-        Rung(PROCESS, Hold.OK, first, server.started_at),
-        *(Rung(name, Hold.UNKNOWN, rest, None) for name, _ in _RUNGS if name != PROCESS),
+        Rung(PROCESS, RungState.OK, first, server.started_at),
+        *(Rung(name, RungState.UNKNOWN, rest, None) for name, _ in _RUNGS if name != PROCESS),
     )
 
 
-Seen = tuple[Hold, str, datetime | None]
+Seen = tuple[RungState, str, datetime | None]
 
 
 def _gateway(probes: Probes) -> Gateway:
@@ -68,50 +68,50 @@ def _gateway(probes: Probes) -> Gateway:
 def _process(probes: Probes) -> Seen:
     if probes.gateways():
         found = _gateway(probes)
-        return Hold.OK, f"process {found.pid}", found.started_at
+        return RungState.OK, f"process {found.pid}", found.started_at
     runtime = probes.runtime()
     if runtime.unseen:
-        return Hold.UNKNOWN, runtime.unseen, None
+        return RungState.UNKNOWN, runtime.unseen, None
     try:
         pulse = probes.pulse()
     except CouldNotLook:
         lives = probes.diary()
         ended = lives[-1].ended if lives else None
-        return Hold.FAILED, "no gateway of this home runs", ended or runtime.updated_at
-    return Hold.UNKNOWN, f"none here; {pulse.what}", None
+        return RungState.FAILED, "no gateway of this home runs", ended or runtime.updated_at
+    return RungState.UNKNOWN, f"none here; {pulse.what}", None
 
 
 def _lock(probes: Probes) -> Seen:
     found, holder = _gateway(probes), probes.runtime().lock_holder
     if holder == found.pid:
-        return Hold.OK, "it holds gateway.lock", found.started_at
+        return RungState.OK, "it holds gateway.lock", found.started_at
     if holder is not None:
-        return Hold.FAILED, f"process {holder} holds gateway.lock", None
+        return RungState.FAILED, f"process {holder} holds gateway.lock", None
     kinds = probes.vitals(found.pid).kinds
     if kinds is None:
-        return Hold.UNKNOWN, "you may not see what it holds", None
+        return RungState.UNKNOWN, "you may not see what it holds", None
     runtime = probes.runtime()
     mine = runtime.state_owner is not None and runtime.state_owner.pid == found.pid
     if runtime.state == "starting" or not mine:
-        return Hold.UNKNOWN, "it is still starting", found.started_at
-    return Hold.FAILED, "it does not hold gateway.lock", None
+        return RungState.UNKNOWN, "it is still starting", found.started_at
+    return RungState.FAILED, "it does not hold gateway.lock", None
 
 
 def _supervised(probes: Probes) -> Seen:
     if not probes.gateways() and probes.runtime().unseen:
-        return Hold.UNKNOWN, "its process cannot be seen", None
+        return RungState.UNKNOWN, "its process cannot be seen", None
     found = probes.supervision()
-    hold = {True: Hold.OK, False: Hold.FAILED, None: Hold.UNKNOWN}[found.revives]
+    hold = {True: RungState.OK, False: RungState.FAILED, None: RungState.UNKNOWN}[found.revives]
     return hold, found.why, None
 
 
 def _loop(probes: Probes) -> Seen:
     pulse = probes.pulse()
     if pulse.turns is None:
-        return Hold.UNKNOWN, pulse.what, None
+        return RungState.UNKNOWN, pulse.what, None
     if pulse.turns:
-        return Hold.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
-    return Hold.FAILED, pulse.what, pulse.since
+        return RungState.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
+    return RungState.FAILED, pulse.what, pulse.since
 
 
 def _platforms(probes: Probes) -> Seen:
@@ -123,46 +123,46 @@ def _platforms(probes: Probes) -> Seen:
         if one.updated_at is not None and one.updated_at >= found.started_at
     ]
     if not states:
-        return Hold.UNKNOWN, "it has named no platform since it started", None
+        return RungState.UNKNOWN, "it has named no platform since it started", None
     bad = [one for one in states if one.state != "connected"]
     since = max(one.updated_at for one in bad or states if one.updated_at)
     if bad:
-        return Hold.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
+        return RungState.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
     names = frozenset(one.name for one in states)
     links = [one for one in probes.links(found.pid, names) if one.platform.name in names]
     for link in links:
         if link.how is None:
-            return Hold.FAILED, f"{link.platform.name} has no connection", None
+            return RungState.FAILED, f"{link.platform.name} has no connection", None
         if dead := link.dead_for():
             silent = datetime.now(UTC) - timedelta(seconds=dead[0])
-            return Hold.FAILED, f"the connection of {link.platform.name} is dead", silent
+            return RungState.FAILED, f"the connection of {link.platform.name} is dead", silent
     doubtful = [one.platform.name for one in links if not one.sure]
     said = ", ".join(sorted(names)[:6])
-    return Hold.OK, said + (f" (likely: {', '.join(doubtful[:6])})" if doubtful else ""), since
+    return RungState.OK, said + (f" (likely: {', '.join(doubtful[:6])})" if doubtful else ""), since
 
 
 def _messages_in(probes: Probes) -> Seen:
     last, began = probes.traffic().last_in, _gateway(probes).started_at
     if last is None or last < began:
-        return Hold.UNKNOWN, "no message since it started", None
-    return Hold.OK, "the last message came in", last
+        return RungState.UNKNOWN, "no message since it started", None
+    return RungState.OK, "the last message came in", last
 
 
 def _answers_out(probes: Probes) -> Seen:
     found, began = probes.traffic(), _gateway(probes).started_at
     waits = found.waits_since
     if waits is not None and waits >= began and datetime.now(UTC) - waits > PATIENCE:
-        return Hold.FAILED, "a message waits for its answer", waits
+        return RungState.FAILED, "a message waits for its answer", waits
     if found.last_out is None or found.last_out < began:
-        return Hold.UNKNOWN, "no answer since it started", None
-    return Hold.OK, "the last answer went out", found.last_out
+        return RungState.UNKNOWN, "no answer since it started", None
+    return RungState.OK, "the last answer went out", found.last_out
 
 
 PROCESS, LOOP = "process", "event loop"
 _RUNGS: tuple[tuple[str, Callable[[Probes], Seen]], ...] = (
     (PROCESS, _process),
     ("lock", _lock),
-    (SUPPORT, _supervised),
+    (OPTIONAL_RUNG, _supervised),
     (LOOP, _loop),
     ("platforms", _platforms),
     ("messages in", _messages_in),

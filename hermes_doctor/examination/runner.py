@@ -34,11 +34,11 @@ from hermes_doctor.system.once import DEEP
 AT_ONCE = 8
 FEW = 1
 """Checks that run at once while they make progress: more would only compete for the GIL."""
-STALLED = 0.01
+STALL_SECONDS = 0.01
 """Seconds without a finished check after which one more is started: the running ones wait."""
 LIMIT = 30.0
 """Seconds for all checks together on an idle machine; each check's own limit is measured alike."""
-MOST = 1000
+MAX_FINDINGS = 1000
 """How many findings one check may have."""
 
 
@@ -73,8 +73,8 @@ class Answer:
                     self.partly.append(said.what)
                 elif not isinstance(said, Finding) or not said.sound:
                     raise Undeclared("yields something that is not a finding")
-                elif len(self.findings) >= MOST:
-                    raise Undeclared(f"finds more than {MOST} things")
+                elif len(self.findings) >= MAX_FINDINGS:
+                    raise Undeclared(f"finds more than {MAX_FINDINGS} things")
                 elif said.code not in self.check.codes:
                     raise Undeclared(f"reports {said.code}, which it does not declare")
                 elif unjudged and said.code in self.check.by_release:
@@ -86,7 +86,7 @@ class Answer:
         except Skip as skip:
             self.skipped = str(skip)
         except BaseException as error:
-            self.crashed = crash(error)
+            self.crashed = describe_crash(error)
         finally:
             self.seconds = time.monotonic() - self.started
 
@@ -161,9 +161,9 @@ def _examine(
         first = min(due[answer.check.id] for answer in running)
         pause = min(time_limits.SLICE, first - clock.read())
         if waiting and room < AT_ONCE:
-            pause = min(pause, STALLED)
+            pause = min(pause, STALL_SECONDS)
         try:
-            finished = done.get(timeout=max(0.0, time_limits.stretched(pause)))
+            finished = done.get(timeout=max(0.0, time_limits.stretch(pause)))
             room = max(FEW, room - 1)
             if finished in running:
                 running.remove(finished)
@@ -194,7 +194,7 @@ def sort(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
 
 
-def crash(error: BaseException) -> str:
+def describe_crash(error: BaseException) -> str:
     """Describe a crash by error type and code location, without the data in it."""
     where = ""
     trace = error.__traceback__
@@ -227,12 +227,14 @@ def report(
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     if findings:
-        from hermes_doctor.examination.causes import join
+        from hermes_doctor.examination.causes import merge_and_explain
 
-        findings = sort(join(findings, results, plugins.causes, lambda: _platforms(probes)))
+        findings = sort(
+            merge_and_explain(findings, results, plugins.causes, lambda: _platforms(probes))
+        )
         results = [_joined(result, findings) for result in results]
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
-    results += [broken(one) for one in plugins.broken]
+    results += [broken_plugin_result(one) for one in plugins.broken]
     return Report(
         home=probes.home.path,
         hermes_version=_version(probes),
@@ -257,7 +259,7 @@ def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:
     return result._replace(status=Status.UNKNOWN if result.reason else Status.OK)
 
 
-def broken(plugin: Broken) -> CheckResult:
+def broken_plugin_result(plugin: Broken) -> CheckResult:
     """The result for a plugin that could not be loaded: it counts as a crashed check."""
     return CheckResult(
         f"plugin:{plugin.path.name}", "plugins", Status.CRASHED, 0.0, f"not loaded: {plugin.why}"

@@ -51,7 +51,7 @@ class Timeline(NamedTuple):
     doubts: tuple[str, ...]
 
 
-def tell(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:
+def make_timeline(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:
     """Collect the events of all sources; a source that cannot be read does not hide the others."""
     doubts: list[str] = []
     events: list[Event] = []

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.gateway import planned_stop
-from hermes_doctor.gateway.copied_home import refuse_namesake
-from hermes_doctor.gateway.process_handle import Held, Origin, held, origin
-from hermes_doctor.gateway.startup_proof import proven
+from hermes_doctor.gateway.copied_home import refuse_copied_home
+from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, open_process, read_origin
+from hermes_doctor.gateway.startup_proof import wait_for_proof
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.pulse import OLD
-from hermes_doctor.processes.home_of import works_on
-from hermes_doctor.processes.process_stat import own_number
+from hermes_doctor.processes.home_of import holds_lock_in
+from hermes_doctor.processes.process_stat import pid_in_namespace
 from hermes_doctor.system import progress, time_limits
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ DEATH = 10.0
 """Seconds within which a killed process must be gone."""
 
 
-class Owned:
+class GatewayControl:
     """Gateway control for one home; each subclass works through one kind of supervisor."""
 
     keeps = True
@@ -65,7 +65,7 @@ class Owned:
         """Describe the supervisor, for the plan."""
         raise NotImplementedError
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         """Ask the supervisor to stop the gateway; return at once."""
         raise NotImplementedError
 
@@ -81,15 +81,15 @@ class Owned:
         """Whether the supervisor will start a gateway by itself although none runs now."""
         return False
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         """Whether the supervisor restarts the gateway again and again, and none stays up."""
         return False
 
-    def ends(self, pid: int) -> bool:  # noqa: ARG002 (most supervisors stop only the gateway)
+    def also_stops(self, pid: int) -> bool:  # noqa: ARG002 (most supervisors stop only the gateway)
         """Whether stopping the gateway also stops this process."""
         return False
 
-    def laid_down(self) -> bool:
+    def was_stopped_on_purpose(self) -> bool:
         """Whether the gateway was stopped through its supervisor and not started since."""
         return False
 
@@ -118,16 +118,16 @@ class Owned:
         pid = self.running()
         if pid is None:
             return
-        number = own_number(pid)
-        with contextlib.suppress(ProcessLookupError), held(pid) as process:
+        number = pid_in_namespace(pid)
+        with contextlib.suppress(ProcessLookupError), open_process(pid) as process:
             if self.running() != pid:  # it ended, and its id may be reused by now
                 raise CannotFix(f"process {pid} ended by itself just now; try again")
-            if works_on(pid, self.home.path) is False:
+            if holds_lock_in(pid, self.home.path) is False:
                 raise CannotFix(
                     f"process {pid} does not hold the lock of this home: it is only starting, or "
                     f"not its gateway; look again in a few minutes"
                 )
-            self.origin = origin(pid)
+            self.origin = read_origin(pid)
             frozen = self._stuck(pid)
             told = datetime.now(UTC)
             self.ask_to_stop(process)
@@ -141,7 +141,7 @@ class Owned:
         That includes a process that an earlier command asked: it reports itself that it drains.
         """
         until = time.monotonic() + limit
-        doubt = time.monotonic() + time_limits.stretched(DOUBT)
+        doubt = time.monotonic() + time_limits.stretch(DOUBT)
         while (pid := self.running()) is not None:
             ending = pid == self._asked or self.probes().runtime().state == "draining"
             if time.monotonic() >= (until if ending else doubt):
@@ -167,10 +167,10 @@ class Owned:
         until = time.monotonic() + limit
         os.close(self.hold())
         if self.running() is None:
-            refuse_namesake(self.probes())
+            refuse_copied_home(self.probes())
             self.ask_to_start()
         try:
-            self._said += proven(self, until, old=self._asked)
+            self._said += wait_for_proof(self, until, old=self._asked)
         except CouldNotLook as why:
             raise CannotFix(f"whether it came up cannot be told: {why}") from None
 
@@ -211,7 +211,9 @@ class Owned:
         said = runtime.updated_at
         return mine and runtime.state == "draining" and said is not None and said >= told
 
-    def _wait(self, process: Held, frozen: Pulse | None, told: datetime, limit: float) -> None:
+    def _wait(
+        self, process: ProcessHandle, frozen: Pulse | None, told: datetime, limit: float
+    ) -> None:
         """Wait for the process to end; kill it only if its event loop stays frozen throughout.
 
         A process that was suspended or stuck and runs again may finish its answer.
@@ -230,16 +232,16 @@ class Owned:
                     more = "" if frozen.certain else f", again and again for {spent:.0f} s"
                     self._kill(process, frozen.what + more)
                     return
-                progress.tell(f"watching whether process {process.pid} is stuck", spent / needed)
+                progress.report(f"watching whether process {process.pid} is stuck", spent / needed)
             if time.monotonic() - asked >= limit:
                 raise CannotFix(
                     f"process {process.pid} was asked to end and still works after {limit:g} s; "
                     f"its loop is not proven frozen, so it was not killed"
                 )
 
-    def _kill(self, process: Held, proof: str) -> None:
+    def _kill(self, process: ProcessHandle, proof: str) -> None:
         process.send(signal.SIGKILL)
-        if not process.ended(time_limits.stretched(DEATH)):
+        if not process.ended(time_limits.stretch(DEATH)):
             raise CannotFix(f"process {process.pid} does not even end when it is killed")
         self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
 

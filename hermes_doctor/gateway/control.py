@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from hermes_doctor.model import CannotFix, CouldNotLook
 
 if TYPE_CHECKING:
-    from hermes_doctor.gateway.base import Owned
+    from hermes_doctor.gateway.base import GatewayControl
     from hermes_doctor.home import Home
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.probes import Probes
@@ -22,18 +22,18 @@ INSIDE = (
 )
 
 
-_known: WeakKeyDictionary[Probes, Owned] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Probes, GatewayControl] = WeakKeyDictionary()
 """Cache: asking a supervisor takes a while, and several fixes of one plan need the answer."""
 
 
-def gateway_service(probes: Probes) -> Owned:
+def gateway_service(probes: Probes) -> GatewayControl:
     """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
     if probes not in _known:
         _known[probes] = _of(probes)
     return _known[probes]
 
 
-def _of(probes: Probes) -> Owned:
+def _of(probes: Probes) -> GatewayControl:
     try:
         gateways = probes.gateways()
     except CouldNotLook as why:
@@ -45,10 +45,10 @@ def _of(probes: Probes) -> Owned:
     if not gateways and holder is not None:
         raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
     if not gateways:
-        from hermes_doctor.gateway.copied_home import refuse_namesake
+        from hermes_doctor.gateway.copied_home import refuse_copied_home
 
         _refuse_second(probes)
-        refuse_namesake(probes)
+        refuse_copied_home(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)
@@ -100,7 +100,7 @@ def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
             raise CannotFix(f"process {gateway.pid} belongs to uid {uid}: run it with sudo")
 
 
-def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
+def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
     try:
         found = probes.supervision()
     except CouldNotLook as why:
@@ -110,17 +110,17 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> Owned:
     if found.owner is not None:
         if found.owner.silence:
             raise CannotFix(f"{found.owner.name} cannot be steered: {found.owner.silence}")
-        return of_unit(probes, found.owner)
+        return control_of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(f"it is not known who supervises the gateway: {found.unsure[0]}")
     from hermes_doctor.gateway.docker import container_of
 
     if running is None and (held := container_of(probes.home)):
-        return of_unit(probes, held)
+        return control_of_unit(probes, held)
     from hermes_doctor.gateway.detached import Detached
-    from hermes_doctor.processes.home_of import shares_view
+    from hermes_doctor.processes.home_of import shares_namespaces
 
-    if running is not None and not shares_view(running):
+    if running is not None and not shares_namespaces(running):
         raise CannotFix(
             f"process {running} runs in a container, and who would start it there again cannot be "
             f"told: restart that container"
@@ -152,7 +152,7 @@ def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
     }
 
 
-def of_unit(probes: Probes, unit: Unit) -> Owned:
+def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
     """Make the gateway control for one supervisor unit."""
     from hermes_doctor.supervisors import find as kinds
 
@@ -176,7 +176,7 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
         from hermes_doctor.gateway.docker import Container
         from hermes_doctor.supervisors import docker
 
-        if docker.inside():
+        if docker.is_inside():
             raise CannotFix(
                 "the gateway is the main process of this container: restart the container from "
                 "outside (docker restart)"
@@ -188,10 +188,10 @@ def of_unit(probes: Probes, unit: Unit) -> Owned:
 
 def _refuse_led_away(home: Home, unit: Unit) -> None:
     """Refuse a unit without a profile name if it would start another, active profile."""
-    from hermes_doctor.gateway.hermes_command import names_home, refuse_led_away
+    from hermes_doctor.gateway.hermes_command import names_profile, refuse_other_profile
     from hermes_doctor.gateway.manager_commands import owner_of
-    from hermes_doctor.supervisors.unit import flat, runs_gateway
+    from hermes_doctor.supervisors.unit import runs_gateway, split_command
 
-    if runs_gateway(unit.program) and not names_home(flat(unit.program)):
+    if runs_gateway(unit.program) and not names_profile(split_command(unit.program)):
         folder = unit.environment.get("HOME") or owner_of(home).folder
-        refuse_led_away(home, folder, unit.name)
+        refuse_other_profile(home, folder, unit.name)

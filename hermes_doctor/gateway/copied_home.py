@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.model import CannotFix
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.gateway_command import is_gateway
-from hermes_doctor.processes.home_of import works_on
+from hermes_doctor.processes.home_of import holds_lock_in
 from hermes_doctor.processes.lineage import command_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BELIEVING = (0, 17)
 _ENDED = (None, "stopped", "startup_failed")
 
 
-def refuse_namesake(probes: Probes) -> None:
+def refuse_copied_home(probes: Probes) -> None:
     """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
     runtime = probes.runtime()
     named = runtime.state_owner
@@ -32,7 +32,7 @@ def refuse_namesake(probes: Probes) -> None:
     seen = process_stat.stat(named.pid)
     if seen is None or seen.doing == "Z" or named.start_time not in (None, seen.start_time):
         return
-    if not is_gateway(command_line(named.pid)) or works_on(named.pid, probes.home.path):
+    if not is_gateway(command_line(named.pid)) or holds_lock_in(named.pid, probes.home.path):
         return
     installation = probes.installation()
     if installation is not None and installation.release < BELIEVING:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.gateway import planned_stop
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.hermes_command import entry, profile_words
-from hermes_doctor.gateway.manager_commands import login, owner_of
-from hermes_doctor.gateway.process_handle import Held, Origin, origin
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.hermes_command import entry_command, profile_arguments
+from hermes_doctor.gateway.manager_commands import login_environment, owner_of
+from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
 from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk
@@ -44,7 +44,7 @@ _OF_A_SESSION = ("_HERMES_GATEWAY", "HERMES_EXEC_ASK", "HERMES_QUIET", "HERMES_S
 """Variables that the agent gives to its tools: with these a gateway would think it is a tool."""
 
 
-class Detached(Owned):
+class Detached(GatewayControl):
     """Gateway control for a gateway without a supervisor."""
 
     keeps = False
@@ -69,10 +69,10 @@ class Detached(Owned):
 
     # -- stopping --------------------------------------------------------------------------
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         if self.origin is not None:
             self._user(self.origin.uid)
-        planned_stop.leave(self.home, process)
+        planned_stop.announce(self.home, process)
         process.send(signal.SIGTERM)
         process.send(signal.SIGCONT)  # a suspended process must continue to drain
 
@@ -122,7 +122,7 @@ class Detached(Owned):
         """
         pid = self.running()
         if pid is not None:
-            disk.save(file, json.dumps(origin(pid)._asdict()).encode())
+            disk.save(file, json.dumps(read_origin(pid)._asdict()).encode())
 
     def recall(self, file: Path) -> None:
         try:
@@ -139,13 +139,13 @@ class Detached(Owned):
     def environment(self, user: Account) -> dict[str, str]:
         """The variables it had before if known, else those of a login."""
         known = self.origin.environment if self.origin else None
-        made = dict(known) if known else login(user) | self.more
+        made = dict(known) if known else login_environment(user) | self.more
         for name in [*made]:
             steers = user.uid == 0 and name.startswith(_STEERS)
             if steers or name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
                 del made[name]
         if user.uid == 0:
-            made["PATH"] = login(user)["PATH"]
+            made["PATH"] = login_environment(user)["PATH"]
         made["HERMES_HOME"] = str(self.home.path)
         return made
 
@@ -168,8 +168,8 @@ class Detached(Owned):
             raise CannotFix("no installation of Hermes was found that could run it")
         python = python_of(self.installation.where, self.owner)
         folder = self.environment(self.owner).get("HOME")
-        begin = entry(self.home, python, self.owner, folder)
-        return [*begin, *profile_words(self.home, folder), "gateway", "run"]
+        begin = entry_command(self.home, python, self.owner, folder)
+        return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
 
 
 def python_of(where: Path, user: Account) -> Path:
@@ -192,13 +192,13 @@ def _by_descriptor(folder: int, path: Path) -> str | Path:
 
 def _log(home: Home) -> int:
     """Open the background log with the privileges of the home's owner."""
-    from hermes_doctor.system.privileges import acting_for
+    from hermes_doctor.system.privileges import as_owner_of
 
     path = home / LOG
     disk.make_folder(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY
     try:
-        with acting_for(path) as here:
+        with as_owner_of(path) as here:
             return os.open(here, flags, disk.FILE_MODE)
     except OSError as error:
         raise CannotFix(

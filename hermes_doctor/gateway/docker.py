@@ -7,12 +7,12 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import LIMIT, ask, begin, insist
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.manager_commands import LIMIT, run_checked, run_command, start_command
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.processes.lineage import place_of
+from hermes_doctor.processes.lineage import control_group_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,7 +28,7 @@ OFTEN = 5
 """How many restarts in a row prove that no gateway will stay up."""
 
 
-class Container(Owned):
+class Container(GatewayControl):
     """Gateway control for a container, by its exact name or id."""
 
     def __init__(self, home: Home, name: str, engine: str | None = None) -> None:
@@ -50,11 +50,11 @@ class Container(Owned):
         """Whether the container runs: its first process starts a gateway sooner or later."""
         return self._tell("{{.State.Status}}") in ("running", "restarting")
 
-    def ends(self, pid: int) -> bool:
-        container = place_of(pid).container
+    def also_stops(self, pid: int) -> bool:
+        container = control_group_of(pid).container
         return container is not None and container == self._tell("{{.Id}}")
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         status, _, starts = self._ended()
         return status in ("running", "restarting") and starts >= OFTEN
 
@@ -77,8 +77,8 @@ class Container(Owned):
             self._insist("stop", "--time", str(PATIENCE), self.name, limit=limit)
         super().stop(limit)
 
-    def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the container is stopped)
-        self._stopping = begin([self.engine, "stop", "--time", str(PATIENCE), self.name])
+    def ask_to_stop(self, process: ProcessHandle) -> None:  # noqa: ARG002 (the container is stopped)
+        self._stopping = start_command([self.engine, "stop", "--time", str(PATIENCE), self.name])
 
     def ask_to_start(self) -> None:
         import subprocess
@@ -100,12 +100,12 @@ class Container(Owned):
     def _tell(self, what: str) -> str:
         """One value from the engine's `inspect`; empty if it fails."""
         words = ("inspect", "--type", "container", "--format", what, self.name)
-        said = ask([self.engine, *words], env=os.environ)
+        said = run_command([self.engine, *words], env=os.environ)
         return said.text if said.code == 0 else ""
 
     def _insist(self, *words: str, limit: float = LIMIT) -> None:
         """Run an engine command with the variables of this shell, which select the engine."""
-        insist([self.engine, *words], env=os.environ, limit=limit)
+        run_checked([self.engine, *words], env=os.environ, limit=limit)
 
 
 def container_of(home: Home) -> Unit | None:
@@ -116,9 +116,9 @@ def container_of(home: Home) -> Unit | None:
     """
     from hermes_doctor.supervisors import docker
 
-    engine = None if docker.inside() else docker.engine()
+    engine = None if docker.is_inside() else docker.engine()
     try:
         ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
-        return docker.only(engine, ids, home) if engine and ids else None
+        return docker.only_container(engine, ids, home) if engine and ids else None
     except CouldNotLook as why:
         raise CannotFix(f"it is not known who supervises the gateway: {why}") from None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.gateway.systemd import SystemdUnit
 
 
-class Moving(Owned):
+class Handoff(GatewayControl):
     """Gateway control that uses the unit if its file exists, and a background process if not."""
 
     def __init__(self, alone: Detached, unit: SystemdUnit, file: Path) -> None:
@@ -27,7 +27,7 @@ class Moving(Owned):
     def refuse(self) -> None:
         self.unit.refuse()
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         main = self.unit.manager.tell(self.unit.name, "MainPID")
         mine = self.unit.runs(main, process.pid)
         self.alone.origin = self.origin

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.processes.gateway_command import profile
+from hermes_doctor.processes.gateway_command import profile_in
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account, refuse_untrusted
 from hermes_doctor.system.files import read, read_head
@@ -25,7 +25,7 @@ DEFAULT = "default"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-def profile_words(home: Home, folder: str | None) -> list[str]:
+def profile_arguments(home: Home, folder: str | None) -> list[str]:
     """The profile arguments for a process with this home as HERMES_HOME and `folder` as HOME."""
     root = _root(home, folder)
     if home.profile:
@@ -56,7 +56,7 @@ def unit_name(home: Home, folder: str | None) -> str:
     return f"hermes-gateway-{digest[:8]}.service"
 
 
-def entry(home: Home, python: Path, user: Account, folder: str | None) -> list[str]:
+def entry_command(home: Home, python: Path, user: Account, folder: str | None) -> list[str]:
     """The command that runs Hermes: its module, or its script if the module would switch homes."""
     if home.profile or not _active(_root(home, folder)):
         return [str(python), "-m", MODULE]
@@ -66,18 +66,18 @@ def entry(home: Home, python: Path, user: Account, folder: str | None) -> list[s
     except (FileNotFoundError, CouldNotLook):
         plain = False
     if not plain:
-        refuse_led_away(home, folder, f"Hermes without its script {script}")
+        refuse_other_profile(home, folder, f"Hermes without its script {script}")
     refuse_untrusted(script, user)
     return [str(python), str(script)]
 
 
-def names_home(words: Sequence[str]) -> bool:
+def names_profile(words: Sequence[str]) -> bool:
     """Whether a command names its profile so that Hermes does not switch to another."""
-    named = profile(list(words))
+    named = profile_in(list(words))
     return bool(named) and not (named == DEFAULT and MODULE in words)
 
 
-def refuse_led_away(home: Home, folder: str | None, what: str) -> None:
+def refuse_other_profile(home: Home, folder: str | None, what: str) -> None:
     """Raise CannotFix if a command without a profile would work on another, active profile."""
     if home.profile is None and (name := _active(_root(home, folder))):
         raise CannotFix(

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 from hermes_doctor.gateway import planned_stop
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import ask, insist, owner_of
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 
 
-class LaunchAgent(Owned):
+class LaunchAgent(GatewayControl):
     """Gateway control for a launch agent.
 
     With KeepAlive launchd restarts the gateway unless the agent is booted out.
@@ -34,8 +34,8 @@ class LaunchAgent(Owned):
         if self._domain is None:
             uid = owner_of(self.home).uid
             gui = f"gui/{uid}"
-            known = ask(["launchctl", "print", f"{gui}/{self.label}"]).code == 0
-            user = ask(["launchctl", "print", f"user/{uid}/{self.label}"]).code == 0
+            known = run_command(["launchctl", "print", f"{gui}/{self.label}"]).code == 0
+            user = run_command(["launchctl", "print", f"user/{uid}/{self.label}"]).code == 0
             self._domain = f"user/{uid}" if user and not known else gui
         return self._domain
 
@@ -47,13 +47,13 @@ class LaunchAgent(Owned):
         if os.environ.get("XPC_SERVICE_NAME") == self.label:
             raise CannotFix(f"this runs inside {self.label}: run it from a shell of your own")
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         domain = self.domain  # must be looked up before bootout
-        planned_stop.leave(self.home, process)
-        insist(["launchctl", "bootout", f"{domain}/{self.label}"])
+        planned_stop.announce(self.home, process)
+        run_checked(["launchctl", "bootout", f"{domain}/{self.label}"])
 
     def ask_to_start(self) -> None:
         target = f"{self.domain}/{self.label}"
-        if ask(["launchctl", "print", target]).code != 0:
-            insist(["launchctl", "bootstrap", self.domain, str(self.plist)])
-        insist(["launchctl", "kickstart", target])
+        if run_command(["launchctl", "print", target]).code != 0:
+            run_checked(["launchctl", "bootstrap", self.domain, str(self.plist)])
+        run_checked(["launchctl", "kickstart", target])

@@ -41,7 +41,7 @@ def owner_of(home: Home) -> Account:
                     f"the home belongs to uid {st.st_uid}, but uid {other.uid} can put another in "
                     f"its place: {other.folder}"
                 )
-            if st.st_uid == 0 and privileges.shared(st):
+            if st.st_uid == 0 and privileges.others_may_write(st):
                 raise CannotFix(f"others may write to {home.path}, so it is not root's alone")
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
@@ -51,7 +51,7 @@ def owner_of(home: Home) -> Account:
     return account(st.st_uid)
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """The exit code and last output line of a command."""
 
     code: int
@@ -68,7 +68,7 @@ def _program(name: str, user: Account | None) -> str:
     return program
 
 
-def ask(
+def run_command(
     words: Sequence[str],
     *,
     user: Account | None = None,
@@ -76,7 +76,7 @@ def ask(
     limit: float = LIMIT,
     cwd: Path | None = None,
     keep: Sequence[int] = (),
-) -> Said:
+) -> CommandResult:
     """Run a command to its end; raise CannotFix if it is missing or takes too long.
 
     `keep` lists file descriptors that the command inherits.
@@ -104,10 +104,10 @@ def ask(
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(f"{words[0]} cannot be run ({why})") from None
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-    return Said(done.returncode, clean(lines[-1])[:200] if lines else "")
+    return CommandResult(done.returncode, clean(lines[-1])[:200] if lines else "")
 
 
-def insist(
+def run_checked(
     words: Sequence[str],
     *,
     user: Account | None = None,
@@ -115,13 +115,13 @@ def insist(
     limit: float = LIMIT,
 ) -> None:
     """Run a command to its end; raise CannotFix unless it succeeds."""
-    said = ask(words, user=user, env=env, limit=limit)
+    said = run_command(words, user=user, env=env, limit=limit)
     if said.code:
         shown = " ".join(words)
         raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
 
 
-def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
+def start_command(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start a command without waiting for its end."""
     import subprocess
 
@@ -135,7 +135,7 @@ def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
     )
 
 
-def login(user: Account) -> dict[str, str]:
+def login_environment(user: Account) -> dict[str, str]:
     """The environment variables of a login of that user that a gateway needs."""
     made = {"PATH": _PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
     if user.folder:

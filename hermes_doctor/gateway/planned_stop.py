@@ -11,20 +11,20 @@ import json
 import os
 from datetime import UTC, datetime
 
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.process_stat import own_number
+from hermes_doctor.processes.process_stat import pid_in_namespace
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import read
 
 NAME = ".gateway-planned-stop.json"
 
 
-def leave(home: Home, process: Held) -> None:
+def announce(home: Home, process: ProcessHandle) -> None:
     """Announce that this process will be stopped; if the file cannot be written, it still is."""
     note = {
-        "target_pid": own_number(process.pid),
+        "target_pid": pid_in_namespace(process.pid),
         "target_start_time": process.ticks,
         "stopper_pid": os.getpid(),
         "written_at": datetime.now(UTC).isoformat(),

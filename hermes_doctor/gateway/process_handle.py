@@ -24,7 +24,7 @@ class Origin(NamedTuple):
     umask: int | None
 
 
-class Held:
+class ProcessHandle:
     """A process that is signalled through a pidfd, so no other process with its id is hit."""
 
     def __init__(self, pid: int, fd: int | None, ticks: int | None) -> None:
@@ -66,18 +66,18 @@ class Held:
 
 
 @contextmanager
-def held(pid: int) -> Iterator[Held]:
+def open_process(pid: int) -> Iterator[ProcessHandle]:
     """Open a handle to a process by its id; raise ProcessLookupError if there is none."""
     fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     seen = process_stat.stat(pid)
     try:
-        yield Held(pid, fd, seen.start_time if seen else None)
+        yield ProcessHandle(pid, fd, seen.start_time if seen else None)
     finally:
         if fd is not None:
             os.close(fd)
 
 
-def origin(pid: int) -> Origin:
+def read_origin(pid: int) -> Origin:
     """Read how a process was started, as far as permissions allow."""
     import psutil
 

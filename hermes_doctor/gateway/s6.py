@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import insist
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.manager_commands import run_checked
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 
 SLOTS = Path("/run/service")
 
 
-class Slot(Owned):
+class Slot(GatewayControl):
     """Gateway control for an s6 service slot.
 
     It writes no planned-stop file: the state that Hermes then records would keep the container from
@@ -33,7 +33,7 @@ class Slot(Owned):
         if not os.access(self.folder / "supervise" / "control", os.W_OK):
             raise CannotFix(f"you may not steer the slot {self.name}: run it as root there")
 
-    def ask_to_stop(self, process: Held) -> None:  # noqa: ARG002 (the slot is stopped)
+    def ask_to_stop(self, process: ProcessHandle) -> None:  # noqa: ARG002 (the slot is stopped)
         self._steer("-d")
 
     def ask_to_start(self) -> None:
@@ -42,4 +42,4 @@ class Slot(Owned):
     def _steer(self, option: str) -> None:
         """Run s6-svc, which the official container does not have on the PATH."""
         own = "/command/s6-svc"
-        insist([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])
+        run_checked([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])

@@ -33,9 +33,9 @@ class Starter(Protocol):
         """Why the start has failed for good, if that is known; else None."""
 
 
-def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
+def wait_for_proof(starter: Starter, until: float, old: int | None) -> Iterator[str]:
     """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come."""
-    gateway, runtime = up(starter, until, old)
+    gateway, runtime = wait_until_running(starter, until, old)
     yield f"process {gateway.pid} holds the lock of this home"
     if runtime.state == "starting":
         yield "it is still connecting its platforms"
@@ -44,7 +44,7 @@ def proven(starter: Starter, until: float, old: int | None) -> Iterator[str]:
     yield from _connected(starter, gateway, until)
 
 
-def up(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
+def wait_until_running(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
     """Wait until a new gateway reports that it runs; raise CannotFix if none does."""
     gateway = _appeared(starter, until, old)
     return gateway, _up(starter, gateway, until)

@@ -7,9 +7,15 @@ import re
 from pathlib import Path
 
 from hermes_doctor.gateway import planned_stop
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.manager_commands import Said, ask, insist, login, owner_of
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.manager_commands import (
+    CommandResult,
+    login_environment,
+    owner_of,
+    run_checked,
+    run_command,
+)
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.supervisors.unit import was_stopped
@@ -50,7 +56,7 @@ class Manager:
         """The variables that `systemctl` needs to reach it."""
         if self.user is None or self.runtime is None:
             return {}
-        made = login(self.user) | {"XDG_RUNTIME_DIR": str(self.runtime)}
+        made = login_environment(self.user) | {"XDG_RUNTIME_DIR": str(self.runtime)}
         made["PATH"] = os.environ.get("PATH", made["PATH"])
         if (self.runtime / "bus").exists():
             made["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.runtime}/bus"
@@ -70,13 +76,15 @@ class Manager:
                 f"the systemd of uid {self.user.uid} cannot be reached ({self.runtime})"
             )
 
-    def ask(self, *words: str, limit: float = 30.0) -> Said:
+    def ask(self, *words: str, limit: float = 30.0) -> CommandResult:
         """Run a systemctl command and return its result."""
-        return ask([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
+        return run_command(
+            [*self.words, *words], user=self.user, env=self.environment(), limit=limit
+        )
 
     def insist(self, *words: str, limit: float = 30.0) -> None:
         """Run a systemctl command that must succeed."""
-        insist([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
+        run_checked([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
 
     def tell(self, unit: str, name: str) -> str:
         """One property of a unit; empty if it cannot be read."""
@@ -89,7 +97,7 @@ def manager_of(home: Home, *, system: bool) -> Manager:
     return Manager(None if system else owner_of(home))
 
 
-class SystemdUnit(Owned):
+class SystemdUnit(GatewayControl):
     """Gateway control for a systemd unit."""
 
     def __init__(self, home: Home, name: str, manager: Manager) -> None:
@@ -116,10 +124,10 @@ class SystemdUnit(Owned):
     def restless(self) -> bool:
         return self.manager.tell(self.name, "ActiveState") == "activating"
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
 
-    def laid_down(self) -> bool:
+    def was_stopped_on_purpose(self) -> bool:
         """Whether the unit was stopped on purpose, or is stopping now."""
         state = self.manager.tell(self.name, "ActiveState")
         return state == "deactivating" or was_stopped(
@@ -131,13 +139,13 @@ class SystemdUnit(Owned):
             self.manager.insist("stop", self.name, limit=limit)
         super().stop(limit)
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         main = self.manager.tell(self.name, "MainPID")
         if not self.runs(main, process.pid):
             raise CannotFix(
                 f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
             )
-        planned_stop.leave(self.home, process)
+        planned_stop.announce(self.home, process)
         # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
         self.manager.insist("stop", "--no-block", self.name)
 

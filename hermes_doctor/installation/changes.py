@@ -22,13 +22,13 @@ class Change(NamedTuple):
     at: datetime
 
 
-def code(where: Path) -> Change | None:
+def code_change(where: Path) -> Change | None:
     """Return when the Hermes of an environment was installed, or its checkout was updated."""
-    found = [Change(path, at) for path in _witnesses(where) if (at := modified(path))]
+    found = [Change(path, at) for path in _witnesses(where) if (at := modified_at(path))]
     return max(found, key=lambda one: one.at, default=None)
 
 
-def update(home: Home) -> Change | None:
+def last_update(home: Home) -> Change | None:
     """Return the last update that `hermes update` finished, by its log."""
     path = home / _LOGS
     try:
@@ -40,7 +40,7 @@ def update(home: Home) -> Change | None:
     return Change(path, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
-def modified(path: Path) -> datetime | None:
+def modified_at(path: Path) -> datetime | None:
     """Return when a file was last written; None if it does not exist."""
     try:
         taken = snapshot(path.resolve())

@@ -20,7 +20,7 @@ _REVISION = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstallationDetails:
     """The details of one installed Hermes at one moment, as update records keep them."""
 
     version: str
@@ -44,7 +44,7 @@ class Installed:
     """All packages of the environment: versions by name."""
 
 
-def look(found: Installation) -> Installed:
+def read_details(found: Installation) -> InstallationDetails:
     """Read the details of an installation from its files."""
     root = found.where
     packages = _packages(root)
@@ -52,7 +52,7 @@ def look(found: Installation) -> Installed:
     near = (root, root.parent, *([folder] if folder else []))
     checkout = next((one for one in near if _is_checkout(one)), None)
     names = packages_in(packages) if packages else {}
-    return Installed(
+    return InstallationDetails(
         version=found.version,
         where=str(root),
         kind=_kind(root, checkout, packages),
@@ -65,9 +65,9 @@ def look(found: Installation) -> Installed:
     )
 
 
-def differs(found: Installation | None, then: Installed | None) -> bool:
+def has_changed(found: Installation | None, then: InstallationDetails | None) -> bool:
     """Whether the version or the commit is different from the recorded one."""
-    now = look(found) if found else None
+    now = read_details(found) if found else None
     if now is None or then is None:
         return now is not then
     return (now.version, now.revision) != (then.version, then.revision)

@@ -11,7 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge.releases import release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.system.files import MEGABYTE, listing, read, read_head, user_home, whiches
+from hermes_doctor.system.files import MEGABYTE, listing, read, read_head, user_home, which_all
 
 LAUNCHER = b"\n# Written by hermes-doctor: "
 """The text that identifies this tool's launcher, which hides the real `hermes` on PATH."""
@@ -60,35 +60,35 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
     return max(found, key=lambda one: one.release, default=None)
 
 
-def at(place: Path) -> Installation | None:
+def installation_at(place: Path) -> Installation | None:
     """Return the Hermes in one environment or checkout; None if there is none."""
     version = _in_environment(place) or _in_checkout(place)
     return Installation(version, place, running=False) if version else None
 
 
-def every(home: Home) -> list[Installation]:
+def all_installations(home: Home) -> list[Installation]:
     """Return the Hermes on PATH and each one in a folder that Hermes' installers use."""
     found: dict[str, Installation] = {}
     for place in _places(home):
-        one = at(place)
+        one = installation_at(place)
         if one is not None:
             found.setdefault(os.path.realpath(place), one)
     return list(found.values())
 
 
-def behind(words: Sequence[str]) -> Installation | None:
+def of_command_line(words: Sequence[str]) -> Installation | None:
     """Return the Hermes that a command line uses: by its program, or by an interpreter in it."""
-    first = words[0] if "/" in words[0] else program(words[0])
+    first = words[0] if "/" in words[0] else program_on_path(words[0])
     called = os.path.basename(words[0])
     if called == "pipx" or (called == "uv" and "tool" in words[1:2]):
         folder = "pipx" if called == "pipx" else "uv"
         places = (place for place in _tools() if folder in place.parts)
-        return next((one for place in places if (one := at(place))), None)
+        return next((one for place in places if (one := installation_at(place))), None)
     for word in ([first] if first else []) + [w for w in words[1:] if w.startswith("/")]:
         if not _OF_ONE.fullmatch(os.path.basename(word)) or not os.path.isfile(word):
             continue
         for place in (Path(word).absolute().parent.parent, *_behind(Path(word))):
-            one = at(place)
+            one = installation_at(place)
             if one is not None:
                 return one
     return None
@@ -154,7 +154,7 @@ def _of_the_last(home: Home) -> Iterator[Path]:
 
 def _places(home: Home) -> Iterator[Path]:
     """Yield the environments and checkouts where Hermes' installers put it, and that on PATH."""
-    command = program("hermes")
+    command = program_on_path("hermes")
     if command:
         yield from _behind(Path(command))
     user = user_home()
@@ -176,9 +176,9 @@ def _tools() -> Iterator[Path]:
         yield tools / "hermes-agent"
 
 
-def program(name: str) -> str | None:
+def program_on_path(name: str) -> str | None:
     """Return the path of a program on PATH; this tool's own launcher is skipped."""
-    return next((path for path in whiches(name) if not _is_launcher(path)), None)
+    return next((path for path in which_all(name) if not _is_launcher(path)), None)
 
 
 def _is_launcher(path: str) -> bool:

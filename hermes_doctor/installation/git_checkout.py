@@ -23,7 +23,7 @@ _ENTRY = 62
 """The bytes of an index entry before its name."""
 
 
-class Left(NamedTuple):
+class Leftovers(NamedTuple):
     """What an unfinished update left in a checkout."""
 
     stashes: int
@@ -34,18 +34,18 @@ class Left(NamedTuple):
     """The number of files with a conflict in the index; counted in a deep check run only."""
 
 
-def left(checkout: Path, *, deep: bool) -> Left:
+def find_leftovers(checkout: Path, *, deep: bool) -> Leftovers:
     """Find what an unfinished update left in a checkout."""
     folder = _folder(checkout)
     if folder is None:
-        return Left(0, None, 0)
+        return Leftovers(0, None, 0)
     try:
         log = read_tail(folder / "logs" / "refs" / "stash", MEGABYTE)[0]
     except (FileNotFoundError, CouldNotLook):
         log = b""
     stashes = sum(AUTOSTASH in line for line in log.split(b"\n"))
     middle = next((what for name, what in _MIDDLE.items() if os.path.lexists(folder / name)), None)
-    return Left(stashes, middle, _unmerged(folder / "index") if deep else 0)
+    return Leftovers(stashes, middle, _unmerged(folder / "index") if deep else 0)
 
 
 def _folder(checkout: Path) -> Path | None:

@@ -12,7 +12,7 @@ QUICK = frozenset({"hermes_cli", "gateway", "gateway/platforms", "cron", "agent"
 """The folders that a quick check run compares; a gateway needs them to start."""
 
 
-def missing(packages: Path, version: str, *, deep: bool) -> list[str]:
+def missing_modules(packages: Path, version: str, *, deep: bool) -> list[str]:
     """Return the modules of Hermes that were installed and no longer exist."""
     try:
         data, _ = read(packages / f"hermes_agent-{version}.dist-info" / "RECORD", LIMIT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.installation.virtualenv import packages_of, settings_of
+from hermes_doctor.installation.virtualenv import read_pyvenv_cfg, site_packages_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, listing, read
@@ -35,9 +35,9 @@ class Packages(NamedTuple):
         return data.decode("utf-8", "replace")
 
 
-def beside(environment: Path) -> Packages | None:
+def read_packages(environment: Path) -> Packages | None:
     """Return the packages of an environment; None if their folder is not found."""
-    folder = packages_of(environment)
+    folder = site_packages_of(environment)
     if folder is None:
         return None
     try:
@@ -49,7 +49,7 @@ def beside(environment: Path) -> Packages | None:
 
 def _is_alone(environment: Path) -> bool:
     try:
-        said = settings_of(environment)
+        said = read_pyvenv_cfg(environment)
     except (FileNotFoundError, CouldNotLook):
         return False
     return said.get("include-system-site-packages", "false").lower() != "true"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.installation import git_checkout, missing_files
-from hermes_doctor.installation.find import Installation, program
-from hermes_doctor.installation.git_checkout import Left
+from hermes_doctor.installation.find import Installation, program_on_path
+from hermes_doctor.installation.git_checkout import Leftovers
 from hermes_doctor.knowledge.releases import release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
@@ -53,7 +53,7 @@ class Environments(NamedTuple):
     unfinished: Path | None
     """The marker file of an update that did not finish."""
     checkout: Path | None = None
-    git: Left | None = None
+    git: Leftovers | None = None
     """What an unfinished update left in the checkout."""
 
 
@@ -81,7 +81,7 @@ def find(
         tuple(_conflicts(checkout)),
         mark if os.path.lexists(mark) else None,
         checkout,
-        git_checkout.left(checkout, deep=deep),
+        git_checkout.find_leftovers(checkout, deep=deep),
     )
 
 
@@ -103,7 +103,7 @@ def _root_of(python: Path) -> Path | None:
 
 
 def _commands(installed: Installation | None) -> Iterator[tuple[Path, str]]:
-    command = program("hermes")
+    command = program_on_path("hermes")
     if command and _is_hermes(Path(command)) and (root := _behind(Path(command))):
         yield root, command
     if installed is not None and (root := _root_of(installed.where / "bin" / "python")):
@@ -135,7 +135,7 @@ def _environment(root: Path, used_by: str, *, deep: bool) -> Environment:
 def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     config = root / "pyvenv.cfg"
     try:
-        said = settings_of(root)
+        said = read_pyvenv_cfg(root)
     except FileNotFoundError:
         yield str(config), "is gone, so Python finds none of the packages"
         return
@@ -143,7 +143,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
         return
     if said.get("home") and not os.path.isdir(said["home"]):
         yield said["home"], "the Python that it was made from is gone"
-    packages = packages_of(root)
+    packages = site_packages_of(root)
     if packages is None:
         yield str(root), "has no folder of packages"
         return
@@ -162,7 +162,11 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     for module, package in _NEEDED.items() if alone else ():
         if module not in names and f"{module}.py" not in names:
             yield str(packages / module), f"{package} is gone"
-    gone = missing_files.missing(packages, versions[-1], deep=deep) if len(versions) == 1 else []
+    gone = (
+        missing_files.missing_modules(packages, versions[-1], deep=deep)
+        if len(versions) == 1
+        else []
+    )
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are not there any more"
@@ -188,14 +192,14 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
                 yield target, f"{name} leads there, and nothing is there"
 
 
-def settings_of(root: Path) -> dict[str, str]:
+def read_pyvenv_cfg(root: Path) -> dict[str, str]:
     """Return the settings in the pyvenv.cfg of an environment; FileNotFoundError if missing."""
     data, _ = read(root / "pyvenv.cfg", MEGABYTE)
     lines = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
     return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 
-def packages_of(root: Path) -> Path | None:
+def site_packages_of(root: Path) -> Path | None:
     """Return the site-packages of an environment; those of an older Python are ignored."""
     folders = [
         root / lib / name / "site-packages"
@@ -216,7 +220,7 @@ def packages_of(root: Path) -> Path | None:
 def _own_python(root: Path) -> str:
     """Return the name of the library folder of an environment's Python, such as `python3.12`."""
     try:
-        said = settings_of(root)
+        said = read_pyvenv_cfg(root)
     except (FileNotFoundError, CouldNotLook):
         return ""
     number = said.get("version") or said.get("version_info") or ""
@@ -224,7 +228,7 @@ def _own_python(root: Path) -> str:
 
 
 def _version(root: Path) -> str | None:
-    packages = packages_of(root)
+    packages = site_packages_of(root)
     found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
     return max(found, key=release, default=None)
 

@@ -83,7 +83,7 @@ def newest_blueprint(database: str) -> Blueprint:
     return found
 
 
-def expected(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
+def expected_blueprint(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
     """Return the schema that a database is compared with.
 
     It is the schema of the installed release if that is known. For a release between two known ones
@@ -101,11 +101,11 @@ def expected(database: str, installed: Release | None, found: Schema) -> Bluepri
     if not below:
         return None
     best = blueprint(kind, known[max(below)])
-    certain = installed in known or is_beyond(kind, installed)
+    certain = installed in known or is_newer_than_atlas(kind, installed)
     return best if certain or best is None else _uncertain(best)
 
 
-def at_or_below(database: str, installed: Release | None) -> Blueprint | None:
+def blueprint_at_or_below(database: str, installed: Release | None) -> Blueprint | None:
     """Return the schema of the newest known release that is not newer than the installed one."""
     kind = kind_of(database)
     known = (
@@ -114,7 +114,7 @@ def at_or_below(database: str, installed: Release | None) -> Blueprint | None:
     return blueprint(kind, known[-1]) if kind and known else None
 
 
-def richest(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
+def richest_blueprint(database: str, installed: Release | None, found: Schema) -> Blueprint | None:
     """Return the schema of the installed release, or of a newer one that worked on the file.
 
     No release removes anything from a schema, so the newer one fits all data in the file.
@@ -123,16 +123,16 @@ def richest(database: str, installed: Release | None, found: Schema) -> Blueprin
     if kind is None:
         return None
     level = _level(kind, found)
-    return at_or_below(kind, max(level, installed) if installed else level)
+    return blueprint_at_or_below(kind, max(level, installed) if installed else level)
 
 
-def is_beyond(database: str, installed: Release | None) -> bool:
+def is_newer_than_atlas(database: str, installed: Release | None) -> bool:
     """Whether an installed Hermes is newer than the atlas."""
     kind = kind_of(database)
     return kind is not None and installed is not None and installed > _numbers(newest(kind))
 
 
-def is_newer(database: str, found: Schema) -> bool:
+def is_from_newer_release(database: str, found: Schema) -> bool:
     """Whether a database was written by a Hermes that is newer than the atlas.
 
     A schema version in the database decides. In databases without one, SQLite's `user_version` and

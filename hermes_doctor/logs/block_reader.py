@@ -22,14 +22,14 @@ Lines = Iterator[tuple[int, list[bytes]]]
 """Where the first line of each block starts, and the lines."""
 
 
-class Place(NamedTuple):
+class FileIdentity(NamedTuple):
     """A file's device and inode, which survive a rename."""
 
     dev: int
     ino: int
 
 
-class Opened:
+class OpenLog:
     """An open log file, which stays the same file if it is renamed."""
 
     def __init__(self, path: Path, name: str) -> None:
@@ -37,7 +37,7 @@ class Opened:
         self._path = path
         self.name = name
         st = os.fstat(self._fd)
-        self.place = Place(st.st_dev, st.st_ino)
+        self.place = FileIdentity(st.st_dev, st.st_ino)
         self.size = st.st_size
         self.written = st.st_mtime
         self._trouble = ""
@@ -66,7 +66,7 @@ class Opened:
         os.close(self._fd)
 
 
-class Packed(Opened):
+class CompressedLog(OpenLog):
     """A rotated file compressed with gzip, which can only be read from the start."""
 
     def __init__(self, path: Path, name: str) -> None:
@@ -134,7 +134,7 @@ class Packed(Opened):
         return f"only its first {shown(self.size)} were read" if full else super().lacks()
 
 
-def blocks(file: Opened, start: int, size: int = BLOCK) -> Lines:
+def blocks(file: OpenLog, start: int, size: int = BLOCK) -> Lines:
     """Yield the lines from a line start to what was the end when the file was opened."""
     begin = position = start
     carry = b""
@@ -177,7 +177,7 @@ def _clean(line: bytes) -> bytes:
     return line.lstrip(b"\0").rstrip(b"\r")
 
 
-def next_line(file: Opened, position: int, size: int) -> int:
+def next_line(file: OpenLog, position: int, size: int) -> int:
     """Return where the line after this position starts; the end of the file if there is none."""
     while data := file.read(position, size):
         found = data.find(b"\n")

@@ -11,7 +11,7 @@ from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LONG, Span
-from hermes_doctor.logs.rotated import Tell
+from hermes_doctor.logs.rotated import ReportUnread
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _PATIENCE = 5.0
 _STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?")
 
 
-def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
+def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Iterator[Entry]:
     """Yield what the container of a unit has printed since then, with or without compose."""
     from hermes_doctor.supervisors import docker
     from hermes_doctor.system import commands
@@ -33,7 +33,7 @@ def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[En
     container = unit.settings.get("Id")
     engine = docker.engine()
     if not container or engine is None:
-        why = unit.silence if engine is None or not docker.inside() else ""
+        why = unit.silence if engine is None or not docker.is_inside() else ""
         tell(Unread(source, why or "what a container printed can only be read from outside of it"))
         return
     count = 20 * MOST if most is None else MOST

@@ -12,7 +12,7 @@ _REMEMBERED = 10.0
 _MOST = 50_000
 
 
-def once(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
+def without_duplicates(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
     """Yield the entries without those that another of Hermes' own files already had.
 
     Only entries of these levels are in several files. A line that occurs twice in one file was

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.logs import output
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LONG, Span
-from hermes_doctor.logs.rotated import Tell
+from hermes_doctor.logs.rotated import ReportUnread
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BLIND = ("not seeing messages from other users", "insufficient permissions", "P
 _NOTHING = "No journal files were found"
 
 
-def entries(unit: Unit, span: Span, most: int | None, tell: Tell) -> Iterator[Entry]:
+def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Iterator[Entry]:
     """Yield what was written since then, from the newest `most` records."""
     from hermes_doctor.system import commands
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hermes_doctor.logs import rotated
-from hermes_doctor.logs.block_reader import BLOCK, Opened, Packed, Place
+from hermes_doctor.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, listing
@@ -15,18 +15,18 @@ FAR = 64 * MEGABYTE
 """Lines are counted up to this offset; beyond it the byte offset is shown."""
 
 
-class Places:
+class SourceFiles:
     """The files that entries were read from, by the names they had then."""
 
     def __init__(self) -> None:
-        self._files: dict[str, tuple[Path, Place]] = {}
+        self._files: dict[str, tuple[Path, FileIdentity]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
 
-    def noting(self, paths: Mapping[str, Path]) -> rotated.Note:
+    def noting(self, paths: Mapping[str, Path]) -> rotated.NoteFile:
         """Return a callback that records which file had one of these names when it was read."""
         files = self._files
 
-        def note(name: str, place: Place) -> None:
+        def note(name: str, place: FileIdentity) -> None:
             files[name] = paths[name], place
 
         return note
@@ -58,7 +58,7 @@ class Places:
         self._counted[name] = start, number
         return number
 
-    def _open(self, name: str) -> Opened | None:
+    def _open(self, name: str) -> OpenLog | None:
         """Open the file that was read, even if it was rotated since."""
         path, place = self._files[name]
         try:
@@ -67,7 +67,9 @@ class Places:
             names = [path.name]
         for one in names:
             try:
-                file = (Packed if one.endswith(".gz") else Opened)(path.with_name(one), name)
+                file = (CompressedLog if one.endswith(".gz") else OpenLog)(
+                    path.with_name(one), name
+                )
             except (FileNotFoundError, CouldNotLook):
                 continue
             if file.place == place:

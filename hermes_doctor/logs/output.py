@@ -71,7 +71,7 @@ class _Gathered:
         elif text.startswith(_CHAINED):
             ours = self.in_traceback = bool(self.more)
         else:
-            ours = self.in_traceback and not levelled(text)
+            ours = self.in_traceback and not is_log_line(text)
             self.in_traceback = False  # this was the error itself
         if ours:
             self.last = line
@@ -109,6 +109,6 @@ def entries(lines: Iterable[Line], span: Span, source: str, kind: str) -> Iterat
         yield gathered.entry(source, kind)
 
 
-def levelled(text: str) -> bool:
+def is_log_line(text: str) -> bool:
     """Tell whether a line is a log line of the gateway."""
     return _HEAD.fullmatch(text) is not None

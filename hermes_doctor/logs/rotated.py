@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs import clock, window
-from hermes_doctor.logs.block_reader import BLOCK, Opened, Packed, Place, blocks
+from hermes_doctor.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog, blocks
 from hermes_doctor.logs.clock import Clock
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Format, Span
@@ -27,13 +27,13 @@ _ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
 class Part(NamedTuple):
     """A file of a rotated log that must be read."""
 
-    file: Opened
+    file: OpenLog
     start: int
     clock: Clock
 
 
-Tell = Callable[[Unread], None]
-Note = Callable[[str, Place], None]
+ReportUnread = Callable[[Unread], None]
+NoteFile = Callable[[str, FileIdentity], None]
 
 
 def names(name: str, present: Iterable[str]) -> list[str]:
@@ -63,8 +63,8 @@ def entries(
     *,
     most: int | None = None,
     zone: tzinfo | None = None,
-    tell: Tell,
-    note: Note | None = None,
+    tell: ReportUnread,
+    note: NoteFile | None = None,
     covers: Callable[[float], None] | None = None,
     size: int = BLOCK,
 ) -> Iterator[Entry]:
@@ -100,16 +100,16 @@ def _parts(
     since: float,
     most: int | None,
     zone: tzinfo | None,
-    tell: Tell,
+    tell: ReportUnread,
     stack: ExitStack,
 ) -> list[Part]:
     """Return what must be read of which files, newest first."""
     parts: list[Part] = []
-    seen: set[Place] = set()
+    seen: set[FileIdentity] = set()
     left = most
     for path, name in files:
         try:
-            file = (Packed if name.endswith(".gz") else Opened)(path, name)
+            file = (CompressedLog if name.endswith(".gz") else OpenLog)(path, name)
         except FileNotFoundError:
             continue
         except CouldNotLook as why:
@@ -121,8 +121,8 @@ def _parts(
         seen.add(file.place)
         if file.written < since - _AGE:
             break
-        holds = file.claims() if isinstance(file, Packed) else file.size
-        if isinstance(file, Packed) and left is not None:
+        holds = file.claims() if isinstance(file, CompressedLog) else file.size
+        if isinstance(file, CompressedLog) and left is not None:
             file.size = left  # the end of a compressed file costs as much as all of it
             if holds > file.size:
                 tell(Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True))
@@ -141,18 +141,18 @@ def _parts(
 
 
 def _part(
-    file: Opened,
+    file: OpenLog,
     form: Format,
     since: float,
     left: int | None,
     zone: tzinfo | None,
     newer: Clock | None,
 ) -> tuple[Part, bool]:
-    packed = isinstance(file, Packed)
+    packed = isinstance(file, CompressedLog)
     if form.utc:
         read_by = Clock(UTC)
     else:
-        last = None if packed else window.last(file, form.local)
+        last = None if packed else window.last_time(file, form.local)
         read_by = clock.of_file(last, file.written, zone, newer)
 
     def moment(line: bytes) -> float | None:
@@ -160,7 +160,7 @@ def _part(
         return None if shows is None else read_by.latest(shows)
 
     if packed:
-        return Part(file, 0, read_by), bool(window.early(file, 0, moment, since))
+        return Part(file, 0, read_by), bool(window.starts_before(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
     if read_by.behind is None:
@@ -168,7 +168,7 @@ def _part(
     return Part(file, start, read_by), reached
 
 
-def _shown(file: Opened, start: int, form: Format) -> Iterator[float]:
+def _shown(file: OpenLog, start: int, form: Format) -> Iterator[float]:
     for _, lines in blocks(file, start, _FEW):
         for line in lines:
             if (shows := form.local(line)) is not None:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, records, rotated, s6, undated
-from hermes_doctor.logs.duplicates import once
+from hermes_doctor.logs.duplicates import without_duplicates
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
-from hermes_doctor.logs.line_numbers import Places
+from hermes_doctor.logs.line_numbers import SourceFiles
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, listing
 
@@ -38,7 +38,7 @@ QUICK = MEGABYTE
 _LOGS = ("gateway.log", "errors.log")
 """The gateway's own loggers from INFO on, and all others from WARNING on."""
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
-WHOLE = "agent.log"
+COMPLETE_LOG = "agent.log"
 """Contains everything, most of it a second time."""
 GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
 """The prefixes of the loggers that have a log of their own."""
@@ -65,7 +65,7 @@ class Reading:
         self._span = span
         self._most = most
         self._zone = zone
-        self._places = Places()
+        self._places = SourceFiles()
         self._streams: list[Iterator[Entry]] = []
         self._merged: Iterator[Entry] | None = None
         self._doubled: Container[str] = ()
@@ -74,14 +74,14 @@ class Reading:
         if self._merged is None:
             self._merged = heapq.merge(*self._streams)
             if self._doubled:
-                self._merged = once(self._merged, self._doubled)
+                self._merged = without_duplicates(self._merged, self._doubled)
         return self._merged
 
     def where(self, entry: Entry) -> str:
         """Return the position of an entry: `logs/gateway.log:8812`."""
         return self._places.where(entry)
 
-    def reach(self, since: float) -> None:
+    def set_since(self, since: float) -> None:
         """Set how far back the sources go that are added from now on."""
         self._span = self._span._replace(since=since)
 
@@ -96,7 +96,7 @@ class Reading:
         """
         asked = self._span
         for names in logs:
-            rest = names[0] == WHOLE and not whole
+            rest = names[0] == COMPLETE_LOG and not whole
             self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
             self.add_series(folder, names, hermes.FORMAT)
         self._span = asked
@@ -152,17 +152,17 @@ def read(
         present = listing(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
-        present = [*_LOGS, WHOLE]  # its files may be readable even if it cannot be listed
+        present = [*_LOGS, COMPLETE_LOG]  # its files may be readable even if it cannot be listed
     logs = [
         rotated.names(name, present)
-        for name in (*_LOGS, WHOLE)
+        for name in (*_LOGS, COMPLETE_LOG)
         if any(one.startswith(name) for one in present)
     ]
     reading.add_logs(folder, logs, whole)
-    reading.reach(records_since if records_since is not None else since)
+    reading.set_since(records_since if records_since is not None else since)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)
-    reading.reach(since)
+    reading.set_since(since)
     for name in _UNDATED:
         reading.add_undated(folder / name)
     for slot in _slots(home, present, reading.unread):

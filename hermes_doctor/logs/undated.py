@@ -10,19 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.logs import output
-from hermes_doctor.logs.block_reader import Opened
+from hermes_doctor.logs.block_reader import OpenLog
 from hermes_doctor.logs.entry import Entry, Unread
 from hermes_doctor.logs.formats import Span
-from hermes_doctor.logs.rotated import Note, Tell
+from hermes_doctor.logs.rotated import NoteFile, ReportUnread
 from hermes_doctor.model import CouldNotLook
 
 _TAIL = 64 * 1024
 
 
-def entries(path: Path, name: str, span: Span, tell: Tell, note: Note) -> Iterator[Entry]:
+def entries(
+    path: Path, name: str, span: Span, tell: ReportUnread, note: NoteFile
+) -> Iterator[Entry]:
     """Yield the last lines, dated with the file's mtime."""
     try:
-        file = Opened(path, name)
+        file = OpenLog(path, name)
     except FileNotFoundError:
         return
     except CouldNotLook as why:
@@ -46,7 +48,7 @@ def _last(data: bytes, start: int, written: float) -> list[output.Line]:
     offset = start
     for number, line in enumerate(data.split(b"\n")):
         text = line.decode("utf-8", "replace").rstrip("\r")
-        if output.levelled(text):
+        if output.is_log_line(text):
             kept = []
         elif (text.strip() or kept) and (number or not start):
             kept.append(output.Line(written, offset, text))

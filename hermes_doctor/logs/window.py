@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.logs.block_reader import Opened, next_line
+from hermes_doctor.logs.block_reader import OpenLog, next_line
 
 SLACK = 60.0
 """Seconds by which lines may be out of order, because several processes write one file."""
@@ -27,17 +27,17 @@ class Start(NamedTuple):
     """Whether there are older lines before it; if not, the window may start in an older file."""
 
 
-def find(file: Opened, moment: Moment, since: float, floor: int = 0) -> Start:
+def find(file: OpenLog, moment: Moment, since: float, floor: int = 0) -> Start:
     """Return where the lines since then start, but not before `floor`."""
     inside, before = file.size, -1
     step = _STEP
     while before < 0:
         position = max(floor, file.size - step)
         step *= 2
-        if early(file, position, moment, since):
+        if starts_before(file, position, moment, since):
             # The clock may have been wrong for a while: what is further back must agree.
             further = max(floor, file.size - step)
-            if further == position or early(file, further, moment, since) is not False:
+            if further == position or starts_before(file, further, moment, since) is not False:
                 before = position
                 break
         inside = position
@@ -45,14 +45,14 @@ def find(file: Opened, moment: Moment, since: float, floor: int = 0) -> Start:
             return Start(_aligned(file, floor), False)
     while inside - before > _STEP:
         middle = (inside + before) // 2
-        if early(file, middle, moment, since):
+        if starts_before(file, middle, moment, since):
             before = middle
         else:
             inside = middle
     return Start(_aligned(file, before), True)
 
 
-def last(file: Opened, moment: Moment) -> float | None:
+def last_time(file: OpenLog, moment: Moment) -> float | None:
     """Return the time of the last line that has one."""
     length = _LOOK
     while True:
@@ -65,7 +65,7 @@ def last(file: Opened, moment: Moment) -> float | None:
         length *= 8
 
 
-def early(file: Opened, position: int, moment: Moment, since: float) -> bool | None:
+def starts_before(file: OpenLog, position: int, moment: Moment, since: float) -> bool | None:
     """Tell whether the first dated line from here is before the window; None if none is near."""
     length = _LOOK
     while length <= _LONGEST_LOOK:
@@ -82,7 +82,7 @@ def early(file: Opened, position: int, moment: Moment, since: float) -> bool | N
     return None
 
 
-def _aligned(file: Opened, position: int) -> int:
+def _aligned(file: OpenLog, position: int) -> int:
     """Return the start of the first line from here."""
     if position == 0:
         return 0

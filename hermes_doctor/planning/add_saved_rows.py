@@ -12,7 +12,7 @@ from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import saved_rows
-from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.sqlite.nameless_log import Image
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AddSaved(ReplaceDatabase):
+class AddSavedRows(ReplaceDatabase):
     """Step that adds rows of a backup to a database, and records if that settles the backup."""
 
     backup: str = ""
@@ -60,13 +60,13 @@ def _open(path: Path, opened: ExitStack) -> int:
     return fd
 
 
-def add_saved_rows(probes: Probes, id: str, name: str) -> AddSaved:
+def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     """Add the messages to a history that a backup of its deleted log has and it lacks."""
     from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.repairs import saved_rows as mending
 
     path = probes.home / name
-    plan = database_repair.plan_of(probes, path)
+    plan = database_repair.blueprint_of(probes, path)
     root = next((one.root for one in probes.saved_logs() if one.id == id), None)
     if root is None:
         raise CannotFix(f"backup {id} is not needed any more: check again")
@@ -81,8 +81,10 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSaved:
             raise CannotFix(f"backup {id} is damaged: {wrong[0]}")
         parts = [backup.entry(name), backup.entry(f"{name}-wal")]
         files = tuple(backup.copy_of(one) for one in parts if one)
-        saved = saved_rows.messages(files[0])
-        found = saved_rows.lacking(saved, saved_rows.asking(reader), lambda: since)
+        saved = saved_rows.read_messages(files[0])
+        found = saved_rows.find_missing_messages(
+            saved, saved_rows.query_function(reader), lambda: since
+        )
     except (CouldNotLook, Trouble) as why:
         raise CannotFix(f"backup {id} could not be compared: {why}".rstrip(".")) from why
     if not found.addable:
@@ -96,11 +98,11 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSaved:
         return mending.add(copy, joined[0], saved, since, plan)
 
     logs = [one for one in backup.entries if one.path.endswith("-wal")]
-    return AddSaved(
+    return AddSavedRows(
         path,
         rebuild,
         what,
-        expect=snapshot(real(path)),
+        expect=snapshot(resolve_symlink(path)),
         times=3,
         backup=id,
         files=files,

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
-    from hermes_doctor.sqlite.repairs.ladder import Rung
+    from hermes_doctor.sqlite.repairs.ladder import RepairMethod
 
 ATTEMPT, SALVAGE = 2, 4
 """How often a database must fit: the copy and the attempt; and with a salvage also the new one,
@@ -35,9 +35,9 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     steps = [step for name in rungs for step in _rungs(probes, path, name)]
     return ReplaceDatabase(
         path,
-        lambda copy: ladder.climb(copy, steps),
+        lambda copy: ladder.try_methods(copy, steps),
         why=why,
-        expect=snapshot(real(path)),
+        expect=snapshot(resolve_symlink(path)),
         times=SALVAGE if "rows" in rungs else ATTEMPT,
     )
 
@@ -46,16 +46,16 @@ def take_back(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
     from hermes_doctor.sqlite.repairs import ladder, transactions
 
-    rungs: list[Rung] = [("taking the transaction back", transactions.take_back)]
+    rungs: list[RepairMethod] = [("taking the transaction back", transactions.roll_back)]
     return ReplaceDatabase(
         path,
-        lambda copy: ladder.climb(copy, rungs),
+        lambda copy: ladder.try_methods(copy, rungs),
         why="take back the transaction that was cut off",
-        expect=snapshot(real(path)),
+        expect=snapshot(resolve_symlink(path)),
     )
 
 
-def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
+def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     from hermes_doctor.sqlite.repairs import fulltext, header, indexes
 
     if name == "magic":
@@ -75,27 +75,29 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[Rung]:
     if name == "full text":
         known = _known(probes, path)
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]
-    plan = plan_of(probes, path)
+    plan = blueprint_of(probes, path)
     sources = probes.copies(path)
     if name == "layers":
         from hermes_doctor.sqlite.repairs import layers
 
-        lay_over = partial(layers.lay_over, plan=plan, candidates=sources)
+        lay_over = partial(layers.restore_and_merge_log, plan=plan, candidates=sources)
         return [("laying its log over an older copy", lay_over)]
     from hermes_doctor.sqlite.repairs import rescue
 
-    return [("saving its rows", partial(rescue.rows, plan=plan, home=probes.home, copies=sources))]
+    return [
+        ("saving its rows", partial(rescue.save_rows, plan=plan, home=probes.home, copies=sources))
+    ]
 
 
 def _known(probes: Probes, path: Path) -> Blueprint | None:
     """The same as far as it is known; a newer file has only its own declarations to go by."""
     try:
-        return plan_of(probes, path)
+        return blueprint_of(probes, path)
     except CannotFix:
         return None
 
 
-def plan_of(probes: Probes, path: Path) -> Blueprint:
+def blueprint_of(probes: Probes, path: Path) -> Blueprint:
     """What the database is to be made of: the installed release's, or what it already has more."""
     from hermes_doctor.knowledge import atlas
 
@@ -105,15 +107,15 @@ def plan_of(probes: Probes, path: Path) -> Blueprint:
         raise CannotFix(f"what {name} is made of is not known here")
     installed = probes.installation()
     release = installed.release if installed else None
-    if atlas.is_beyond(kind, release):
+    if atlas.is_newer_than_atlas(kind, release):
         raise CannotFix(f"not judged: {probes.newer()}")
     try:
         found = probes.schema(path)
-        if atlas.is_newer(kind, found):
+        if atlas.is_from_newer_release(kind, found):
             raise CannotFix(f"not judged: {name} is from a newer Hermes than this tool knows")
-        plan = atlas.richest(kind, release, found)
+        plan = atlas.richest_blueprint(kind, release, found)
     except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
-        plan = atlas.at_or_below(kind, release)
+        plan = atlas.blueprint_at_or_below(kind, release)
     if plan is None:
         raise CannotFix(f"the installed Hermes has no {name}")
     return plan

@@ -20,22 +20,22 @@ from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.planning.saved_rows import Pair, Saved
+from hermes_doctor.planning.saved_rows import OpenDatabase, SavedDatabase
 from hermes_doctor.probes.database_users import OpenFile, identity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.sqlite import nameless_log
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.system import disk, progress
-from hermes_doctor.system.held_files import open_held
+from hermes_doctor.system.held_files import open_file_of_process
 
 LOG = "write-ahead log (-wal)"
 _SUFFIXES = ("", "-wal", "-shm")
 
 
-def find(probes: Probes) -> tuple[Pair, ...]:
+def find(probes: Probes) -> tuple[OpenDatabase, ...]:
     """Find every open database that was deleted or whose log was deleted."""
-    found: dict[tuple[object, ...], Pair] = {}
+    found: dict[tuple[object, ...], OpenDatabase] = {}
     for lost in probes.lost_files():
         if lost.fate == "renamed":
             continue
@@ -48,7 +48,7 @@ def find(probes: Probes) -> tuple[Pair, ...]:
             pids = {*(known.pids if known else ()), lost.pid}
             replaced = files[""].identity != identity(lost.database)
             listed = tuple(files.items())
-            found[key] = Pair(lost.database, tuple(sorted(pids)), listed, replaced)
+            found[key] = OpenDatabase(lost.database, tuple(sorted(pids)), listed, replaced)
     return tuple(found.values())
 
 
@@ -99,7 +99,7 @@ def refuse(home: Home) -> None:
 
 
 @dataclass(frozen=True)
-class SaveDeleted(Step):
+class SaveDeletedLogs(Step):
     """Step that saves deleted logs with their databases, and restores lost rows after the stop.
 
     `stops` is the gateway process that the run stops. Without it the run only saves the files, and
@@ -112,7 +112,7 @@ class SaveDeleted(Step):
     stops: int | None
     compares: bool = True
     """False if the databases are replaced by others anyway."""
-    saved: list[Saved] = field(default_factory=list, compare=False)
+    saved: list[SavedDatabase] = field(default_factory=list, compare=False)
     said: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
     """The changes to make after the gateway has stopped; determined only once."""
@@ -142,7 +142,7 @@ class SaveDeleted(Step):
         found = find(probes)
         if not found:
             raise CannotFix("the process that held the deleted log has ended: check again")
-        layers: list[list[Pair]] = []
+        layers: list[list[OpenDatabase]] = []
         for pair in found:  # two logs of one database need a backup each
             known = sum(one.database == pair.database for layer in layers for one in layer)
             if known == len(layers):
@@ -181,10 +181,10 @@ class SaveDeleted(Step):
             f"it says which messages are missing, and asks before it restores anything"
         )
 
-    def _save(self, layer: Sequence[Pair], vault: Vault, receipt: Journal) -> None:
+    def _save(self, layer: Sequence[OpenDatabase], vault: Vault, receipt: Journal) -> None:
         names = ", ".join(pair.database.name for pair in layer)
-        progress.tell(f"saving {names} with its deleted log")
-        opened: list[tuple[Pair, dict[str, int]]] = []
+        progress.report(f"saving {names} with its deleted log")
+        opened: list[tuple[OpenDatabase, dict[str, int]]] = []
         kept = False
         try:
             for pair in layer:
@@ -215,9 +215,9 @@ class SaveDeleted(Step):
         self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
-            self.saved.append(Saved(pair, backup, name, fds.get("-wal")))
+            self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal")))
 
-    def _copy(self, folder: Path, pair: Pair, fds: dict[str, int]) -> Iterator[Entry]:
+    def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[Entry]:
         name = self.home.name_of(pair.database)
         target = place_of(folder, name)
         disk.make_folder(target.parent)
@@ -238,22 +238,22 @@ class SaveDeleted(Step):
                 )
 
     def release(self) -> None:
-        from hermes_doctor.planning.saved_rows import clear
+        from hermes_doctor.planning.saved_rows import remove_scratch_folder
 
         while self.saved:
             log = self.saved.pop().log
             if log is not None:
                 os.close(log)
         while self.rooms:
-            clear(self.rooms.pop())
+            remove_scratch_folder(self.rooms.pop())
 
     def changes(self) -> Sequence[Change]:
         if not self.saved or self.stops is None or not self.compares:
             return []
         if "found" not in self.planned:
-            from hermes_doctor.planning.saved_rows import restored
+            from hermes_doctor.planning.saved_rows import restoring_changes
 
-            self.planned["found"] = restored(self)
+            self.planned["found"] = restoring_changes(self)
             saved = {one.backup.id for one in self.saved}
             saved -= {one.backup.id for one in self.saved if one.pair.replaced}
             for receipt in self.receipts:  # none of their rows is missing after the run
@@ -265,7 +265,7 @@ def _open(file: OpenFile, database: Path) -> int:
     """Open a file that another process has open."""
     name = file.path.name
     try:
-        fd = open_held(file.pid, file.fd, database)
+        fd = open_file_of_process(file.pid, file.fd, database)
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(f"the {name} of process {file.pid} cannot be read: {why}") from None
@@ -281,7 +281,7 @@ def _who(probes: Probes, pid: int) -> str:
     return f"process {pid}{command}" if pid else "a process of another container"
 
 
-_steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] = (
+_steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeletedLogs | None]] = (
     WeakKeyDictionary()
 )
 """Several fixes of one plan share the step, so that the files are saved once."""
@@ -289,7 +289,7 @@ _steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeleted | None]] 
 
 def save_deleted_logs(
     probes: Probes, stops: int | None, *, compares: bool = True
-) -> SaveDeleted | None:
+) -> SaveDeletedLogs | None:
     """The step to run before the gateway process `stops` is stopped; None if no log is deleted."""
     known = _steps.setdefault(probes, {})
     if (stops, compares) not in known:
@@ -297,10 +297,10 @@ def save_deleted_logs(
     return known[stops, compares]
 
 
-def _step(probes: Probes, stops: int | None, *, compares: bool) -> SaveDeleted | None:
+def _step(probes: Probes, stops: int | None, *, compares: bool) -> SaveDeletedLogs | None:
     with contextlib.suppress(CouldNotLook):
         if found := find(probes):
             names = dict.fromkeys(probes.home.name_of(pair.database) for pair in found)
             pids = sorted({pid for pair in found for pid in pair.pids})
-            return SaveDeleted(probes.home, tuple(names), tuple(pids), stops, compares)
+            return SaveDeletedLogs(probes.home, tuple(names), tuple(pids), stops, compares)
     return None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.gateway import control
 from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.gateway.handoff import Moving
-from hermes_doctor.gateway.hermes_command import refuse_led_away, unit_name
+from hermes_doctor.gateway.handoff import Handoff
+from hermes_doctor.gateway.hermes_command import refuse_other_profile, unit_name
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
 from hermes_doctor.model import CannotFix
@@ -37,9 +37,9 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     scope = supervisors_scope.of_user(owner_of(probes.home).uid)
     if scope is None:
         raise CannotFix("the owner of the home has no name on this machine")
-    refuse_passing(probes.home.path)
+    refuse_temporary_home(probes.home.path)
     folder = str(scope.user)
-    refuse_led_away(probes.home, folder, "the unit that Hermes makes")
+    refuse_other_profile(probes.home, folder, "the unit that Hermes makes")
     name = unit_name(probes.home, folder)
     taken = next((one for one in found.others if one.name == name), None)
     if taken is not None:
@@ -48,18 +48,18 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act
     why = "from then on systemd starts it again; it gets what .env and the unit say, no shell's"
-    yield GatewayStep(Moving(alone, unit, act.path), restart=True, why=why, expected=True)
+    yield GatewayStep(Handoff(alone, unit, act.path), restart=True, why=why, expected=True)
 
 
-def removal(probes: Probes, act: InstallService) -> GatewayStep:
+def removal_restart(probes: Probes, act: InstallService) -> GatewayStep:
     """The gateway step for removing the unit: the gateway is moved to a background process."""
     alone = Detached(probes.home, probes.installation())
     unit = SystemdUnit(probes.home, act.unit, act.manager)
     why = "the unit goes, and it shall not end with it"
-    return GatewayStep(Moving(alone, unit, act.path), restart=True, why=why)
+    return GatewayStep(Handoff(alone, unit, act.path), restart=True, why=why)
 
 
-def refuse_passing(home: Path) -> None:
+def refuse_temporary_home(home: Path) -> None:
     """Refuse a home in a temporary folder: after the next boot its service would only fail."""
     for place in (*_PASSING, tempfile.gettempdir()):
         if home.is_relative_to(os.path.realpath(place)):

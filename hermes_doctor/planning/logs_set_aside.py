@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.sqlite.snapshot import ASIDE
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.steps.files import MoveAside
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, open_regular, reason, snapshot
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
@@ -67,7 +67,7 @@ class SetLogAside(Step):
         )
 
     def _copy(self, target: Path) -> None:
-        with disk.fresh(target) as fd:
+        with disk.new_file(target) as fd:
             disk.copy(self.path, fd)
 
 
@@ -116,7 +116,7 @@ class KeepDatabase(Step):
         """Copy one file with the privileges of the home's owner, who may replace it any time."""
         path = self.path.with_name(self.path.name + suffix)
         try:
-            with acting_for(path) as here:
+            with as_owner_of(path) as here:
                 source = open_regular(here, follow=False)
         except (OSError, CouldNotLook) as why:
             raise CannotFix(f"{path.name} cannot be read") from why
@@ -124,8 +124,8 @@ class KeepDatabase(Step):
             if Snapshot.of(os.fstat(source)) != taken:
                 raise CannotFix(f"{path.name} is being written just now")
             try:
-                self.held[suffix] = kept = disk.nameless(path.parent)
-                disk.transfer(source, kept, 0, taken.size)
+                self.held[suffix] = kept = disk.unnamed_file(path.parent)
+                disk.copy_range(source, kept, 0, taken.size)
             except OSError as error:
                 raise CannotFix(f"{path.name} cannot be copied: {reason(error, path)}") from error
         finally:
@@ -157,8 +157,8 @@ class KeepDatabase(Step):
 
     def _make(self, suffix: str, target: Path) -> None:
         kept = self.held[suffix]
-        with disk.fresh(target) as fd:
-            disk.transfer(kept, fd, 0, os.fstat(kept).st_size)
+        with disk.new_file(target) as fd:
+            disk.copy_range(kept, fd, 0, os.fstat(kept).st_size)
 
 
 def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]:
@@ -201,7 +201,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
     from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.repairs import log_rows
 
-    plan = database_repair.plan_of(probes, path)
+    plan = database_repair.blueprint_of(probes, path)
     reader = probes.condition(path).reader
     if reader is None:
         raise CannotFix(f"{path.name} must be sound first")
@@ -213,7 +213,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
         path,
         partial(log_rows.add, log=log, plan=plan),
         why=" ".join([f"add {only.counted} from {log.name}.", *only.left_out()]),
-        expect=snapshot(real(path)),
+        expect=snapshot(resolve_symlink(path)),
         times=2,
     )
 
@@ -222,7 +222,9 @@ def _compared(probes: Probes, path: Path, log: Path, ask: Ask) -> OnlyInLog:
     from hermes_doctor.planning import database_repair
     from hermes_doctor.sqlite.salvage import log_rows
 
-    return log_rows.compare(log_rows.read(log, database_repair.plan_of(probes, path)), ask)
+    return log_rows.find_only_in_log(
+        log_rows.read(log, database_repair.blueprint_of(probes, path)), ask
+    )
 
 
 @contextmanager
@@ -231,5 +233,5 @@ def _alone(path: Path) -> Iterator[Ask]:
     from hermes_doctor.sqlite import inspector
     from hermes_doctor.sqlite.reader import InProcess
 
-    with closing(InProcess(path, inspector.REST)) as reader:
+    with closing(InProcess(path, inspector.NOT_IN_USE)) as reader:
         yield lambda sql: reader.ask(sql).rows

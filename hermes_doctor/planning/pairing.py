@@ -15,7 +15,7 @@ from hermes_doctor.settings.identity import is_id, normalised
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile, SetMode
 from hermes_doctor.stores import pairing
-from hermes_doctor.stores.pairing import Kept
+from hermes_doctor.stores.pairing import PairingFile
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
@@ -32,11 +32,11 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
     if probes.runtime().served:
         raise CannotFix("one gateway serves several profiles: pair it with the code")
     folder = probes.pairing().folder
-    waiting = pairing.kept(pairing.pending_file(folder, platform))
+    waiting = pairing.read_pairing_file(pairing.pending_file(folder, platform))
     approved = _usable(pairing.approved_file(folder, platform))
     now = time.time()
     asked = waiting.values.get(entry)
-    if not pairing.waits(asked, now) or asked is None or asked.get("user_id") != user:
+    if not pairing.is_pending(asked, now) or asked is None or asked.get("user_id") != user:
         raise CannotFix("the request has run out, or is gone: let them write to the bot again")
     name = _name(asked.get("user_name", ""))
     found = probes.installation()
@@ -49,7 +49,7 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
     left = {
         one: info
         for one, info in waiting.values.items()
-        if one != entry and pairing.waits(info, now)
+        if one != entry and pairing.is_pending(info, now)
     }
     let_in = {**others, id: {"user_name": name, "approved_at": now}}
     yield from _write(approved, let_in, f"let {id} in on {platform}", f"+ {id}")
@@ -90,15 +90,15 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     yield from _write(there, left, f"out of {old}, since {name} has them", *gone)
 
 
-def _usable(path: Path) -> Kept:
+def _usable(path: Path) -> PairingFile:
     """Read a pairing file to change it; raise CannotFix if it is damaged."""
-    found = pairing.kept(path)
+    found = pairing.read_pairing_file(path)
     if found.data.strip() and not found.values and found.data.strip() != b"{}":
         raise CannotFix(f"{path.name} is damaged: Hermes reads nothing in it; look at it first")
     return found
 
 
-def _write(file: Kept, values: Mapping[str, Any], why: str, *entries: str) -> Iterator[Step]:
+def _write(file: PairingFile, values: Mapping[str, Any], why: str, *entries: str) -> Iterator[Step]:
     """Replace the values of a file; `entries` show what the redacted lines of a diff would not."""
     try:
         data = json.dumps(values, indent=2, ensure_ascii=False).encode()

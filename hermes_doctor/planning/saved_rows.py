@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.manifest import Backup, place_of
-from hermes_doctor.backup.vault import BEGUN, PARTIAL, Vault
+from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
@@ -21,7 +21,7 @@ from hermes_doctor.steps.base import Change
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import open_regular, snapshot
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 WANTED, FOUND = "wanted.db", "found.db"
 
@@ -37,7 +37,7 @@ class SavedFiles(Protocol):
         """The home of the run."""
 
     @property
-    def saved(self) -> list[Saved]:
+    def saved(self) -> list[SavedDatabase]:
         """The databases with their deleted logs."""
 
     @property
@@ -53,7 +53,7 @@ class SavedFiles(Protocol):
         """Temporary folders for private copies."""
 
 
-def restored(step: SavedFiles) -> Sequence[Change]:
+def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     """The changes that restore rows which the stopped gateway did not leave in its databases."""
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
@@ -69,12 +69,12 @@ def restored(step: SavedFiles) -> Sequence[Change]:
     return [change for changes in found.values() for change in changes]
 
 
-def _restored(step: SavedFiles, saved: Saved) -> Sequence[Change]:
+def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
     """The changes for one database; raise CannotFix if this run must not restore its rows."""
     path = Path(os.path.realpath(saved.pair.database))
     if saved.pair.replaced:  # the current file is another database
         return []
-    progress.tell(f"comparing {path.name} with what was saved")
+    progress.report(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
         before = _image(files, saved.copy_of(""), saved.copy_of("-wal"))
         now = _image(files, path, path.with_name(path.name + "-wal"))
@@ -100,12 +100,12 @@ class Images(NamedTuple):
     """The database must have exactly the wanted content: only this log was written to."""
 
 
-def _judged(step: SavedFiles, saved: Saved, path: Path, images: Images) -> Sequence[Change]:
+def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) -> Sequence[Change]:
     wanted, before, now, exact = images
     if exact and now.equals(wanted):
         return []
     room = _room(step)
-    check_room(room, (wanted.count + now.count) * wanted.page_size)
+    check_free_space(room, (wanted.count + now.count) * wanted.page_size)
     wanted.write(room / WANTED)
     now.write(room / FOUND)
     said = nameless_log.compare(room / WANTED, room / FOUND)
@@ -145,7 +145,7 @@ class _Rebuild:
     def __call__(self, copy: Path) -> Sequence[str] | None:
         for suffix in ("-wal", "-journal", ""):
             disk.remove(copy.with_name(copy.name + suffix))
-        with disk.fresh(copy) as fd:
+        with disk.new_file(copy) as fd:
             disk.copy(self.source, fd)
         return None
 
@@ -161,7 +161,7 @@ def _image(files: ExitStack, main: Path, log: Path) -> Image:
 
 
 def _opened(files: ExitStack, path: Path) -> int:
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         fd = open_regular(here, follow=False)
     files.callback(os.close, fd)
     return fd
@@ -173,18 +173,18 @@ def _room(step: SavedFiles) -> Path:
     room = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(room)
     step.rooms.append(room)
-    disk.save(room / BEGUN, str(step.home.path).encode("utf-8", "surrogateescape"))
+    disk.save(room / HOME_FILE, str(step.home.path).encode("utf-8", "surrogateescape"))
     return room
 
 
-def clear(room: Path) -> None:
+def remove_scratch_folder(room: Path) -> None:
     """Remove a temporary folder made by `_room`."""
     for name in os.listdir(room) if room.is_dir() else ():
         disk.remove(room / name)
     disk.remove_folder(room)
 
 
-class Pair(NamedTuple):
+class OpenDatabase(NamedTuple):
     """A database and one of its logs that some processes have open."""
 
     database: Path
@@ -195,10 +195,10 @@ class Pair(NamedTuple):
     """The file at the database's path is now another one."""
 
 
-class Saved(NamedTuple):
+class SavedDatabase(NamedTuple):
     """A pair that was saved in the vault, and an open descriptor of its deleted log."""
 
-    pair: Pair
+    pair: OpenDatabase
     backup: Backup
     name: str
     """The name of the database in the backup."""

@@ -48,7 +48,7 @@ def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
     refuse_managed(probes)
     config = probes.config()
     before = config.data if config else b""
-    after = yaml_text.edited(before, edits)
+    after = yaml_text.apply_edits(before, edits)
     path = probes.home / config_file.NAME
     taken = config.snapshot if config else snapshot(path)
     yield from _step(path, before, after, why, taken)
@@ -75,7 +75,7 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
         ]
 
     before = env.data if env else b""
-    yield from _step(path, before, env_text.edited(before, edits, read), why, taken)
+    yield from _step(path, before, env_text.apply_edits(before, edits, read), why, taken)
 
 
 def reload(probes: Probes, *what: str) -> Iterator[Step]:

@@ -36,8 +36,8 @@ def replaced_store(
 
 def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:
     """Lines for the plan that show how each entry of a sound store changes."""
-    from hermes_doctor.stores.entries import difference, named
+    from hermes_doctor.stores.entries import difference, entries_by_name
 
-    before, after = named(file.values, file.store), named(values, file.store)
+    before, after = entries_by_name(file.values, file.store), entries_by_name(values, file.store)
     head = f"{file.path.name}, {file.store.holds} one by one:"
     return head, *difference(before, after, (), file.store, changed)

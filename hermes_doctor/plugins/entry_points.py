@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.plugins.mount import Broken, _bytecode, import_plugin, short_reason
-from hermes_doctor.system.trust import distrust
+from hermes_doctor.plugins.mount import Broken, bytecode_allowed, import_plugin, short_reason
+from hermes_doctor.system.trust import why_untrusted
 
 ENTRY_POINTS = "hermes_doctor.plugins"
 
@@ -21,7 +21,7 @@ def installed_folders(broken: list[Broken]) -> Iterator[tuple[str, Path]]:
 
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         try:
-            with _bytecode(False):
+            with bytecode_allowed(False):
                 why = _doubt(entry.module)
                 if why:
                     broken.append(Broken(Path(entry.value), why))
@@ -50,7 +50,7 @@ def _doubt(name: str) -> str | None:
             return None  # the import will report what is wrong
         path = Path(spec.origin)
         for place in (path, path.parent):
-            if why := distrust(place):
+            if why := why_untrusted(place):
                 return why
         places = spec.submodule_search_locations
     return None

@@ -16,14 +16,14 @@ from hermes_doctor.plugins.log_rules import checks
 from hermes_doctor.plugins.log_rules.folder import Folder
 from hermes_doctor.plugins.mount import (
     Broken,
-    _bytecode,
-    _only_source,
-    _refused,
+    bytecode_allowed,
     import_plugin,
+    import_source_only,
     mount,
+    refused_paths,
     short_reason,
 )
-from hermes_doctor.system.trust import distrust
+from hermes_doctor.system.trust import why_untrusted
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Cause, Rule
@@ -50,7 +50,7 @@ class Plugins:
         fixes: Callable[[], Loaded[Fix]],
         broken: Sequence[Broken],
         pages: Sequence[Path],
-        signatures: Signatures,
+        signatures: LogRuleChecks,
     ) -> None:
         self.checks = (*checks.items, *signatures.checks)
         self._folders = signatures.folders
@@ -69,12 +69,12 @@ class Plugins:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The log rules of all folders."""
-        return tuple(rule for folder in self._folders for rule in folder.held.rules)
+        return tuple(rule for folder in self._folders for rule in folder.rule_set.rules)
 
     @property
     def causes(self) -> tuple[Cause, ...]:
         """The causes of all folders: which finding explains which."""
-        return tuple(cause for folder in self._folders for cause in folder.held.causes)
+        return tuple(cause for folder in self._folders for cause in folder.rule_set.causes)
 
     @property
     def broken(self) -> tuple[Broken, ...]:
@@ -104,7 +104,7 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
     return found
 
 
-class Signatures(NamedTuple):
+class LogRuleChecks(NamedTuple):
     """The log rules of all folders, with one check per folder."""
 
     checks: tuple[Check, ...]
@@ -112,7 +112,7 @@ class Signatures(NamedTuple):
     broken: tuple[Broken, ...]
 
 
-def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
+def _signatures(roots: Sequence[tuple[str, Path]]) -> LogRuleChecks:
     """Load the built-in log rules and those of each root."""
     found: list[Folder] = []
     made: list[Check] = []
@@ -123,7 +123,7 @@ def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
         if not place.is_dir():
             continue
         suspects = (place, *sorted(place.glob("*.yaml"))) if id != checks.ID else ()
-        why = next((why for one in suspects if (why := distrust(one))), None)
+        why = next((why for one in suspects if (why := why_untrusted(one))), None)
         if why:
             broken.append(Broken(place, why))
             continue
@@ -132,7 +132,7 @@ def _signatures(roots: Sequence[tuple[str, Path]]) -> Signatures:
         broken += [Broken(one.path, f"line {one.line}: {one.what}") for one in folder.faults]
         if folder.codes:
             made.append(checks.check_of(id, folder))
-    return Signatures(tuple(made), tuple(found), tuple(broken))
+    return LogRuleChecks(tuple(made), tuple(found), tuple(broken))
 
 
 def _fixes(roots: Sequence[tuple[str, Path]]) -> Loaded[Fix]:
@@ -157,7 +157,7 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
     for name, folder in installed_folders(broken):
         roots.append((f"hermes_doctor_installed_{name}", folder))
     for n, folder in enumerate(folders):
-        why = distrust(folder)
+        why = why_untrusted(folder)
         kinds = (*_FOLDERS.values(), SIGNATURES)
         if why is None and not any((folder / kind).is_dir() for kind in kinds):
             why = "holds neither a checks/ nor a fixes/ nor a signatures/ folder"
@@ -178,16 +178,16 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
     for prefix, folder, ours in folders:
         if not folder.is_dir():
             continue
-        why = None if ours else distrust(folder)
+        why = None if ours else why_untrusted(folder)
         if why:
             found.broken.append(Broken(folder, why))
             continue
         package = f"{prefix}.{name}"
-        with _bytecode(ours):
+        with bytecode_allowed(ours):
             mount(folder, package)
             if not ours:
-                _only_source(folder)
-            refused = {} if ours else _refused(folder)
+                import_source_only(folder)
+            refused = {} if ours else refused_paths(folder)
             for path, why in refused.items():
                 found.broken.append(Broken(path, why))
                 sys.modules[f"{package}.{path.name.partition('.')[0]}"] = None  # type: ignore[assignment]

@@ -15,26 +15,26 @@ from typing import NoReturn
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.once import Cell
-from hermes_doctor.system.trust import distrust
+from hermes_doctor.system.trust import why_untrusted
 
 IMPORT_LIMIT = 5.0
 """Seconds that importing an operator's file may take."""
 
 
-def _refused(folder: Path) -> dict[Path, str]:
+def refused_paths(folder: Path) -> dict[Path, str]:
     """Map the paths that must not be imported, even indirectly, to the reason."""
     found = {}
     for path in sorted(folder.iterdir()):
         if path.name == "__pycache__":  # never read
             continue
         inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
-        why = next((why for one in (path, *inside) if (why := distrust(one))), None)
+        why = next((why for one in (path, *inside) if (why := why_untrusted(one))), None)
         if why:
             found[path] = why
     return found
 
 
-def _only_source(folder: Path) -> None:
+def import_source_only(folder: Path) -> None:
     """Import from this folder without bytecode, also later, when a check runs.
 
     Another user with write access to a __pycache__ could otherwise replace the code.
@@ -67,7 +67,7 @@ def mount(folder: Path, package: str) -> None:
 
 
 @contextmanager
-def _bytecode(allowed: bool) -> Iterator[None]:
+def bytecode_allowed(allowed: bool) -> Iterator[None]:
     """Forbid reading and writing bytecode in an operator's folder."""
     before = sys.dont_write_bytecode, sys.pycache_prefix
     if not allowed:  # nor read: another user could have written to a __pycache__

@@ -16,7 +16,7 @@ _SLACK = timedelta(seconds=2)
 """The clocks of the kernel and of the file may differ by this much."""
 
 
-def valid(runtime: Runtime, gateway: Gateway) -> Mapping[str, PlatformState] | None:
+def own_states(runtime: Runtime, gateway: Gateway) -> Mapping[str, PlatformState] | None:
     """Return this process's states by platform; None if another process wrote the file."""
     if runtime.state_owner is None or runtime.state_owner.pid != gateway.pid:
         return None

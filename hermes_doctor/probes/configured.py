@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.secrets import SecretFile
-    from hermes_doctor.probes.siblings import Shared
+    from hermes_doctor.probes.siblings import SharedBot
     from hermes_doctor.probes.traffic import Traffic
     from hermes_doctor.settings.admission import Entrance
     from hermes_doctor.settings.api_server import ApiServer
-    from hermes_doctor.settings.plain_secrets import Clear
+    from hermes_doctor.settings.plain_secrets import PlainSecret
     from hermes_doctor.settings.platforms import Platform
     from hermes_doctor.settings.resolved import Resolved
     from hermes_doctor.settings.variables import Settings
@@ -43,14 +43,14 @@ class ConfiguredProbes(InstalledProbes):
         from hermes_doctor.probes import setting_inputs
         from hermes_doctor.settings import resolved
 
-        return resolved.of(*setting_inputs.gather(self))
+        return resolved.of(*setting_inputs.read_inputs(self))
 
     @once(limit=2)
     def doors(self) -> list[Entrance]:
         """The platforms that check users, with the users they would let in."""
         from hermes_doctor.settings import admission
 
-        return list(admission.doors(self.resolved()))
+        return list(admission.entrances(self.resolved()))
 
     @once(limit=4)
     def platforms(self) -> list[Platform]:
@@ -81,7 +81,9 @@ class ConfiguredProbes(InstalledProbes):
         """Places in config.yaml that name a user but do not let them in."""
         from hermes_doctor.settings import admission
 
-        return [one.place for one in admission.unread(self.resolved().world, platform, user)]
+        return [
+            one.place for one in admission.ignored_mentions(self.resolved().world, platform, user)
+        ]
 
     @once(limit=2)
     def api_server(self) -> ApiServer | None:
@@ -98,14 +100,14 @@ class ConfiguredProbes(InstalledProbes):
         return dashboards.exposed(self.home)
 
     @once(limit=2)
-    def shared_tokens(self) -> list[Shared]:
+    def shared_tokens(self) -> list[SharedBot]:
         """Bots of this home that another home under the same root also uses."""
         from hermes_doctor.probes import siblings
 
-        return siblings.shared(self.home, self.settings())
+        return siblings.shared_bots(self.home, self.settings())
 
     @once(limit=2)
-    def in_config(self) -> list[Clear]:
+    def in_config(self) -> list[PlainSecret]:
         """Keys and tokens in plain text in config.yaml."""
         from hermes_doctor.settings import plain_secrets
 
@@ -182,7 +184,7 @@ class ConfiguredProbes(InstalledProbes):
         """config.yaml and who may read it, if it contains plain secrets and others may."""
         from hermes_doctor.probes import secrets
 
-        file = secrets.look(self.home / "config.yaml")
+        file = secrets.examine_file(self.home / "config.yaml")
         try:
             return file if file and file.wide and self.in_config() else None
         except CouldNotLook:  # reported by other checks
@@ -194,7 +196,7 @@ class ConfiguredProbes(InstalledProbes):
         from hermes_doctor.probes import secrets
 
         try:
-            return secrets.lets_in(self.home.path)
+            return secrets.who_can_enter(self.home.path)
         except OSError as error:
             raise CouldNotLook("the mode of the home is not known") from error
 

@@ -124,7 +124,7 @@ class CoreProbes:
         """The state of one process, from the kernel."""
         from hermes_doctor.processes import process_stat
 
-        return process_stat.take(pid)
+        return process_stat.read_vitals(pid)
 
     @once(limit=2)
     def connections(self, pid: int) -> list[Connection]:
@@ -138,14 +138,14 @@ class CoreProbes:
         """All listening sockets in the network namespace of a process, also those of others."""
         from hermes_doctor.processes import sockets
 
-        return sockets.listeners(pid)
+        return sockets.all_listeners(pid)
 
     @once(limit=3)
     def socket_owner(self, inode: int) -> int | None:
         """The process that has a socket open, if we may see it."""
         from hermes_doctor.processes import sockets
 
-        return sockets.owner(inode)
+        return sockets.process_with_socket(inode)
 
     @once(limit=3)
     def kill(self, pid: int, began: datetime) -> Kill | None:
@@ -159,7 +159,7 @@ class CoreProbes:
         """How many processes of our control group the kernel killed because memory ran out."""
         from hermes_doctor.processes import oom_kills
 
-        return oom_kills.here()
+        return oom_kills.kills_in_own_group()
 
     def rebooted_since(self, moment: datetime) -> bool:
         """Whether the machine was booted after that moment."""
@@ -174,7 +174,7 @@ class CoreProbes:
         """When a file was last written."""
         from hermes_doctor.installation import changes
 
-        return changes.modified(path)
+        return changes.modified_at(path)
 
     @once(limit=2)
     def space(self) -> Space:
@@ -188,4 +188,4 @@ class CoreProbes:
         """The number of session files besides the database."""
         from hermes_doctor.backup import copies
 
-        return copies.sessions(self.home)
+        return copies.session_file_count(self.home)

@@ -13,7 +13,7 @@ from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.runtime_files import epoch
+from hermes_doctor.processes.runtime_files import parse_epoch
 from hermes_doctor.settings.variables import Settings
 from hermes_doctor.stores.catalogue import AGAIN, WHOLE
 from hermes_doctor.stores.store_file import StoreFile
@@ -59,7 +59,7 @@ class Job(NamedTuple):
         """Its name, redacted for display."""
         from hermes_doctor import redaction
 
-        return redaction.words(self.called)[:LONGEST]
+        return redaction.redact_words(self.called)[:LONGEST]
 
 
 class Ticker(NamedTuple):
@@ -92,7 +92,7 @@ def _on(job: Mapping[str, Any]) -> bool:
 
 
 def _job(said: Mapping[str, Any]) -> Job:
-    from hermes_doctor.stores.schedules import senseless
+    from hermes_doctor.stores.schedules import has_no_next_run
 
     schedule = said.get("schedule")
     kind = schedule.get("kind") if isinstance(schedule, dict) else None
@@ -114,7 +114,7 @@ def _job(said: Mapping[str, Any]) -> Job:
         undelivered=bool(said.get("last_delivery_error")),
         claimed=claimed and _aware(claimed),
         missed=_missed(said),
-        senseless=isinstance(schedule, dict) and senseless(schedule),
+        senseless=isinstance(schedule, dict) and has_no_next_run(schedule),
     )
 
 
@@ -154,12 +154,12 @@ def ticker(home: Home) -> Ticker:
 
 def _epoch(path: Path) -> datetime | None:
     try:
-        return epoch(read(path, 100)[0].decode("ascii", "replace").strip())
+        return parse_epoch(read(path, 100)[0].decode("ascii", "replace").strip())
     except (FileNotFoundError, CouldNotLook):
         return None
 
 
-def nowhere(
+def undeliverable(
     every: Iterable[Job],
     settings: Settings,
     platforms: frozenset[str],
@@ -232,7 +232,7 @@ def script_fault(home: Home, script: str) -> str | None:
         return "there can be no such file"
 
 
-def zone_known(name: str, library: Path | None) -> bool:
+def is_zone_known(name: str, library: Path | None) -> bool:
     """Tell whether the machine or the installed Hermes knows a time zone; True if unsure."""
     places = [Path(place) for place in _ZONES if os.path.isdir(place)]
     places += [library / "zoneinfo"] if library else []
@@ -242,7 +242,7 @@ def zone_known(name: str, library: Path | None) -> bool:
     return plain and any(os.path.isfile(place / name) for place in places)
 
 
-def in_utc(settings: Settings, *, running: bool) -> bool:
+def is_clock_utc(settings: Settings, *, running: bool) -> bool:
     """Tell whether the gateway's clock is in UTC; our own TZ is not the gateway's."""
     import time
 

@@ -11,11 +11,11 @@ from hermes_doctor.probes.configured import ConfiguredProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import Copy
-    from hermes_doctor.probes.database_users import Held, Lost
+    from hermes_doctor.model import DatabaseCopy
+    from hermes_doctor.probes.database_users import DatabaseUsers, LostFile
     from hermes_doctor.probes.databases import Databases
     from hermes_doctor.probes.structure import Structure
-    from hermes_doctor.probes.stuck_locks import Stuck
+    from hermes_doctor.probes.stuck_locks import StuckLock
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import Answer
@@ -54,14 +54,14 @@ class DatabaseProbes(ConfiguredProbes):
         return structure.compare(name, lambda: self.schema(path), self.installation)
 
     @once(limit=2)
-    def held(self) -> Held:
+    def held(self) -> DatabaseUsers:
         """Which processes have the databases of this home open or locked."""
         from hermes_doctor.probes import database_users
 
         return database_users.find(self.databases().paths or self.databases().missing[:1])
 
     @once(limit=2)
-    def lost_files(self) -> list[Lost]:
+    def lost_files(self) -> list[LostFile]:
         """Database files that a process still uses although they were deleted or replaced."""
         from hermes_doctor.probes import database_users
 
@@ -70,14 +70,14 @@ class DatabaseProbes(ConfiguredProbes):
         except CouldNotLook:
             gateways = []
         found = self.databases()
-        return database_users.lost(self.held(), (*found.paths, *found.missing), gateways)
+        return database_users.lost_files(self.held(), (*found.paths, *found.missing), gateways)
 
     @once(limit=3)
-    def stuck_locks(self) -> list[Stuck]:
+    def stuck_locks(self) -> list[StuckLock]:
         """Write locks that are held without being used."""
         from hermes_doctor.probes import stuck_locks
 
-        return stuck_locks.stuck(self.databases().paths, self.held().locked)
+        return stuck_locks.find_stuck(self.databases().paths, self.held().locked)
 
     @once(limit=4)
     def condition(self, path: Path) -> Condition:
@@ -90,7 +90,9 @@ class DatabaseProbes(ConfiguredProbes):
             path,
             holders=lambda: (next(known, None) or database_users.find([path])).holders(path),
             deep=self.deep,
-            seconds=databases.share(self.databases(), condition.SMALL, condition.QUICK),
+            seconds=databases.time_share(
+                self.databases(), condition.SMALL_BYTES, condition.QUICK_CHECK_SECONDS
+            ),
             watch=lambda share: self.shares.update({self.home.name_of(path): share}),
         )
 
@@ -113,15 +115,15 @@ class DatabaseProbes(ConfiguredProbes):
         return found.reader.ask(sql, found.patience(self.deep))
 
     @once(limit=2)
-    def copies(self, path: Path) -> list[Copy]:
+    def copies(self, path: Path) -> list[DatabaseCopy]:
         """Backups and copies of this database, newest first."""
         from hermes_doctor.backup import copies
 
         return copies.of(self.home, path)
 
     @once(limit=2)
-    def leftovers(self, path: Path) -> list[Copy]:
+    def leftovers(self, path: Path) -> list[DatabaseCopy]:
         """The copies that Hermes made each time it found this database damaged."""
         from hermes_doctor.backup import copies
 
-        return copies.leftovers(path)
+        return copies.damaged_copies(path)

@@ -27,7 +27,7 @@ class OpenFile(NamedTuple):
     """Device and inode."""
 
 
-class Held(NamedTuple):
+class DatabaseUsers(NamedTuple):
     """The open files and locks that other processes have on a home's databases."""
 
     open: tuple[OpenFile, ...] = ()
@@ -46,21 +46,21 @@ class Held(NamedTuple):
         return tuple(sorted(pids))
 
 
-def find(paths: Iterable[Path]) -> Held:
+def find(paths: Iterable[Path]) -> DatabaseUsers:
     """Scan all processes and the kernel's lock table once."""
     real = {_real(path) for path in paths}
     folders = {path.parent for path in real}
     own = os.getpid()
     found = [
         file
-        for pid in gateway_processes.every()
+        for pid in gateway_processes.all_pids()
         if pid != own
         for file in _of(pid)
         if file.path.parent in folders and not _ours(pid)
     ]
     names = [path.with_name(path.name + suffix) for path in real for suffix in ("", *SIDECARS)]
-    held = tuple(lock for lock in file_locks.table(names) if lock.pid != own)
-    return Held(tuple(found), held)
+    held = tuple(lock for lock in file_locks.locks_on(names) if lock.pid != own)
+    return DatabaseUsers(tuple(found), held)
 
 
 def _of(pid: int) -> Iterator[OpenFile]:
@@ -86,7 +86,7 @@ def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Return which processes have these files open for writing."""
     names = {str(_real(path)): path for path in paths}
     found: dict[Path, list[int]] = {}
-    for pid in gateway_processes.every() if names else ():
+    for pid in gateway_processes.all_pids() if names else ():
         for fd, target in descriptors.of(pid) or ():
             if target in names and _writes(pid, fd):
                 pids = found.setdefault(names[target], [])
@@ -132,7 +132,7 @@ def identity(path: Path) -> tuple[int, int] | None:
     return st.st_dev, st.st_ino
 
 
-class Lost(NamedTuple):
+class LostFile(NamedTuple):
     """A file that a process still uses although it is no longer at its path."""
 
     database: Path
@@ -145,19 +145,23 @@ class Lost(NamedTuple):
     """"deleted", "replaced" or "renamed"."""
 
 
-def lost(held: Held, paths: Iterable[Path], gateways: Iterable[int]) -> list[Lost]:
+def lost_files(
+    held: DatabaseUsers, paths: Iterable[Path], gateways: Iterable[int]
+) -> list[LostFile]:
     """Return the lost files; checked twice, because a file being closed looks the same."""
     seen = [found for path in paths for found in _lost(held, path, set(gateways))]
     if seen:
         time.sleep(0.05)
-    kept: dict[tuple[Path, int, str], Lost] = {}
+    kept: dict[tuple[Path, int, str], LostFile] = {}
     for file, found in seen:
         if still(file):
             kept.setdefault((found.database, found.pid, found.kind), found)
     return sorted(kept.values(), key=lambda one: (one.kind, one.database, one.pid))
 
 
-def _lost(held: Held, path: Path, gateways: set[int]) -> Iterator[tuple[OpenFile, Lost]]:
+def _lost(
+    held: DatabaseUsers, path: Path, gateways: set[int]
+) -> Iterator[tuple[OpenFile, LostFile]]:
     real = _real(path)
     now = identity(real)
     logs = {real.with_name(real.name + suffix) for suffix in ("-wal", "-shm")}
@@ -166,13 +170,13 @@ def _lost(held: Held, path: Path, gateways: set[int]) -> Iterator[tuple[OpenFile
     for file in held.open:
         if file.deleted and file.path == real:
             fate = "replaced" if now else "deleted"
-            yield file, Lost(path, file.pid, file.fd, file.path, "database", fate)
+            yield file, LostFile(path, file.pid, file.fd, file.path, "database", fate)
         elif file.deleted and file.path in logs:
-            yield file, Lost(path, file.pid, file.fd, file.path, "log", "deleted")
+            yield file, LostFile(path, file.pid, file.fd, file.path, "log", "deleted")
         elif (
             file.path.name.startswith(real.name + ".")
             and file.path.parent == real.parent
             and not file.path.name.endswith(".lock")
             and file.pid in users - current
         ):
-            yield file, Lost(path, file.pid, file.fd, file.path, "database", "renamed")
+            yield file, LostFile(path, file.pid, file.fd, file.path, "database", "renamed")

@@ -17,7 +17,7 @@ def read(probes: GatewayProbes) -> Settings:
     """Return the settings of the running gateway, or of the one that would be started."""
     unsure = []
     try:
-        before = started_with(probes)
+        before = start_environment(probes)
     except CouldNotLook as doubt:
         before = {}
         unsure.append(str(doubt))
@@ -36,7 +36,7 @@ def read(probes: GatewayProbes) -> Settings:
     return Settings({**before, **file}, frozenset(file), config, tuple(unsure))
 
 
-def started_with(probes: GatewayProbes) -> Mapping[str, str]:
+def start_environment(probes: GatewayProbes) -> Mapping[str, str]:
     """Return the environment that the gateway was, or would be, started with."""
     gateways = probes.gateways()
     if gateways:
@@ -54,4 +54,4 @@ def is_managed(probes: GatewayProbes) -> bool:
     """Tell whether a package manager writes this home, according to Hermes' own marks."""
     if snapshot(probes.home / ".managed").kind != "absent":
         return True
-    return bool(started_with(probes).get("HERMES_MANAGED", "").strip())
+    return bool(start_environment(probes).get("HERMES_MANAGED", "").strip())

@@ -24,7 +24,7 @@ _SKIPPED = frozenset(
 """Code, caches and copies, which the gateway does not write, and other homes."""
 
 
-class Closed(NamedTuple):
+class ClosedFile(NamedTuple):
     """A file or folder that the gateway's user may not read or write."""
 
     path: Path
@@ -32,21 +32,21 @@ class Closed(NamedTuple):
     readable: bool
 
 
-class Owners(NamedTuple):
+class OwnerScan(NamedTuple):
     """The result of the search for files that the gateway may not use."""
 
-    closed: tuple[Closed, ...]
+    closed: tuple[ClosedFile, ...]
     seen: int
     whole: bool
     """Whether the search was completed."""
 
 
-def find(home: Home, user: User, *, deep: bool) -> Owners:
+def find(home: Home, user: User, *, deep: bool) -> OwnerScan:
     """Find everything that the gateway's user may not read or write, except databases."""
     if user.uid == 0:
-        return Owners((), 0, True)
+        return OwnerScan((), 0, True)
     depth, most = (_DEEPEST, _ALL) if deep else (DEPTH, MOST)
-    closed: list[Closed] = []
+    closed: list[ClosedFile] = []
     folders = [(home.path, 0)]
     seen = 0
     while folders:
@@ -63,7 +63,7 @@ def find(home: Home, user: User, *, deep: bool) -> Owners:
                 continue
             seen += 1
             if seen > most:
-                return Owners(tuple(closed), seen, False)
+                return OwnerScan(tuple(closed), seen, False)
             is_folder = stat.S_ISDIR(st.st_mode)
             if is_folder and (name in _SKIPPED or os.path.ismount(path)):
                 continue
@@ -74,8 +74,8 @@ def find(home: Home, user: User, *, deep: bool) -> Owners:
             taken = Snapshot.of(st)
             readable = _may(user, taken, 0o4)
             if not readable or not _may(user, taken, 0o2):
-                closed.append(Closed(path, taken, readable))
-    return Owners(tuple(closed), seen, True)
+                closed.append(ClosedFile(path, taken, readable))
+    return OwnerScan(tuple(closed), seen, True)
 
 
 def _may(user: User, taken: Snapshot, right: int) -> bool:

@@ -13,7 +13,7 @@ from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
-    from hermes_doctor.probes.file_owners import Owners
+    from hermes_doctor.probes.file_owners import OwnerScan
     from hermes_doctor.probes.last_log_lines import Word
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
@@ -52,12 +52,14 @@ class GatewayProbes(CoreProbes):
             running = [gateway.pid for gateway in self.gateways()]
         except CouldNotLook:
             running = []
-        found = runtime_files.translated(found, running)
+        found = runtime_files.with_our_pids(found, running)
         if found.lock_holder is None and found.ever:
             owners = (found.lock_file, found.pid_file, found.state_owner)
             named = [*running, *(one.pid for one in owners if one)]
-            found = found._replace(lock_holder=gateway_processes.holder_of(self.home, named))
-        if not running and found.ever and (why := visibility.unseen(self.home, found)):
+            found = found._replace(
+                lock_holder=gateway_processes.lock_holder_among(self.home, named)
+            )
+        if not running and found.ever and (why := visibility.why_unseen(self.home, found)):
             found = found._replace(lock_holder=0, unseen=why)
         return found
 
@@ -73,7 +75,9 @@ class GatewayProbes(CoreProbes):
         """The latest gateway processes of this home and how they ended, oldest first."""
         from hermes_doctor.processes import exit_diary, process_stat
 
-        running = {process_stat.own_number(gateway.pid): gateway.pid for gateway in self.gateways()}
+        running = {
+            process_stat.pid_in_namespace(gateway.pid): gateway.pid for gateway in self.gateways()
+        }
         return exit_diary.read(self.home, running)
 
     @once(limit=2)
@@ -81,7 +85,7 @@ class GatewayProbes(CoreProbes):
         """Gateways that their own watchdog killed during shutdown, by pid."""
         from hermes_doctor.processes import exit_diary
 
-        return exit_diary.cut_off(self.home)
+        return exit_diary.killed_by_watchdog(self.home)
 
     @once(limit=2)
     def gateway_user(self) -> User:
@@ -95,7 +99,7 @@ class GatewayProbes(CoreProbes):
         return mounts.user_of(gateways[0].pid) if gateways else mounts.owner_of(self.home.path)
 
     @once(limit=3)
-    def owners(self) -> Owners:
+    def owners(self) -> OwnerScan:
         """Files of the home that the gateway may not read or write."""
         from hermes_doctor.probes import file_owners
 
@@ -113,7 +117,7 @@ class GatewayProbes(CoreProbes):
         """The platform states of a running gateway; None if another process wrote the file."""
         from hermes_doctor.probes import claims
 
-        return claims.valid(self.runtime(), gateway)
+        return claims.own_states(self.runtime(), gateway)
 
     @once(limit=2)
     def last_words(self, gateway: Gateway) -> list[Word]:
@@ -127,14 +131,14 @@ class GatewayProbes(CoreProbes):
         """The last run of this tool that stopped the gateway and could not start it again."""
         from hermes_doctor.records import unfinished
 
-        return unfinished.left_down(self.home)
+        return unfinished.run_that_left_gateway_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:
         """Runs of this tool that were interrupted."""
         from hermes_doctor.records import unfinished
 
-        return unfinished.unfinished(self.home)
+        return unfinished.unfinished_runs(self.home)
 
     @once(limit=2)
     def orphans(self) -> list[Orphan]:
@@ -151,4 +155,4 @@ class GatewayProbes(CoreProbes):
             return []
         from hermes_doctor.records import saved_logs
 
-        return saved_logs.unsettled(self.home)
+        return saved_logs.unsettled_logs(self.home)

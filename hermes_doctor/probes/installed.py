@@ -40,7 +40,7 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.installation import packages
 
         found = self.installation()
-        return packages.beside(found.where) if found else None
+        return packages.read_packages(found.where) if found else None
 
     @once(limit=2)
     def library_path(self, name: str) -> Path | None:
@@ -55,20 +55,20 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.installation import changes
 
         found = self.installation()
-        return changes.code(found.where) if found else None
+        return changes.code_change(found.where) if found else None
 
     @once(limit=2)
     def last_update(self) -> Change | None:
         """The last update that Hermes itself finished."""
         from hermes_doctor.installation import changes
 
-        return changes.update(self.home)
+        return changes.last_update(self.home)
 
     @once(limit=2)
     def guarded_update(self) -> Update | None:
         """The last update of Hermes that was made with `hermes-doctor update-guard`."""
         if not os.path.isdir(self.home.vault / "updates"):
             return None
-        from hermes_doctor.records.updates import Records
+        from hermes_doctor.records.updates import UpdateRecords
 
-        return Records(self.home).last()
+        return UpdateRecords(self.home).last()

@@ -9,8 +9,8 @@ from functools import cache
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes.connection import Connection
-from hermes_doctor.processes.sockets import plain
-from hermes_doctor.settings.platforms import HELD, Endpoint, Platform
+from hermes_doctor.processes.sockets import unmap_ipv4
+from hermes_doctor.settings.platforms import ALWAYS_CONNECTED, Endpoint, Platform
 from hermes_doctor.system import time_limits
 
 SURE = ("address", "network", "proxy", "tunnel")
@@ -79,9 +79,9 @@ def assign(
     foreign = {(ip, one.port) for one in others for ip in _addresses(one.host, known)}
     links = []
     for platform in platforms:
-        if platform.link != HELD:
+        if platform.link != ALWAYS_CONNECTED:
             continue
-        rest = [one for one in platforms if one is not platform and one.link == HELD]
+        rest = [one for one in platforms if one is not platform and one.link == ALWAYS_CONNECTED]
         groups: dict[str, list[Connection]] = {}
         for one in outgoing:
             how = _how(one, platform, rest, known, foreign)
@@ -141,7 +141,7 @@ def _addresses(host: str, known: Mapping[str, frozenset[str]]) -> frozenset[str]
     """Resolve a name without DNS: an address, this machine, or /etc/hosts."""
     if host in known:
         return known[host]
-    return frozenset({plain(host)}) if host[:1].isdigit() or ":" in host else frozenset()
+    return frozenset({unmap_ipv4(host)}) if host[:1].isdigit() or ":" in host else frozenset()
 
 
 @cache
@@ -160,7 +160,7 @@ def _hosts() -> Mapping[str, frozenset[str]]:
     for line in text.splitlines():
         ip, *names = line.partition("#")[0].split() or [""]
         for name in names:
-            found.setdefault(name.lower(), set()).add(plain(ip))
+            found.setdefault(name.lower(), set()).add(unmap_ipv4(ip))
     return {name: frozenset(ips) for name, ips in found.items()}
 
 
@@ -202,7 +202,7 @@ def _number(ip: str) -> tuple[int, int]:
     return int.from_bytes(data, "big"), len(data) * 8
 
 
-def watch(
+def wait_for_links(
     look: Callable[[], list[Connection]],
     sort: Callable[[list[Connection]], list[Link]],
     held: Collection[str],
@@ -211,7 +211,7 @@ def watch(
 
     A platform that reconnects is without a connection for some seconds, which is not a fault.
     """
-    end = time.monotonic() + time_limits.stretched(PATIENCE)
+    end = time.monotonic() + time_limits.stretch(PATIENCE)
     while True:
         found = sort(look())
         lost = any(one.how is None for one in found if one.platform.name in held)

@@ -47,7 +47,7 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         raise CouldNotLook("whose MCP servers there are cannot be seen here")
     living = set(now)
     found = []
-    for pid in gateway_processes.every():
+    for pid in gateway_processes.all_pids():
         try:
             st = os.stat(f"/proc/{pid}/fd/2")
         except OSError:
@@ -56,7 +56,7 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
             continue
         seen = process_stat.stat(pid)
         if seen and seen.doing != "Z" and not _has_hermes_above(seen.parent, log):
-            began = process_stat.started(seen.start_time)
+            began = process_stat.start_moment(seen.start_time)
             found.append(Orphan(pid, seen.name, MCP, began, home.name_of(log)))
     return found
 
@@ -89,7 +89,7 @@ def browsers(lives: Iterable[Life]) -> list[Orphan]:
         seen = process_stat.stat(pid) if pid and life else None
         if not (seen and life and pid) or seen.doing == "Z" or _alive(life):
             continue
-        began = process_stat.started(seen.start_time)
+        began = process_stat.start_moment(seen.start_time)
         if _is_browser(pid, session) and _in_life(began, life):
             found.append(Orphan(pid, seen.name, BROWSER, began, str(folder)))
     return found
@@ -137,4 +137,4 @@ def _alive(life: Life) -> bool:
     seen = process_stat.stat(life.pid)
     if seen is None or seen.doing == "Z":
         return False
-    return abs((process_stat.started(seen.start_time) - life.began).total_seconds()) < 120
+    return abs((process_stat.start_moment(seen.start_time) - life.began).total_seconds()) < 120

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hermes_doctor.probes.network import health
 from hermes_doctor.processes import gateway_processes, listeners
-from hermes_doctor.processes.home_of import is_same
+from hermes_doctor.processes.home_of import is_same_folder
 
 
 def is_of_another(url: str, home: Path) -> bool:
@@ -16,7 +16,7 @@ def is_of_another(url: str, home: Path) -> bool:
         return False
     return any(
         one.claim is not None
-        and not is_same(one.claim.home, home)
+        and not is_same_folder(one.claim.home, home)
         and health.reachable(one.gateway.pid)
         and any(door.local[1] == place.port for door in listeners.of(one.gateway.pid))
         for one in gateway_processes.candidates()

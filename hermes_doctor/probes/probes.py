@@ -58,7 +58,7 @@ class Probes(StoreProbes):
             for one in (self.reach() if self.network else ())
             if one.addresses
         }
-        return links.watch(
+        return links.wait_for_links(
             lambda: sockets.of(pid),
             lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
             held,
@@ -77,7 +77,7 @@ class Probes(StoreProbes):
             found, guessed = provider_trial.targets(self.resolved(), settings), {}
         except CouldNotLook:
             found, guessed = [], provider_hosts.find(settings)
-        return reach.look(reach.targets(settings, self.platforms(), guessed, found), settings)
+        return reach.test_hosts(reach.targets(settings, self.platforms(), guessed, found), settings)
 
     @once(limit=18)
     def trials(self) -> list[Trial]:
@@ -88,7 +88,7 @@ class Probes(StoreProbes):
             raise CouldNotLook("the network is asked only with --network")
         from hermes_doctor.probes.network import request
 
-        return provider_trial.look(request.requests(self.resolved()), self.settings())
+        return provider_trial.ask_all(request.requests(self.resolved()), self.settings())
 
     @once(limit=8)
     def pulse(self) -> Pulse:
@@ -100,7 +100,7 @@ class Probes(StoreProbes):
         if not gateways:
             if not (url := self._health_url()):
                 raise CouldNotLook("no gateway is seen to run")
-            return pulse.elsewhere(url, network=self.network)
+            return pulse.examine_url(url, network=self.network)
         runtime = self.runtime()
         pids = [gateway.pid for gateway in gateways]
         pid = runtime.lock_holder if runtime.lock_holder in pids else pids[0]
@@ -109,9 +109,9 @@ class Probes(StoreProbes):
         ports = pulse.ports(
             vitals.environment, (env and env.text) or "", (config and config.values) or {}
         )
-        return pulse.take(
+        return pulse.examine_process(
             *(vitals, runtime, listeners.of(pid), ports, self.space()),
-            closed=lambda: pulse.closed_to(self.gateway_user(), self.home / "state"),
+            closed=lambda: pulse.heartbeat_obstacle(self.gateway_user(), self.home / "state"),
         )
 
     def _health_url(self) -> str:

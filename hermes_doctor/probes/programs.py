@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes.effective_settings import started_with
+from hermes_doctor.probes.effective_settings import start_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def find(probes: GatewayProbes, name: str) -> Program:
 def _environment(probes: GatewayProbes) -> Mapping[str, str]:
     """Return the environment that the gateway was, or would be, started with."""
     try:
-        found = started_with(probes)
+        found = start_environment(probes)
         if not found and not probes.gateways():
             owner = probes.supervision().owner
             found = owner.environment if owner else {}

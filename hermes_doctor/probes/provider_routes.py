@@ -113,14 +113,18 @@ def users(found: Resolved, entry: Own) -> Severity:
 def said(text: Any) -> str:
     """Shorten and redact a name or an address from a file for display."""
     bare = str(text or "")
-    shown = redaction.address(bare) if "://" in bare or "@" in bare else redaction.words(bare)
+    shown = (
+        redaction.redact_address(bare)
+        if "://" in bare or "@" in bare
+        else redaction.redact_words(bare)
+    )
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
 def said_variable(found: Resolved, name: str) -> str:
     """Return the name of a variable for display; only its length if it may be a key."""
-    known = name in found.world.variables and not redaction.like_a_secret(name)
-    return name if known else redaction.variable(name)
+    known = name in found.world.variables and not redaction.looks_like_secret(name)
+    return name if known else redaction.redact_unless_variable(name)
 
 
 def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:

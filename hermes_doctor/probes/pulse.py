@@ -15,7 +15,7 @@ from hermes_doctor.probes.network import health
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.connection import Connection
 from hermes_doctor.processes.process_stat import Vitals
-from hermes_doctor.processes.runtime_files import Beat, Runtime
+from hermes_doctor.processes.runtime_files import Heartbeat, Runtime
 from hermes_doctor.system import space, time_limits
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.space import Space
@@ -63,7 +63,7 @@ class Pulse(NamedTuple):
         return self.turns is False and self.age is None and self.answer == health.SILENT
 
 
-def take(
+def examine_process(
     process: Vitals,
     runtime: Runtime,
     listens: Iterable[Connection],
@@ -86,7 +86,7 @@ def take(
     asked = health.Answer(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = health.knock(process.pid, door, time_limits.stretched(patience))
+        asked = health.test_port(process.pid, door, time_limits.stretch(patience))
     found = Pulse(
         pid=process.pid,
         turns=None,
@@ -156,7 +156,7 @@ def _by_rest(found: Pulse) -> Pulse:
     looks = _looks()
     for _ in range(looks if found.pid else 0):
         place = process_stat.waits_in(found.pid or 0)
-        if process_stat.is_for_events(place):
+        if process_stat.is_event_wait(place):
             return found._replace(turns=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
@@ -168,21 +168,21 @@ def _by_rest(found: Pulse) -> Pulse:
     return found._replace(what=why)
 
 
-def elsewhere(url: str, *, network: bool) -> Pulse:
+def examine_url(url: str, *, network: bool) -> Pulse:
     """Examine a gateway in another container, at the address in GATEWAY_HEALTH_URL."""
     place = health.parse(url)
     if place is None:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
-    asked = health.ask(place, time_limits.stretched(LONG))
+    asked = health.get_health(place, time_limits.stretch(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
     turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
     what = f"GATEWAY_HEALTH_URL: {asked.word}"
     return Pulse(None, turns, what, answer=asked.word)
 
 
-def beat_age(beat: Beat | None, process: Vitals) -> float | None:
+def beat_age(beat: Heartbeat | None, process: Vitals) -> float | None:
     """Return the age of this process's last heartbeat, without the time the machine slept.
 
     A heartbeat in the future was written before the clock was set back; then only the monotonic
@@ -238,7 +238,7 @@ def _plain(value: object) -> str:
     return str(value)[:6]
 
 
-def closed_to(user: User, folder: Path) -> str:
+def heartbeat_obstacle(user: User, folder: Path) -> str:
     """Return why this user cannot write a heartbeat to a folder; empty if nothing prevents it.
 
     Hermes writes a new file and renames it over the old one, so the folder's permissions decide.
@@ -260,7 +260,7 @@ def _excuse(process: Vitals, room: Space | None) -> str:
     """Return why a running loop could neither write its heartbeat nor answer; else empty."""
     if _spent(process):
         return "it has no descriptor left"
-    if room is not None and space.exhausted(room):
+    if room is not None and space.is_full(room):
         return "the disk is full"
     return ""
 

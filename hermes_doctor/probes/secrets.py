@@ -46,11 +46,11 @@ class SecretFile(NamedTuple):
 
 def find(home: Home) -> list[SecretFile]:
     """Return every file of this home that contains secrets."""
-    found = (look(path) for path in dict.fromkeys(_paths(home)))
+    found = (examine_file(path) for path in dict.fromkeys(_paths(home)))
     return [one for one in found if one]
 
 
-def look(path: Path) -> SecretFile | None:
+def examine_file(path: Path) -> SecretFile | None:
     """Return who can read a file; a symlink is followed."""
     taken = snapshot(path)
     if taken.kind == "symlink":
@@ -69,7 +69,7 @@ def look(path: Path) -> SecretFile | None:
     )
 
 
-def lets_in(folder: Path) -> tuple[bool, bool]:
+def who_can_enter(folder: Path) -> tuple[bool, bool]:
     """Tell whether all users and whether the group can enter a folder."""
     mode = os.stat(folder).st_mode
     others = bool(mode & stat.S_IXOTH) and _open_to(folder, stat.S_IXOTH)

@@ -24,7 +24,7 @@ _MANAGED = Path("/etc/hermes")
 _VAULTS = ("bitwarden", "onepassword")
 
 
-def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
+def read_inputs(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
     """Return the inputs of this home, and what else may change the result without being read.
 
     Raises CouldNotLook when one of the deciding files cannot be read.
@@ -32,7 +32,7 @@ def gather(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
     doubts: list[str] = []
     started_with: Mapping[str, str] = {}
     try:
-        started_with = effective_settings.started_with(probes)
+        started_with = effective_settings.start_environment(probes)
     except CouldNotLook as doubt:
         doubts.append(str(doubt))
     found = probes.installation()

@@ -16,5 +16,5 @@ def server_of(home: Home) -> Gateway | None:
     if home.profile not in said.served:
         return None
     running = gateway_processes.gateways_of(root)
-    owner = runtime_files.translated(said, [one.pid for one in running]).state_owner
+    owner = runtime_files.with_our_pids(said, [one.pid for one in running]).state_owner
     return next((one for one in running if owner is not None and one.pid == owner.pid), None)

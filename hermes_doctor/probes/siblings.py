@@ -18,7 +18,7 @@ _MOST = 100
 _RAN = ("gateway_state.json", "gateway.pid", "gateway.lock")
 
 
-class Shared(NamedTuple):
+class SharedBot(NamedTuple):
     """A bot that two homes use."""
 
     scope: str
@@ -40,7 +40,7 @@ def of(home: Home) -> list[Path]:
     return [path for path in found if path != home.path]
 
 
-def shared(home: Home, own: Settings) -> list[Shared]:
+def shared_bots(home: Home, own: Settings) -> list[SharedBot]:
     """Return this home's bots that are also in another home's .env; values are only compared."""
     bots = {
         variable: (scope, value)
@@ -53,7 +53,7 @@ def shared(home: Home, own: Settings) -> list[Shared]:
         for variable, (scope, value) in bots.items():
             if theirs.get(variable, "").strip() == value:
                 ran = any(os.path.lexists(other / name) for name in _RAN)
-                found.append(Shared(scope, variable, other, ran))
+                found.append(SharedBot(scope, variable, other, ran))
     return found
 
 

@@ -11,7 +11,7 @@ from hermes_doctor.system.once import once
 if TYPE_CHECKING:
     from hermes_doctor.probes.cron import Job, Target, Ticker
     from hermes_doctor.stores.best_repair import Repair
-    from hermes_doctor.stores.chats import Stranger
+    from hermes_doctor.stores.chats import UnknownPlatform
     from hermes_doctor.stores.pairing import Pairing
     from hermes_doctor.stores.store_file import StoreFile, Stores
 
@@ -27,14 +27,14 @@ class StoreProbes(DatabaseProbes):
         found = self.installation()
         return store_file.find(self.home, found.release if found else None)
 
-    def strangers(self) -> list[Stranger]:
+    def strangers(self) -> list[UnknownPlatform]:
         """The platforms of chats that the installed Hermes does not know."""
         from hermes_doctor.stores import chats
 
         file, found = self.stores().of("sessions"), self.installation()
         if file is None or found is None:
             return []
-        known = chats.strangers(file.values, found.release)
+        known = chats.unknown_platforms(file.values, found.release)
         own = {one.name for one in known if not one.since and self._plugged_in(one.name)}
         return [one for one in known if one.name not in own]
 
@@ -75,12 +75,12 @@ class StoreProbes(DatabaseProbes):
         release = found.release if found else None
         settings = self.settings()
         ready = frozenset(one.name for one in self.platforms())
-        lost = cron.nowhere(self.jobs(), settings, ready, release)
+        lost = cron.undeliverable(self.jobs(), settings, ready, release)
         owner = self.supervision().owner if lost and not self.gateways() else None
         if owner is not None and owner.environment:
             seen = settings._replace(variables={**owner.environment, **settings.variables})
             ready = frozenset(one.name for one in platforms.find(seen, release))
-            lost = cron.nowhere([job for job, _ in lost], seen, ready, release)
+            lost = cron.undeliverable([job for job, _ in lost], seen, ready, release)
         return lost
 
     def script_fault(self, script: str) -> str | None:
@@ -93,13 +93,13 @@ class StoreProbes(DatabaseProbes):
         """Whether there is a time zone of that name."""
         from hermes_doctor.probes import cron
 
-        return cron.zone_known(name, self.library_path("tzdata"))
+        return cron.is_zone_known(name, self.library_path("tzdata"))
 
     def clock_in_utc(self) -> bool:
         """Whether the gateway's clock is in UTC."""
         from hermes_doctor.probes import cron
 
-        return cron.in_utc(self.settings(), running=bool(self.gateways()))
+        return cron.is_clock_utc(self.settings(), running=bool(self.gateways()))
 
     @once(limit=2)
     def torn_transcripts(self) -> list[tuple[str, int]]:
@@ -119,7 +119,7 @@ class StoreProbes(DatabaseProbes):
         from hermes_doctor.stores import best_repair
 
         if file.flaw is None:
-            return best_repair.rejoin(self.home, file)
+            return best_repair.restore_set_aside(self.home, file)
         return best_repair.best(self.home, file)
 
     @once(limit=2)

@@ -37,7 +37,7 @@ class Structure(NamedTuple):
         for part in parts:
             table = self.plan.tables.get(part.table) if self.plan else None
             column = table.column(part.name) if table and part.kind == "column" else None
-            if table and column and column_rules.stand_in(table, column) is None:
+            if table and column and column_rules.value_for_old_rows(table, column) is None:
                 return False
         return bool(parts)
 
@@ -52,16 +52,16 @@ def compare(
     if kind is None:
         return Structure(plan=None, newer=False)
     found = schema()
-    if atlas.is_newer(kind, found):
+    if atlas.is_from_newer_release(kind, found):
         return Structure(plan=None, newer=True)
     installed = installation()
     release = installed.release if installed else None
-    plan = atlas.expected(kind, release, found)
+    plan = atlas.expected_blueprint(kind, release, found)
     if plan is None:
         return Structure(plan=None, newer=False)
-    missing = tuple(missing_parts.missing(found, plan))
-    changed = tuple(changed_parts.changed(found, plan))
-    beyond = atlas.is_beyond(kind, release)
+    missing = tuple(missing_parts.find_missing(found, plan))
+    changed = tuple(changed_parts.find_changed(found, plan))
+    beyond = atlas.is_newer_than_atlas(kind, release)
     alien = bool(missing or changed) and _alien(kind, found)
     if beyond or alien:
         changed = ()

@@ -11,7 +11,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import file_locks
 from hermes_doctor.processes.file_locks import Lock
-from hermes_doctor.sqlite.snapshot import opened
+from hermes_doctor.sqlite.snapshot import open_files
 from hermes_doctor.system import time_limits
 
 PENDING, BEHIND = 0x40000000, 0x40000200
@@ -22,7 +22,7 @@ IDLE = 4
 """Processor ticks that a merely waiting process may use in the meantime."""
 
 
-class Stuck(NamedTuple):
+class StuckLock(NamedTuple):
     """A write lock that one process held during the whole check without a commit."""
 
     database: Path
@@ -34,7 +34,7 @@ class Stuck(NamedTuple):
     """It computes, or waits for the processor or the disk: a long job or a slow machine."""
 
 
-def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
+def find_stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[StuckLock]:
     """Check the given locks repeatedly for less than a second.
 
     A busy writer may hold the lock each time and still release it in between. Its commits progress,
@@ -44,25 +44,27 @@ def stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[Stuck]:
     waiting = {
         (by_name[lock.path], lock.pid) for lock in seen if lock.path in by_name and _writes(lock)
     }
-    found: list[Stuck] = []
+    found: list[StuckLock] = []
     started = time.monotonic()
-    patience = time_limits.stretched(PATIENCE)
+    patience = time_limits.stretch(PATIENCE)
     marks = {path: _mark(path) for path, _ in waiting}
     spent_before = {pid: _computed(pid) for _, pid in waiting}
     working: set[int] = set()
     while waiting and (spent := time.monotonic() - started) < patience:
         time.sleep(STEP)
         held = {
-            (by_name[lock.path], lock.pid) for lock in file_locks.table(by_name) if _writes(lock)
+            (by_name[lock.path], lock.pid) for lock in file_locks.locks_on(by_name) if _writes(lock)
         }
         waiting = {(path, pid) for path, pid in waiting & held if _mark(path) == marks[path]}
         halted = {(path, pid) for path, pid in waiting if spent > STEP and _halted(pid)}
-        found += [Stuck(path, pid, spent, stopped=True) for path, pid in sorted(halted)]
+        found += [StuckLock(path, pid, spent, stopped=True) for path, pid in sorted(halted)]
         waiting -= halted
         working |= {pid for _, pid in waiting if pid not in working and _at_work(pid)}
     spent = time.monotonic() - started
     return found + [
-        Stuck(path, pid, spent, False, pid in working or _computed(pid) - spent_before[pid] > IDLE)
+        StuckLock(
+            path, pid, spent, False, pid in working or _computed(pid) - spent_before[pid] > IDLE
+        )
         for path, pid in sorted(waiting)
     ]
 
@@ -86,8 +88,8 @@ def _writes(lock: Lock) -> bool:
 def _mark(path: Path) -> object:
     """Return a value that changes with every commit."""
     try:
-        with opened(path) as book:
-            living = book.living()
+        with open_files(path) as book:
+            living = book.shm_header()
             return (living.change, living.committed) if living else book.mark()
     except (CouldNotLook, FileNotFoundError):
         return None

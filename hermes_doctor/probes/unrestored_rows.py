@@ -95,10 +95,10 @@ def _compared(
     copy = backup.copy_of(entry)
     addable = others = 0
     if entry.path.rpartition("/")[2] == BOARD:
-        others = saved_rows.tasks(copy, ask)
+        others = saved_rows.count_missing_tasks(copy, ask)
     else:
         since = partial(expired_before, probes.home)
-        found = saved_rows.lacking(saved_rows.messages(copy), ask, since)
+        found = saved_rows.find_missing_messages(saved_rows.read_messages(copy), ask, since)
         new = [(entry.path, one) for one in (*found.own, *found.renumbered)]
         rest = [(entry.path, one) for one in found.left]
         addable = sum(one not in counted for one in new)
@@ -123,4 +123,4 @@ def _asking(probes: DatabaseProbes, path: Path) -> saved_rows.Ask:
         raise CouldNotLook(f"{path.name} is missing") from None
     if found.reader is None or not found.readable:
         raise CouldNotLook(f"{path.name} cannot be read")
-    return saved_rows.asking(found.reader)
+    return saved_rows.query_function(found.reader)

@@ -38,7 +38,7 @@ _LAST_LINES = timedelta(seconds=10)
 _ELSEWHERE = "the gateway may run in another container, or outside of this one"
 
 
-def unseen(home: Home, said: Runtime) -> str:
+def why_unseen(home: Home, said: Runtime) -> str:
     """Return why a gateway of this home may run unseen; empty if that is impossible.
 
     Call it only if no gateway is visible.
@@ -52,7 +52,7 @@ def unseen(home: Home, said: Runtime) -> str:
     if said.lock_holder:  # the lock has only one holder
         return ""
     writer = exclusive.has_writer(home / _LOCK) if _is_apart() else False
-    user = exclusive.user_of(home / "state.db")
+    user = exclusive.process_using(home / "state.db")
     if said.lock_holder == 0 or user == 0 or (writer is None and _may_hide_another(user)):
         return f"a process that cannot be seen from here has its files open: {_ELSEWHERE}"
     if writer and not _seen_writers(home):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hermes_doctor.lazy import NamedTuple
 
-Address = tuple[str, int]
+HostPort = tuple[str, int]
 
 
 class Connection(NamedTuple):
     """One TCP connection or listening socket of a process."""
 
-    local: Address
-    remote: Address | None
+    local: HostPort
+    remote: HostPort | None
     """None for a listening socket."""
     state: str
     """ESTABLISHED, CLOSE_WAIT, SYN_SENT, LISTEN and so on."""

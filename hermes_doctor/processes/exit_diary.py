@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.processes.runtime_files import Life, moment, word
+from hermes_doctor.processes.runtime_files import Life, parse_time, parse_word
 from hermes_doctor.system.files import read_tail
 
 NAME = "logs/gateway-exit-diag.log"
@@ -34,7 +34,7 @@ def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[
     lives: list[Life] = []
     latest: dict[int, int] = {}
     for said in _records(home / NAME):
-        pid, at = said.get("pid"), moment(said.get("ts"))
+        pid, at = said.get("pid"), parse_time(said.get("ts"))
         tag = said.get("tag")
         if not isinstance(pid, int) or at is None or not isinstance(tag, str):
             continue
@@ -70,15 +70,15 @@ def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
 
 def _kind(value: object) -> str | None:
     """Return the name of an error class; None for any other text."""
-    name = word(value)
+    name = parse_word(value)
     return name if name and name.endswith(("Error", "Exception", "Interrupt")) else None
 
 
-def cut_off(home: Home) -> dict[int, datetime]:
+def killed_by_watchdog(home: Home) -> dict[int, datetime]:
     """Return when each gateway, by pid, was killed by its own watchdog as its shutdown hung."""
     found = {}
     for said in _records(home / WATCHDOG):
-        pid, at = said.get("pid"), moment(said.get("fired_at"))
+        pid, at = said.get("pid"), parse_time(said.get("fired_at"))
         if said.get("event") == "shutdown_watchdog_fired" and isinstance(pid, int) and at:
             found[pid] = at
     return found

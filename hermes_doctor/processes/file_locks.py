@@ -22,7 +22,7 @@ class Lock(NamedTuple):
     last: int
 
 
-def table(paths: Iterable[Path]) -> list[Lock]:
+def locks_on(paths: Iterable[Path]) -> list[Lock]:
     """Return the locks that any process holds on these paths."""
     wanted = {}
     for path in paths:
@@ -54,7 +54,7 @@ def table(paths: Iterable[Path]) -> list[Lock]:
 def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Return the pids that hold a lock on each path; paths without a lock are left out."""
     found: dict[Path, list[int]] = {}
-    for lock in table(paths):
+    for lock in locks_on(paths):
         pids = found.setdefault(lock.path, [])
         if lock.pid not in pids:
             pids.append(lock.pid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def runs(argv: list[str], command: str) -> bool:
+def runs_command(argv: list[str], command: str) -> bool:
     """Whether this command line runs that Hermes command."""
     words = _without_profile(_after_entry(argv) or [])
     return next((word for word in words if not word.startswith("-")), None) == command
@@ -58,7 +58,7 @@ def _without_profile(words: list[str]) -> list[str]:
     return kept
 
 
-def profile(argv: list[str]) -> str | None:
+def profile_in(argv: list[str]) -> str | None:
     """Return the profile that a command line names."""
     for n, word in enumerate(argv):
         if word in ("-p", "--profile") and n + 1 < len(argv):

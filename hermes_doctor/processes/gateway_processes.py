@@ -12,17 +12,17 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.processes import descriptors, file_locks, process_stat
-from hermes_doctor.processes.gateway_command import is_gateway, profile
+from hermes_doctor.processes.gateway_command import is_gateway, profile_in
 from hermes_doctor.processes.home_of import (
     LOCK,
     Claim,
     by_environment,
     by_files,
+    holds_lock_in,
     is_reachable,
-    is_same,
+    is_same_folder,
     locked_file,
     may_belong,
-    works_on,
 )
 from hermes_doctor.system.files import read
 
@@ -64,7 +64,7 @@ def _noted(home: Path, gateway: Gateway) -> bool:
     """Whether the exit log of a home has a record of this start."""
     from hermes_doctor.processes import exit_diary
 
-    number = process_stat.own_number(gateway.pid)
+    number = process_stat.pid_in_namespace(gateway.pid)
     early = gateway.started_at - timedelta(seconds=5)
     try:
         lives = exit_diary.read(Home(home))
@@ -82,7 +82,7 @@ def gateways_of(home: Home) -> list[Gateway]:
     lock = home / LOCK
     for pid in file_locks.holders([lock]).get(lock, []):
         gateway = _gateway(pid)
-        if gateway is None or works_on(pid, home.path) is False:
+        if gateway is None or holds_lock_in(pid, home.path) is False:
             continue  # the pid in the table of locks may already belong to another process
         if _titled_or_gateway(pid) or _wrote(lock, pid):
             found[pid] = gateway
@@ -91,7 +91,7 @@ def gateways_of(home: Home) -> list[Gateway]:
         if candidate.claim is None:
             if _conceivable(home, candidate.gateway):
                 doubtful.append(candidate.gateway.pid)
-        elif candidate.works and is_same(candidate.claim.home, home.path):
+        elif candidate.works and is_same_folder(candidate.claim.home, home.path):
             found.setdefault(candidate.gateway.pid, candidate.gateway)
     found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
     if len(found) > 1:
@@ -114,7 +114,7 @@ def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:
     return {pid: one for pid, one in found.items() if pid not in forks}
 
 
-def holder_of(home: Home, suspects: Iterable[int]) -> int | None:
+def lock_holder_among(home: Home, suspects: Iterable[int]) -> int | None:
     """Return which of these processes holds this home's current lock file, by its descriptors."""
     try:
         st = os.stat(home / LOCK)
@@ -151,7 +151,7 @@ def candidates() -> Iterator[Candidate]:
             continue
         claim = by_files(pid)
         if claim is None and not titled:
-            claim = by_environment(pid, profile(argv))
+            claim = by_environment(pid, profile_in(argv))
         if titled and claim is not None and claim.locked is False:
             continue  # neither the process title nor an open file proves a gateway
         if claim is not None or (not titled and process_stat.exists(pid)):
@@ -163,7 +163,7 @@ def _suspects() -> Iterator[tuple[int, list[str]]]:
 
     On Linux it reads /proc directly, because a machine has hundreds of other processes.
     """
-    for pid in every():
+    for pid in all_pids():
         argv, titled = _words(pid)
         if titled or is_gateway(argv):
             yield pid, argv
@@ -193,7 +193,10 @@ def _wrote(path: Path, pid: int) -> bool:
         said = json.loads(read(path, 65536)[0])
     except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
         return False
-    if not isinstance(said, dict) or said.get("pid") not in (pid, process_stat.own_number(pid)):
+    if not isinstance(said, dict) or said.get("pid") not in (
+        pid,
+        process_stat.pid_in_namespace(pid),
+    ):
         return False
     began, seen = said.get("start_time"), process_stat.stat(pid)
     return began is None or (seen is not None and seen.start_time == began)
@@ -224,7 +227,7 @@ def _command(pid: int) -> tuple[list[str], bool]:
         return [], False
 
 
-def every() -> list[int]:
+def all_pids() -> list[int]:
     """Return the pids of all processes that we may see."""
     try:
         return sorted(int(name) for name in os.listdir(_PROC) if name.isdigit())
@@ -234,7 +237,7 @@ def every() -> list[int]:
         return psutil.pids()
 
 
-def words_of(pid: int) -> list[str]:
+def command_line_of(pid: int) -> list[str]:
     """Return the command line of a process; empty when it has ended or a title replaced it."""
     return _words(pid)[0]
 
@@ -245,13 +248,13 @@ def _gateway(pid: int) -> Gateway | None:
         return None
     argv, _ = _words(pid)
     python = argv[0] if argv and Path(argv[0]).is_absolute() else None
-    return Gateway(pid, process_stat.started(found.start_time), python)
+    return Gateway(pid, process_stat.start_moment(found.start_time), python)
 
 
-def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
+def processes_using(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Return the other processes that have each file open or locked, under any name."""
     wanted = list(paths)
-    found = openers(wanted)
+    found = processes_with_open(wanted)
     for path, pids in file_locks.holders(wanted).items():
         others = [pid for pid in pids if pid != os.getpid()]
         if known := list(dict.fromkeys([*others, *found.get(path, [])])):
@@ -259,7 +262,7 @@ def holders(paths: Iterable[Path]) -> dict[Path, list[int]]:
     return found
 
 
-def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
+def processes_with_open(paths: Iterable[Path]) -> dict[Path, list[int]]:
     """Return the other processes that have each file open, as far as we may see.
 
     It does not read the kernel's table of locks, which is slow.
@@ -271,7 +274,7 @@ def openers(paths: Iterable[Path]) -> dict[Path, list[int]]:
             wanted[st.st_dev, st.st_ino] = path
     found: dict[Path, list[int]] = {}
     own = os.getpid()
-    for pid in every() if wanted else ():
+    for pid in all_pids() if wanted else ():
         if pid == own:
             continue
         for identity in _open_inodes(pid):

@@ -34,7 +34,7 @@ def by_files(pid: int) -> Claim | None:
     return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
 
 
-def works_on(pid: int, home: Path) -> bool | None:
+def holds_lock_in(pid: int, home: Path) -> bool | None:
     """Whether a process holds a lock that it took in this folder; None if that cannot be seen.
 
     The lock file may have been deleted since, or have a second name in a copied home.
@@ -42,13 +42,13 @@ def works_on(pid: int, home: Path) -> bool | None:
     claims = _claims(pid)
     if claims is None:
         return None
-    return any(claim.locked is not False and is_same(claim.home, home) for claim in claims)
+    return any(claim.locked is not False and is_same_folder(claim.home, home) for claim in claims)
 
 
 def locked_file(pid: int, home: Path) -> tuple[int, int] | None:
     """Return device and inode of the lock file in this folder that the process has locked."""
     claims = _claims(pid) or []
-    return next((one.file for one in claims if one.locked and is_same(one.home, home)), None)
+    return next((one.file for one in claims if one.locked and is_same_folder(one.home, home)), None)
 
 
 def _claims(pid: int) -> list[Claim] | None:
@@ -71,7 +71,7 @@ def _identity(pid: int, number: str) -> tuple[int, int] | None:
     return st.st_dev, st.st_ino
 
 
-def shares_view(pid: int) -> bool:
+def shares_namespaces(pid: int) -> bool:
     """Whether a process shares our mount, pid and user namespaces: it is not in a container."""
     return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
 
@@ -118,7 +118,7 @@ def _of_profile(base: Path, profile: str | None) -> Path:
     return base if inside else base / "profiles" / profile
 
 
-def is_same(one: Path, other: Path) -> bool:
+def is_same_folder(one: Path, other: Path) -> bool:
     """Whether two paths are the same folder."""
     try:
         return os.path.samestat(os.stat(one), os.stat(other))

@@ -16,7 +16,7 @@ _MOST = 64
 _MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
-class Place(NamedTuple):
+class ControlGroup(NamedTuple):
     """The systemd service or the container that a process runs in, by its control group."""
 
     unit: str | None = None
@@ -34,12 +34,12 @@ class Ancestor(NamedTuple):
     name: str
 
 
-def place_of(pid: int) -> Place:
+def control_group_of(pid: int) -> ControlGroup:
     """Return the service or the container that a process runs in."""
-    return read_place(_file(pid, "cgroup"))
+    return parse_control_group(_file(pid, "cgroup"))
 
 
-def read_place(text: str) -> Place:
+def parse_control_group(text: str) -> ControlGroup:
     """Parse /proc/PID/cgroup: return the deepest group that is a service or a container."""
     paths = {}
     for line in text.splitlines():
@@ -50,16 +50,16 @@ def read_place(text: str) -> Place:
     path = max(paths.values(), key=len, default="")  # one of them may be unused
     container = _CONTAINER.search(path)
     if container:
-        return Place(container=container[1])
+        return ControlGroup(container=container[1])
     parts = path.split("/")
     for depth in range(len(parts) - 1, -1, -1):
         part = parts[depth]
         if part.endswith(".scope") or _MANAGER.fullmatch(part):
-            return Place()
+            return ControlGroup()
         if part.endswith(".service"):
             above = [match for one in parts[:depth] if (match := _MANAGER.fullmatch(one))]
-            return Place(part, int(above[-1][1]) if above else None)
-    return Place()
+            return ControlGroup(part, int(above[-1][1]) if above else None)
+    return ControlGroup()
 
 
 def ancestors(pid: int) -> list[Ancestor]:

@@ -16,7 +16,7 @@ from hermes_doctor.processes.connection import Connection
 def of(pid: int) -> list[Connection]:
     """Return the listening sockets of a process; `unread` is the number of waiting connections."""
     try:
-        own = sockets.inodes(pid)
+        own = sockets.socket_inodes(pid)
     except CouldNotLook:
         return []
     tables = (f"/proc/{pid}/net/{name}" for name in ("tcp", "tcp6"))
@@ -32,6 +32,6 @@ def _rows(path: str) -> Iterator[Connection]:
                 fields = line.split(None, 10)
                 if len(fields) < 10 or fields[3] != "0A":
                     return
-                yield sockets.row(fields)
+                yield sockets.parse_row(fields)
     except (OSError, ValueError):
         return

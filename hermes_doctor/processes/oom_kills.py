@@ -40,7 +40,7 @@ def find(pid: int, began: datetime) -> Kill | None:
     return None
 
 
-def here() -> int:
+def kills_in_own_group() -> int:
     """Return the number of OOM kills in our control group: in a container, that of its gateway."""
     try:
         with open("/proc/self/cgroup") as file:
@@ -58,7 +58,7 @@ def _from_kernel() -> list[Kill]:
     found = []
     try:
         boot = process_stat.boot_time()
-        end = time.monotonic() + time_limits.stretched(PATIENCE)
+        end = time.monotonic() + time_limits.stretch(PATIENCE)
         for _ in range(MOST):
             try:
                 record = os.read(fd, 8192)

@@ -91,7 +91,7 @@ def exists(pid: int) -> bool:
     return True
 
 
-def own_number(pid: int) -> int:
+def pid_in_namespace(pid: int) -> int:
     """Return the pid that a process has in its own namespace, as in a container."""
     for line in _text(pid, "status").splitlines():
         if line.startswith("NSpid:"):
@@ -99,7 +99,7 @@ def own_number(pid: int) -> int:
     return pid
 
 
-def started(start_time: int) -> datetime:
+def start_moment(start_time: int) -> datetime:
     """Convert a start time in ticks since boot to a time."""
     if not _has_proc():
         return datetime.fromtimestamp(start_time / 100, UTC)
@@ -123,7 +123,7 @@ def boot_time() -> float:
         raise CouldNotLook("when the machine was started is not known") from error
 
 
-def take(pid: int) -> Vitals:
+def read_vitals(pid: int) -> Vitals:
     """Read everything about one process; CouldNotLook if it has ended."""
     if not _has_proc():
         return _elsewhere(pid)
@@ -136,7 +136,7 @@ def take(pid: int) -> Vitals:
     return Vitals(
         pid=pid,
         doing=seen.doing,
-        started_at=started(seen.start_time),
+        started_at=start_moment(seen.start_time),
         uid=_number(status.get("Uid", ""), -1),
         parents=_parents(seen.parent),
         files=None if opened is None else len(opened),
@@ -159,14 +159,14 @@ def waits_in(pid: int) -> str:
     return place if place.isidentifier() else ""
 
 
-def is_for_events(place: str) -> bool:
+def is_event_wait(place: str) -> bool:
     """Whether a kernel function is the one that an idle event loop waits in."""
     return "epoll" in place or "ep_poll" in place
 
 
 def waits_for_events(pid: int) -> bool:
     """Whether the main thread of a process is an idle event loop now."""
-    return is_for_events(waits_in(pid))
+    return is_event_wait(waits_in(pid))
 
 
 def _text(pid: int, name: str) -> str:

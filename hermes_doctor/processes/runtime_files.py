@@ -47,7 +47,7 @@ class PlatformState(NamedTuple):
     updated_at: datetime | None
 
 
-class Beat(NamedTuple):
+class Heartbeat(NamedTuple):
     """The last heartbeat of a gateway's event loop."""
 
     pid: int
@@ -84,7 +84,7 @@ class Runtime(NamedTuple):
     desired_state: str | None
     updated_at: datetime | None
     platforms: Mapping[str, PlatformState]
-    beat: Beat | None
+    beat: Heartbeat | None
     clean_shutdown: bool
     """Whether the marker of an orderly shutdown exists."""
     starts: tuple[datetime, ...]
@@ -117,12 +117,12 @@ def find(home: Home) -> Runtime:
         pid_file=_owner(_json(home / "gateway.pid", doubts)),
         lock_file=_owner(_json(lock, doubts)),
         lock_holder=holders[0] if holders else None,
-        state=word(state.get("gateway_state")),
+        state=parse_word(state.get("gateway_state")),
         state_owner=_owner(state) if state else None,
         exit_reason=_text(state.get("exit_reason")),
         restart_requested=state.get("restart_requested") is True,
-        desired_state=word(state.get("desired_state")),
-        updated_at=moment(state.get("updated_at")),
+        desired_state=parse_word(state.get("desired_state")),
+        updated_at=parse_time(state.get("updated_at")),
         platforms=_platforms(state.get("platforms")),
         beat=_beat(_json(home / "state" / "gateway.heartbeat", doubts)),
         clean_shutdown=".clean_shutdown" in markers,
@@ -134,12 +134,12 @@ def find(home: Home) -> Runtime:
     )
 
 
-def translated(found: Runtime, running: Iterable[int]) -> Runtime:
+def with_our_pids(found: Runtime, running: Iterable[int]) -> Runtime:
     """Replace the pids by those that the running gateways have in our namespace.
 
     A gateway in a container writes the pid that it has inside the container.
     """
-    ours = {number: pid for pid in running if (number := process_stat.own_number(pid)) != pid}
+    ours = {number: pid for pid in running if (number := process_stat.pid_in_namespace(pid)) != pid}
     if not ours:
         return found
 
@@ -207,7 +207,7 @@ def _owner(value: object) -> Owner | None:
     return Owner(pid, _whole(value.get("start_time"), _LAST_TICK)) if pid else None
 
 
-def word(value: object) -> str | None:
+def parse_word(value: object) -> str | None:
     """Return a value if it is a single word, as Hermes writes for a state; else None."""
     plain = isinstance(value, str) and 0 < len(value) <= 32 and value.isascii()
     return value if plain and isinstance(value, str) and value.isidentifier() else None
@@ -217,7 +217,7 @@ def _text(value: object) -> str | None:
     return value[:2000] if isinstance(value, str) and value else None
 
 
-def moment(value: object) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """Parse a time as Hermes writes it and convert it to UTC; None for anything else."""
     if not isinstance(value, str) or len(value) > 40:
         return None
@@ -229,7 +229,7 @@ def moment(value: object) -> datetime | None:
         return None
 
 
-def epoch(value: object) -> datetime | None:
+def parse_epoch(value: object) -> datetime | None:
     """Convert seconds since 1970 to a time; None for anything else."""
     try:
         return datetime.fromtimestamp(float(str(value)[:40]), UTC)
@@ -240,22 +240,22 @@ def epoch(value: object) -> datetime | None:
 def _platforms(value: object) -> dict[str, PlatformState]:
     found = {}
     for name, said in list(_mapping(value).items())[:100]:
-        state = word(_mapping(said).get("state"))
-        if word(name) and state:
+        state = parse_word(_mapping(said).get("state"))
+        if parse_word(name) and state:
             error = _text(said.get("error_code"))
-            found[name] = PlatformState(name, state, error, moment(said.get("updated_at")))
+            found[name] = PlatformState(name, state, error, parse_time(said.get("updated_at")))
     return found
 
 
-def _beat(value: object) -> Beat | None:
+def _beat(value: object) -> Heartbeat | None:
     said = _mapping(value)
-    pid, at = _whole(said.get("pid"), _LAST_PID), moment(said.get("updated_at"))
+    pid, at = _whole(said.get("pid"), _LAST_PID), parse_time(said.get("updated_at"))
     clock = said.get("monotonic")
     if not isinstance(clock, float | int) or isinstance(clock, bool) or not 0 < clock < 1e12:
         clock = None
-    return Beat(pid, at, clock) if pid and at else None
+    return Heartbeat(pid, at, clock) if pid and at else None
 
 
 def _starts(path: Path, doubts: list[str]) -> tuple[datetime, ...]:
     lines = _read(path, doubts)[-4096:].decode("ascii", "replace").split()
-    return tuple(sorted(found for line in lines[-MOST_STARTS:] if (found := epoch(line))))
+    return tuple(sorted(found for line in lines[-MOST_STARTS:] if (found := parse_epoch(line))))

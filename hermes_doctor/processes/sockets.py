@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.connection import Address, Connection
+from hermes_doctor.processes.connection import Connection, HostPort
 
 _STATES = {
     "01": "ESTABLISHED",
@@ -39,34 +39,34 @@ def of(pid: int) -> list[Connection]:
     """Return every TCP connection of a process, with its listening sockets."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(pid)
-    own = inodes(pid)
+    own = socket_inodes(pid)
     return _timed(pid, _table(pid, own)) if own else []
 
 
-def listeners(pid: int) -> list[Connection]:
+def all_listeners(pid: int) -> list[Connection]:
     """Return all listening sockets in the network namespace of a process, also of others."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(None)
     return [one for one in _table(pid, None) if one.state == "LISTEN"]
 
 
-def owner(inode: int) -> int | None:
+def process_with_socket(inode: int) -> int | None:
     """Return the process that has a socket open, as far as we may see.
 
     It searches all processes, so it is used only for a socket that blocks a port.
     """
-    from hermes_doctor.processes.gateway_processes import every
+    from hermes_doctor.processes.gateway_processes import all_pids
 
-    for pid in every():
+    for pid in all_pids():
         try:
-            if inode in inodes(pid):
+            if inode in socket_inodes(pid):
                 return pid
         except CouldNotLook:
             continue
     return None
 
 
-def inodes(pid: int) -> set[int]:
+def socket_inodes(pid: int) -> set[int]:
     """Return the inodes of the sockets among the descriptors of a process."""
     folder = f"/proc/{pid}/fd"
     try:
@@ -109,7 +109,7 @@ def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
             elif fields[3] == b"06":
                 ended.append(fields)
     found += [fields for fields in ended if marks is not None and fields[2] in places]
-    return [row([field.decode("ascii") for field in fields]) for fields in found]
+    return [parse_row([field.decode("ascii") for field in fields]) for fields in found]
 
 
 def _read(path: str) -> bytes:
@@ -132,15 +132,15 @@ def _read(path: str) -> bytes:
     return b"".join(parts)
 
 
-def row(fields: Sequence[str]) -> Connection:
+def parse_row(fields: Sequence[str]) -> Connection:
     """Parse one row of the table, already split into its fields."""
     state = _STATES.get(fields[3].upper(), fields[3])
     unsent, _, unread = fields[4].partition(":")
     timer, _, left = fields[5].partition(":")
     tries = int(fields[6], 16) if timer == _RETRANSMITS else 0
     return Connection(
-        local=address(fields[1]),
-        remote=None if state == "LISTEN" else address(fields[2]),
+        local=parse_address(fields[1]),
+        remote=None if state == "LISTEN" else parse_address(fields[2]),
         state=state,
         unsent=int(unsent, 16),
         unread=int(unread, 16),
@@ -163,7 +163,7 @@ def _since_sent(tries: int, left: int, rest: str) -> float | None:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def address(text: str) -> Address:
+def parse_address(text: str) -> HostPort:
     """Parse an address of the table, which is written as 32-bit words in native byte order."""
     import socket  # slow to load, and not needed when no gateway runs
 
@@ -172,10 +172,10 @@ def address(text: str) -> Address:
     data = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
     if len(data) == 4:
         return socket.inet_ntop(socket.AF_INET, data), int(port, 16)
-    return plain(socket.inet_ntop(socket.AF_INET6, data)), int(port, 16)
+    return unmap_ipv4(socket.inet_ntop(socket.AF_INET6, data)), int(port, 16)
 
 
-def plain(text: str) -> str:
+def unmap_ipv4(text: str) -> str:
     """Return the IPv4 address of an IPv4-mapped IPv6 address; any other as it is."""
     return text[7:] if text.startswith("::ffff:") and "." in text else text
 
@@ -212,8 +212,8 @@ def _by_psutil(pid: int | None) -> list[Connection]:
         raise CouldNotLook(f"you may not see the connections {whose}; try it with sudo") from None
     found = [
         Connection(
-            local=(plain(row.laddr[0]), row.laddr[1]),
-            remote=(plain(row.raddr[0]), row.raddr[1]) if row.raddr else None,
+            local=(unmap_ipv4(row.laddr[0]), row.laddr[1]),
+            remote=(unmap_ipv4(row.raddr[0]), row.raddr[1]) if row.raddr else None,
             state=row.status,
         )
         for row in rows

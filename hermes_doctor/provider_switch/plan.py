@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits as editing
-from hermes_doctor.provider_switch.target import Aim, Wish, find
+from hermes_doctor.provider_switch.target import SwitchRequest, Target, find_target
 from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.edit.edits import Assign, ConfigEdit, Drop, Put
@@ -20,7 +20,7 @@ from hermes_doctor.steps.base import Step
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
-STAND_IN = "typed-when-it-is-applied"
+PLACEHOLDER_KEY = "typed-when-it-is-applied"
 """Placeholder for a key that is not typed yet, while a plan is only shown."""
 _OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_key_env")
 """Settings of `model:` that belong to the previous provider."""
@@ -39,10 +39,10 @@ class Switch(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def asks_for(probes: Probes, wish: Wish) -> str | None:
+def missing_key_variable(probes: Probes, wish: SwitchRequest) -> str | None:
     """The variable whose value must be typed; None if it is set or none is needed."""
     found = probes.resolved()
-    aim = find(found.world, wish)
+    aim = find_target(found.world, wish)
     if aim.variable is None:
         return None
     if aim.base_url is not None:
@@ -53,12 +53,12 @@ def asks_for(probes: Probes, wish: Wish) -> str | None:
     return None if key and key.state == "usable" else aim.variable
 
 
-def plan(probes: Probes, wish: Wish, key: str | None = None) -> Switch:
+def plan(probes: Probes, wish: SwitchRequest, key: str | None = None) -> Switch:
     """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
     found = probes.resolved()
     _refuse_pinned(found)
     world = found.world
-    aim = find(world, wish)
+    aim = find_target(world, wish)
     model = _model_name(found, wish, aim)
     notes = []
     if model != (wish.model or found.main.model.value):
@@ -91,7 +91,7 @@ def _refuse_pinned(found: Resolved) -> None:
         raise CannotFix(f"config.yaml {fault.what}; mend that first")
 
 
-def _model_name(found: Resolved, wish: Wish, aim: Aim) -> str:
+def _model_name(found: Resolved, wish: SwitchRequest, aim: Target) -> str:
     """The model as the new provider calls it, without the prefix of another provider."""
     said = wish.model or aim.model
     if said:
@@ -114,7 +114,7 @@ def _model_name(found: Resolved, wish: Wish, aim: Aim) -> str:
     return old
 
 
-def _model(world: World, aim: Aim, model: str) -> list[ConfigEdit]:
+def _model(world: World, aim: Target, model: str) -> list[ConfigEdit]:
     """Edits that put the new provider into `model:` and drop the settings of the old one."""
     edits: list[ConfigEdit] = []
     block = world.raw.get("model")
@@ -186,10 +186,10 @@ def _keeps(
 
 
 def _kept(then: Resolved, old: Route) -> Route | None:
-    return next((one for one in then.fallback if same(one, old) is None), None)
+    return next((one for one in then.fallback if difference(one, old) is None), None)
 
 
-def same(one: Route, two: Route) -> str | None:
+def difference(one: Route, two: Route) -> str | None:
     """What differs between two routes, for people; None if they are equal."""
     if one.trouble or two.trouble:
         return (one.trouble or two.trouble).why  # type: ignore[union-attr]
@@ -205,7 +205,7 @@ def _steps(
     probes: Probes,
     edits: Sequence[ConfigEdit],
     env: Sequence[Assign],
-    wish: Wish,
+    wish: SwitchRequest,
     late: Sequence[str],
 ) -> list[Step]:
     steps: list[Step] = []
@@ -244,7 +244,7 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
 
 
 def _refuse_other(
-    main: Route, aim: Aim, model: str, wish: Wish, key: str | None, world: World
+    main: Route, aim: Target, model: str, wish: SwitchRequest, key: str | None, world: World
 ) -> None:
     """Raise if Hermes would not do what was asked for, before anything is changed."""
     from hermes_doctor.settings.key_state import fingerprint

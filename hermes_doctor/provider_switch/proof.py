@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.provider_switch.plan import Switch, same
+from hermes_doctor.provider_switch.plan import Switch, difference
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.network.provider_trial import Trial
@@ -43,7 +43,7 @@ class Proof:
             found = self.make().resolved()
         except CouldNotLook as doubt:
             return str(doubt)
-        differs = same(found.main, self.switch.after)
+        differs = difference(found.main, self.switch.after)
         if differs:
             return f"Hermes would not use what was planned: {differs}"
         if not self.tested:
@@ -56,7 +56,7 @@ class Proof:
             self.said = "not tested: it takes more than a key"
             return None
         settings = Settings(found.world.variables, frozenset(), found.world.raw, ())
-        [answer] = provider_trial.look(asked[:1], settings)
+        [answer] = provider_trial.ask_all(asked[:1], settings)
         self.said = self._words(answer)
         return None if answer.is_fine else f"the test request failed: {self.said}"
 

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*(?:KEY|TOKEN|SECRET)")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[^\s?#@]*)?")
 
 
-class Wish(NamedTuple):
+class SwitchRequest(NamedTuple):
     """The options that the operator gave."""
 
     name: str
@@ -31,7 +31,7 @@ class Wish(NamedTuple):
     fallback: bool = True
 
 
-class Aim(NamedTuple):
+class Target(NamedTuple):
     """The target provider, and the edits and key that it needs."""
 
     name: str
@@ -48,7 +48,7 @@ class Aim(NamedTuple):
     """Whether config.yaml contains the key as `${NAME}`."""
 
 
-def find(world: World, wish: Wish) -> Aim:
+def find_target(world: World, wish: SwitchRequest) -> Target:
     """Find the provider, and what has to be written for it."""
     _refuse_nonsense(world, wish)
     wanted = custom_providers.slug(wish.name)
@@ -65,18 +65,19 @@ def find(world: World, wish: Wish) -> Aim:
     return _for_its_host(world, wish, _new(wish, wanted))
 
 
-def _refuse_pasted_key(world: World, aim: Aim) -> None:
+def _refuse_pasted_key(world: World, aim: Target) -> None:
     """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
     name = aim.variable
     if name is None or name in world.variables or redaction.is_variable(name):
         return
     raise Trouble(
-        f"The entry {aim.name} of config.yaml has a {redaction.variable(name)[1:-1]} where the "
-        f"name of a variable belongs. Name one: --key-env {usual_variable(aim.name)}"
+        f"The entry {aim.name} of config.yaml has a "
+        f"{redaction.redact_unless_variable(name)[1:-1]} where the name of a variable belongs. "
+        f"Name one: --key-env {usual_variable(aim.name)}"
     )
 
 
-def _for_its_host(world: World, wish: Wish, aim: Aim) -> Aim:
+def _for_its_host(world: World, wish: SwitchRequest, aim: Target) -> Target:
     """The aim; raise Trouble if a vendor's key would go to another host without being named."""
     if not wish.base_url or wish.key_env or aim.variable is None:
         return aim
@@ -105,7 +106,7 @@ def _domain(url: str) -> str:
     return ".".join(urls.host(url).split(".")[-2:])
 
 
-def _refuse_nonsense(world: World, wish: Wish) -> None:
+def _refuse_nonsense(world: World, wish: SwitchRequest) -> None:
     wanted = custom_providers.slug(wish.name)
     if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
         raise Trouble(f"{wish.name!r} cannot be the name of a provider.")
@@ -122,7 +123,7 @@ def _refuse_nonsense(world: World, wish: Wish) -> None:
         raise Trouble(f"--api-mode takes {', '.join(modes)}, not {wish.api_mode!r}.")
 
 
-def _builtin(world: World, wish: Wish, name: str) -> Aim:
+def _builtin(world: World, wish: SwitchRequest, name: str) -> Target:
     if wish.base_url:
         raise Trouble(
             f"{name} is built into Hermes and knows its address. A relay needs a name of its own."
@@ -134,7 +135,7 @@ def _builtin(world: World, wish: Wish, name: str) -> Aim:
     if wish.key_env and wish.key_env not in keys:
         raise Trouble(f"{name} reads its key from {' or '.join(keys)}, not from {wish.key_env}.")
     able = [key for key in keys if world.release.is_usable(world.dotenv_first(key))]
-    return Aim(
+    return Target(
         name=name, variable=wish.key_env or next(iter(able), keys[0]), api_mode=wish.api_mode
     )
 
@@ -156,7 +157,7 @@ def _is_called(wanted: str, key: str, block: dict[Any, Any]) -> bool:
     return wanted in [custom_providers.slug(one) for one in names if isinstance(one, str) and one]
 
 
-def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
+def _configured(wish: SwitchRequest, path: Path, block: dict[Any, Any]) -> Target:
     """Use the existing entry, with as few changes as possible."""
     listed = isinstance(path[-1], int)
     edits: list[ConfigEdit] = []
@@ -175,7 +176,7 @@ def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
     variable, keys = _key(wish, path, block, listed=listed, url=url)
     model = next((block[k] for k in ("default_model", "model") if _is_text(block.get(k))), None)
     name = custom_providers.slug(str(block.get("name") if listed else path[-1]))
-    return Aim(
+    return Target(
         name=name,
         edits=(*edits, *keys),
         base_url=str(url).rstrip("/"),
@@ -186,7 +187,7 @@ def _configured(wish: Wish, path: Path, block: dict[Any, Any]) -> Aim:
 
 
 def _key(
-    wish: Wish, path: Path, block: dict[Any, Any], *, listed: bool, url: str
+    wish: SwitchRequest, path: Path, block: dict[Any, Any], *, listed: bool, url: str
 ) -> tuple[str | None, list[ConfigEdit]]:
     """The variable with the key of an entry, and the edits that set it."""
     inline, named = block.get("api_key"), block.get("key_env")
@@ -209,7 +210,7 @@ def _key(
     return variable, [Put((*path, "key_env"), variable)]
 
 
-def _new(wish: Wish, wanted: str) -> Aim:
+def _new(wish: SwitchRequest, wanted: str) -> Target:
     if not wish.base_url:
         raise Trouble(
             f"Hermes knows no provider {wish.name!r}, and config.yaml has none of that name. "
@@ -223,7 +224,7 @@ def _new(wish: Wish, wanted: str) -> Aim:
     if wish.api_mode:
         block["api_mode"] = wish.api_mode
     edit = Put(("providers", wanted), block)
-    return Aim(wanted, (edit,), wish.base_url.rstrip("/"), variable)
+    return Target(wanted, (edit,), wish.base_url.rstrip("/"), variable)
 
 
 def usual_variable(name: str) -> str:

@@ -19,7 +19,7 @@ def holder(home: Home) -> int | None:
 
 
 @contextmanager
-def locked(home: Home) -> Iterator[None]:
+def lock_home(home: Home) -> Iterator[None]:
     """Hold the home's lock; the kernel releases it even when this process is killed."""
     fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

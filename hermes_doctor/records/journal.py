@@ -14,7 +14,7 @@ from typing import Any
 from hermes_doctor import __version__
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.records.unfinished import FILE, FINAL
+from hermes_doctor.records.unfinished import FINAL_STATES, RUN_FILE
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, listing, read
 
@@ -31,7 +31,7 @@ PARTLY = "partly"
 ROLLED_BACK = "rolled-back"
 ABANDONED = "abandoned"
 UNDONE = "undone"
-assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL
+assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL_STATES
 _SWITCHING, _TAKEN_BACK = "switching", "taken-back"
 """Two names of an empty file in the run's folder: while it replaces files, and once rolled back."""
 
@@ -87,7 +87,7 @@ class ItemRecord:
 
 
 @dataclass()
-class ActRecord:
+class MachineActionRecord:
     """One machine action of a run, such as a command to the service manager."""
 
     kind: str
@@ -122,7 +122,7 @@ class Journal:
     """The process that was told to end and has not ended yet."""
     items: list[ItemRecord] = field(default_factory=list)
     paths: list[PathRecord] = field(default_factory=list)
-    acts: list[ActRecord] = field(default_factory=list)
+    acts: list[MachineActionRecord] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     """Folders that the run created; outside the home with their full path. Undo removes them."""
     saved: list[str] = field(default_factory=list)
@@ -143,14 +143,14 @@ class Journal:
         return Path(self.vault) if self.vault else home.vault
 
     @property
-    def outside(self) -> list[str]:
+    def outside_folders(self) -> list[str]:
         """The created folders that are outside the home."""
         return [name for name in self.folders if os.path.isabs(name)]
 
     @property
     def final(self) -> bool:
         """Whether the run has ended."""
-        return self.state in FINAL
+        return self.state in FINAL_STATES
 
     @property
     def undoable(self) -> bool:
@@ -190,11 +190,11 @@ class Journals:
         disk.make_folder(folder)
         document = {"schema": SCHEMA, **asdict(journal)}
         data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
-        disk.save(folder / FILE, data)
+        disk.save(folder / RUN_FILE, data)
 
     def load(self, id: str) -> Journal:
         """Load the journal of a run; Trouble if it is missing or damaged."""
-        path = self.home.runs / id / FILE
+        path = self.home.runs / id / RUN_FILE
         try:
             data, _ = read(path, 32 * MEGABYTE)
             journal = _parse(json.loads(data))
@@ -212,7 +212,7 @@ class Journals:
 
     def ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""
-        return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / FILE)]
+        return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / RUN_FILE)]
 
     def all(self) -> list[Journal]:
         """Return all journals that can be read, oldest first."""
@@ -224,13 +224,13 @@ class Journals:
                 continue
         return found
 
-    def announce_switch(self, journal: Journal) -> None:
+    def reserve_mark(self, journal: Journal) -> None:
         """Create the file that `mark_taken_back` renames, while the disk still has space."""
-        with disk.fresh(self.folder(journal) / _SWITCHING):
+        with disk.new_file(self.folder(journal) / _SWITCHING):
             pass
         disk.sync_folder(self.folder(journal))
 
-    def mark_taken_back(self, journal: Journal) -> bool:
+    def mark_rolled_back(self, journal: Journal) -> bool:
         """Record that the run was rolled back although its receipt cannot be saved.
 
         A rename works on a full disk. Return False if even that fails.
@@ -243,7 +243,7 @@ class Journals:
             return False
         return True
 
-    def was_taken_back(self, journal: Journal) -> bool:
+    def was_rolled_back(self, journal: Journal) -> bool:
         """Whether a run was rolled back and could not save its receipt."""
         switching = journal.state in (COMMITTING, VERIFYING)
         return switching and os.path.lexists(self.folder(journal) / _TAKEN_BACK)
@@ -260,7 +260,7 @@ class Journals:
 
     def where(self, journal: Journal) -> Path:
         """Return the path of the receipt."""
-        return self.folder(journal) / FILE
+        return self.folder(journal) / RUN_FILE
 
 
 def _parse(document: dict[str, Any]) -> Journal:
@@ -269,7 +269,7 @@ def _parse(document: dict[str, Any]) -> Journal:
         raise ValueError("another schema")
     fields["items"] = [ItemRecord(**item) for item in fields["items"]]
     fields["paths"] = [_path_record(**record) for record in fields["paths"]]
-    fields["acts"] = [ActRecord(**act) for act in fields.get("acts", [])]
+    fields["acts"] = [MachineActionRecord(**act) for act in fields.get("acts", [])]
     journal = Journal(**fields)
     _insist(journal)
     return journal
@@ -293,7 +293,7 @@ def _insist_on(state: State) -> None:
         raise ValueError("not a text")
 
 
-_STATES = FINAL | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
+_STATES = FINAL_STATES | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
@@ -319,7 +319,7 @@ def _insist(journal: Journal) -> None:
     marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
     if not all(type(mark) is bool for mark in marks):
         raise ValueError("not a mark")
-    if journal.end is not None and journal.end not in list(FINAL):
+    if journal.end is not None and journal.end not in list(FINAL_STATES):
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
         raise ValueError("an unknown state or kind")

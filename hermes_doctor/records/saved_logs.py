@@ -10,7 +10,7 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.records.unfinished import FILE, LIMIT
+from hermes_doctor.records.unfinished import LIMIT, RUN_FILE
 from hermes_doctor.system.files import listing, read
 
 MOST = 20
@@ -29,7 +29,7 @@ class SavedLog(NamedTuple):
     """Databases that were restored from it since."""
 
 
-def unsettled(home: Home) -> list[SavedLog]:
+def unsettled_logs(home: Home) -> list[SavedLog]:
     """Return the backups whose rows may be missing in the live database, newest first.
 
     A backup is settled if a finished run compared it with the database or added its rows. In a
@@ -38,7 +38,7 @@ def unsettled(home: Home) -> list[SavedLog]:
     found: dict[str, bytes] = {}
     for name in listing(home.runs):
         try:
-            found[name] = read(home.runs / name / FILE, LIMIT)[0]
+            found[name] = read(home.runs / name / RUN_FILE, LIMIT)[0]
         except (FileNotFoundError, CouldNotLook):
             continue  # another check reports receipts that cannot be read
     if not any(_NAME in data and _EMPTY not in data for data in found.values()):

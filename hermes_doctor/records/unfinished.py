@@ -11,8 +11,8 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import file_locks
 from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot
 
-FILE = "run.json"
-FINAL = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
+RUN_FILE = "run.json"
+FINAL_STATES = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
 MOST = 20
@@ -38,11 +38,11 @@ class LeftDown(NamedTuple):
     ended_at: datetime
 
 
-def left_down(home: Home) -> LeftDown | None:
+def run_that_left_gateway_down(home: Home) -> LeftDown | None:
     """Return the latest run that stopped or started the gateway, if it left it down."""
     for name in sorted(listing(home.runs), reverse=True)[:MOST]:
         try:
-            said = json.loads(read(home.runs / name / FILE, LIMIT)[0])
+            said = json.loads(read(home.runs / name / RUN_FILE, LIMIT)[0])
             word, ended = said.get("gateway"), _time(said.get("ended_at"))
         except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
             continue
@@ -52,26 +52,26 @@ def left_down(home: Home) -> LeftDown | None:
     return None
 
 
-def unfinished(home: Home) -> list[UnfinishedRun]:
+def unfinished_runs(home: Home) -> list[UnfinishedRun]:
     """Return the runs of this home that have not ended, oldest first."""
     found: list[UnfinishedRun] = []
     names = listing(home.runs)
     busy = bool(names) and bool(file_locks.holders([home.path]))
     for name in names:
         try:
-            data, _ = read(home.runs / name / FILE, LIMIT)
+            data, _ = read(home.runs / name / RUN_FILE, LIMIT)
             journal = json.loads(data)
             state, started = journal["state"], journal.get("started_at")
-            if state not in (*FINAL, *GOING):
+            if state not in (*FINAL_STATES, *GOING):
                 raise ValueError("an unknown state")
         except FileNotFoundError:
-            if snapshot(home.runs / name / FILE).kind != "absent":  # a dangling symlink
+            if snapshot(home.runs / name / RUN_FILE).kind != "absent":  # a dangling symlink
                 found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
         except (CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
             found.append(UnfinishedRun(name, "unreadable", None, busy))
             continue
-        if state not in FINAL:
+        if state not in FINAL_STATES:
             waits = journal.get("gateway") == "asked"
             found.append(UnfinishedRun(name, state, _time(started), busy, waits))
     return found

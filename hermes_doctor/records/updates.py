@@ -16,7 +16,7 @@ from types import UnionType
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import Installed, differs
+from hermes_doctor.installation.details import InstallationDetails, has_changed
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
@@ -42,11 +42,11 @@ class Update:
     """The backup that was made before it; None if the update was forced without one."""
     vault: str
     """The vault of that backup; empty for the home's own vault."""
-    before: Installed | None
+    before: InstallationDetails | None
     """The Hermes before the update; None if it was not found."""
     started_at: str
     stage: str = BACKED_UP
-    after: Installed | None = None
+    after: InstallationDetails | None = None
     known: list[list[str]] = field(default_factory=list)
     """The findings before the update: code and subject of each."""
     gateway: int | None = None
@@ -80,11 +80,11 @@ class Update:
         return self.stage in (UPDATING, UPDATED, GOING_BACK)
 
     @property
-    def ran(self) -> bool:
+    def had_gateway(self) -> bool:
         """Whether any gateway ran before it."""
         return self.gateway is not None or bool(self.beside)
 
-    def restoring(self, home: Home) -> str:
+    def restore_command(self, home: Home) -> str:
         """Return the command that restores only the data; empty if there is no backup."""
         if self.backup is None:
             return ""
@@ -93,13 +93,15 @@ class Update:
         words = ["hermes-doctor", "backup", "restore", self.backup, "--home", str(home.path)]
         return shlex.join([*words, *(("--vault", self.vault) if self.vault else ())])
 
-    def is_attended(self) -> bool:
+    def is_running(self) -> bool:
         """Whether its guard or the update command is still running."""
-        return self.attendant() is not None
+        return self.running_process() is not None
 
-    def attendant(self) -> int | None:
+    def running_process(self) -> int | None:
         """Return the pid of the guard or of the update command, whichever still runs."""
-        alive = [one[0] for one in (self.guard, self.child) if one and process(one[0]) == one]
+        alive = [
+            one[0] for one in (self.guard, self.child) if one and process_identity(one[0]) == one
+        ]
         return next(iter(alive), None)
 
     def is_cut_off(self, found: Installation | None) -> bool:
@@ -107,14 +109,14 @@ class Update:
 
         An update from a chat is checked by the gateway that it starts, so it gets an hour for that.
         """
-        if not self.open or self.is_attended():
+        if not self.open or self.is_running():
             return False
         if not self.chat or self.stage != UPDATING:
             return True
-        return datetime.now(UTC) - self.began > _CHAT_LIMIT and differs(found, self.before)
+        return datetime.now(UTC) - self.began > _CHAT_LIMIT and has_changed(found, self.before)
 
 
-def process(pid: int) -> list[int] | None:
+def process_identity(pid: int) -> list[int] | None:
     """Return pid and start time of a process, which identify it although pids are used again.
 
     None if it does not exist or is a zombie.
@@ -140,7 +142,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-class Records:
+class UpdateRecords:
     """The records of all updates of one home."""
 
     def __init__(self, home: Home) -> None:
@@ -157,7 +159,7 @@ class Records:
             disk.remove(self._file(id))
 
     @contextmanager
-    def held(self) -> Iterator[int]:
+    def lock(self) -> Iterator[int]:
         """Hold the lock that allows one update or rollback at a time; yields its descriptor.
 
         The kernel releases it even when this process is killed. A process that inherits the
@@ -176,13 +178,13 @@ class Records:
         finally:
             os.close(fd)
 
-    def ended(self, update: Update) -> Update:
+    def wait_for_end(self, update: Update) -> Update:
         """Wait until the update command has ended or COMMAND_LIMIT is over; return the new record.
 
         The command starts a gateway before it ends, and this is called when that gateway starts.
         """
         until = time.monotonic() + COMMAND_LIMIT
-        while update.child and process(update.child[0]) == update.child:
+        while update.child and process_identity(update.child[0]) == update.child:
             if time.monotonic() >= until:
                 break
             time.sleep(0.2)
@@ -246,7 +248,7 @@ def _parse(document: dict[str, Any]) -> Update:
         raise ValueError("another schema")
     for name in ("before", "after"):
         if fields[name] is not None:
-            fields[name] = _installed(Installed(**fields[name]))
+            fields[name] = _installed(InstallationDetails(**fields[name]))
     update = Update(**fields)
     if update.stage not in _STAGES or not _ID.fullmatch(update.id):
         raise ValueError("not written by this tool")
@@ -269,7 +271,7 @@ def _parse(document: dict[str, Any]) -> Update:
     return update
 
 
-def _installed(one: Installed) -> Installed:
+def _installed(one: InstallationDetails) -> InstallationDetails:
     _refuse_others(str, one.version, one.where, one.kind, one.source, one.python)
     _refuse_others(str, *(word for word in (one.checkout, one.revision, one.branch) if word))
     _refuse_others(str, *one.packages, *one.packages.values())

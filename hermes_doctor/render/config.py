@@ -17,10 +17,14 @@ _WIDTH = 10
 _BAD = ("missing", "placeholder", "masked", "unresolved")
 
 
-def plain(value: str | None) -> str:
+def redacted(value: str | None) -> str:
     """Redact a value that should not be a secret, in case it looks like one."""
     text = value or ""
-    return redaction.address(text) if "://" in text or "@" in text else redaction.words(text)
+    return (
+        redaction.redact_address(text)
+        if "://" in text or "@" in text
+        else redaction.redact_words(text)
+    )
 
 
 def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
@@ -63,7 +67,7 @@ def _next(found: Resolved) -> Iterator[Line]:
     main = found.main
     if main.trouble:
         yield from _answered("provider", main.requested)
-        yield row(("✗ ", "error"), redaction.words(main.trouble.why), indent=2, hang=2)
+        yield row(("✗ ", "error"), redaction.redact_words(main.trouble.why), indent=2, hang=2)
     if found.used is None:
         yield row(("✗ ", "error"), "no message is answered", indent=2, hang=2)
         return
@@ -84,12 +88,12 @@ def _route(route: Route) -> Iterator[Line]:
 
 
 def _answered(label: str, answer: Answer, became: Answer | None = None) -> Iterator[Line]:
-    value = plain(answer.value) or "(empty)"
+    value = redacted(answer.value) or "(empty)"
     if became and became.value != answer.value:
-        value += f" → {plain(became.value)}"
+        value += f" → {redacted(became.value)}"
     yield _told(label, value, _place(answer.source))
     for other in answer.shadows:
-        yield _told("", f"not {plain(other.value)}", _place(other.source), "faint")
+        yield _told("", f"not {redacted(other.value)}", _place(other.source), "faint")
 
 
 def _key(label: str, key: Key) -> Iterator[Line]:
@@ -97,18 +101,20 @@ def _key(label: str, key: Key) -> Iterator[Line]:
     if key.source.kind == DEFAULT:
         where = "" if key.state == "not needed" else "set nowhere"
         named = (
-            f"{redaction.words(key.name)} is missing" if key.state == "missing" else "none is sent"
+            f"{redaction.redact_words(key.name)} is missing"
+            if key.state == "missing"
+            else "none is sent"
         )
         yield _told(label, named, where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
-        yield _told(label, f"{redaction.words(key.name)}{state}", key.source.place, style)
+        yield _told(label, f"{redaction.redact_words(key.name)}{state}", key.source.place, style)
     for other in key.shadows:
-        yield _told("", f"not {redaction.words(other.name)}", other.source.place, "faint")
+        yield _told("", f"not {redaction.redact_words(other.name)}", other.source.place, "faint")
 
 
 def _place(source: Source) -> str:
-    return redaction.words(str(source))
+    return redaction.redact_words(str(source))
 
 
 def _told(label: str, value: str, where: str, style: str = "") -> Line:
@@ -117,19 +123,19 @@ def _told(label: str, value: str, where: str, style: str = "") -> Line:
 
 
 def _entry(number: int, route: Route) -> Iterator[Line]:
-    name = f"{plain(route.requested.value)}  {plain(route.model.value)}"
+    name = f"{redacted(route.requested.value)}  {redacted(route.model.value)}"
     if route.trouble:
         yield row(
             f"{number}  ",
             (name, "error"),
-            f"  {redaction.words(route.trouble.why)}",
+            f"  {redaction.redact_words(route.trouble.why)}",
             indent=2,
             hang=3,
         )
         return
     key = route.key
-    said = f"key {redaction.words(key.name)} {key.state}" if key else ""
-    address = plain(route.base_url.value) if route.base_url else ""
+    said = f"key {redaction.redact_words(key.name)} {key.state}" if key else ""
+    address = redacted(route.base_url.value) if route.base_url else ""
     yield row(f"{number}  ", name, (f"  {address}  {said}", "faint"), indent=2, hang=3)
 
 
@@ -137,11 +143,11 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
     own = [task for task in tasks if task.provider.value != "auto" or task.model]
     rest = len(tasks) - len(own)
     for task in own:
-        model = plain(task.model.value) if task.model else "its default model"
-        value = f"{plain(task.provider.value)}  {model}"
+        model = redacted(task.model.value) if task.model else "its default model"
+        value = f"{redacted(task.provider.value)}  {model}"
         source = task.model.source if task.model else task.provider.source
         yield row(
-            f"{redaction.words(task.name)}: ",
+            f"{redaction.redact_words(task.name)}: ",
             value,
             (f"  {source.place}", "faint"),
             indent=2,
@@ -196,7 +202,7 @@ def document(home: Path, version: str, hermes: str | None, found: Resolved) -> d
         "fallback": [_route_document(route) for route in found.fallback],
         "auxiliary": [
             {
-                "task": redaction.words(task.name),
+                "task": redaction.redact_words(task.name),
                 "provider": _answer_document(task.provider),
                 "model": _answer_document(task.model),
                 "base_url": _answer_document(task.base_url),
@@ -220,7 +226,9 @@ def _route_document(route: Route) -> dict[str, Any]:
         "base_url": _answer_document(route.base_url),
         "api_mode": _answer_document(route.api_mode),
         "key": _key_document(route.key),
-        "trouble": {"kind": trouble.kind, "why": redaction.words(trouble.why)} if trouble else None,
+        "trouble": {"kind": trouble.kind, "why": redaction.redact_words(trouble.why)}
+        if trouble
+        else None,
     }
 
 
@@ -245,7 +253,7 @@ def _answer_document(answer: Answer | None) -> dict[str, Any] | None:
     if answer is None:
         return None
     return {
-        "value": plain(answer.value),
+        "value": redacted(answer.value),
         "source": _source_document(answer.source),
         "shadows": [_answer_document(one) for one in answer.shadows],
     }
@@ -255,7 +263,7 @@ def _key_document(key: Key | None) -> dict[str, Any] | None:
     if key is None:
         return None
     return {
-        "name": redaction.words(key.name),
+        "name": redaction.redact_words(key.name),
         "state": key.state,
         "source": _source_document(key.source),
         "shadows": [_key_document(one) for one in key.shadows],
@@ -265,7 +273,7 @@ def _key_document(key: Key | None) -> dict[str, Any] | None:
 def _source_document(source: Source) -> dict[str, Any]:
     return {
         "kind": source.kind,
-        "name": redaction.words(source.name),
+        "name": redaction.redact_words(source.name),
         "file": source.file,
         "line": source.line,
         "via": _source_document(source.via) if source.via else None,

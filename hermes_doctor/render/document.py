@@ -16,7 +16,7 @@ MANY = "hermes-doctor/reports/1"
 
 def of_report(report: Report) -> dict[str, Any]:
     """The report of one home as JSON data."""
-    error = {"error": {"message": report.blind, "exit_code": 2}} if report.blind else {}
+    error = {"error": {"message": report.why_blind, "exit_code": 2}} if report.why_blind else {}
     return error | {
         "schema": SCHEMA,
         "version": __version__,
@@ -27,10 +27,10 @@ def of_report(report: Report) -> dict[str, Any]:
         "summary": {
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
-            "checks": {status.value: report.ended(status) for status in Status},
+            "checks": {status.value: report.count_checks(status) for status in Status},
         },
         "liveness": {
-            "stands_on": report.stands_on.name if report.stands_on else None,
+            "stands_on": report.highest_rung.name if report.highest_rung else None,
             "rungs": [_rung(rung) for rung in report.ladder],
         },
         "checks": [
@@ -78,8 +78,8 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
 def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
     """The reports of several homes as one document."""
     ranked = [Status.PROBLEM, Status.UNKNOWN, Status.OK]
-    blind = " ".join(report.blind or "" for report in reports)
-    every = bool(reports) and all(report.blind for report in reports)
+    blind = " ".join(report.why_blind or "" for report in reports)
+    every = bool(reports) and all(report.why_blind for report in reports)
     worst = min((report.status for report in reports), key=ranked.index, default=Status.OK)
     error = {"error": {"message": blind, "exit_code": 2}} if every else {}
     return error | {
@@ -88,7 +88,7 @@ def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
         "summary": {
             "status": worst.value,
             "counts": {s.value: sum(r.counts[s] for r in reports) for s in Severity},
-            "checks": {s.value: sum(r.ended(s) for r in reports) for s in Status},
+            "checks": {s.value: sum(r.count_checks(s) for r in reports) for s in Status},
         },
         "homes": [of_report(report) for report in reports],
     }

@@ -9,7 +9,7 @@ from typing import Any
 from hermes_doctor import redaction
 from hermes_doctor.provider_switch.plan import Switch
 from hermes_doctor.records.journal import Journal
-from hermes_doctor.render.config import plain
+from hermes_doctor.render.config import redacted
 from hermes_doctor.render.repair import diff_lines, run_document
 from hermes_doctor.settings.resolved import Route
 from hermes_doctor.terminal.lines import BLANK, Line, row
@@ -29,7 +29,7 @@ def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
         yield from diff_lines(step)
     for note in switch.notes:
-        yield row(("! ", "warning"), redaction.words(note), indent=2, hang=2)
+        yield row(("! ", "warning"), redaction.redact_words(note), indent=2, hang=2)
     if switch.steps and tested:
         yield row(
             ("→ ", "faint"),
@@ -41,12 +41,12 @@ def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
 
 
 def _route(label: str, route: Route) -> Iterator[Line]:
-    told = f"{plain(route.requested.value)}  {plain(route.model.value)}"
+    told = f"{redacted(route.requested.value)}  {redacted(route.model.value)}"
     yield row(f"{label:<{_WIDTH}}", (told, "strong"), hang=_WIDTH)
     if route.trouble:
-        yield row((redaction.words(route.trouble.why), "error"), indent=_WIDTH)
+        yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
-    parts = [plain(one.value) for one in (route.base_url, route.api_mode) if one]
+    parts = [redacted(one.value) for one in (route.base_url, route.api_mode) if one]
     parts += [f"key {_key(route)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)
 
@@ -56,7 +56,7 @@ def _key(route: Route) -> str:
     if route.key.state == "not needed":
         return "not needed"
     place = (route.key.source.via or route.key.source).place
-    return f"{redaction.words(route.key.name)} in {place}"
+    return f"{redaction.redact_words(route.key.name)} in {place}"
 
 
 def document(home: Path, switch: Switch, run: Journal | None, tested: str | None) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def document(home: Path, switch: Switch, run: Journal | None, tested: str | None
         "steps": [
             {
                 "what": step.sentence(),
-                "diff": list(redaction.diff(*texts)) if (texts := step.texts()) else None,
+                "diff": list(redaction.redacted_diff(*texts)) if (texts := step.texts()) else None,
             }
             for step in switch.steps
         ],
-        "notes": [redaction.words(note) for note in switch.notes],
+        "notes": [redaction.redact_words(note) for note in switch.notes],
         "applied": run is not None and run.state == "done",
         "test": tested,
         "run": run_document(run) if run else None,
@@ -83,13 +83,13 @@ def document(home: Path, switch: Switch, run: Journal | None, tested: str | None
 
 def _of(route: Route) -> dict[str, Any]:
     def maybe(answer: Any) -> str | None:
-        return plain(answer.value) if answer else None
+        return redacted(answer.value) if answer else None
 
     return {
         "provider": maybe(route.requested),
         "base_url": maybe(route.base_url),
         "api_mode": maybe(route.api_mode),
         "model": maybe(route.model),
-        "key": redaction.words(route.key.name) if route.key else None,
-        "trouble": redaction.words(route.trouble.why) if route.trouble else None,
+        "key": redaction.redact_words(route.key.name) if route.key else None,
+        "trouble": redaction.redact_words(route.trouble.why) if route.trouble else None,
     }

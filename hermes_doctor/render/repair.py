@@ -8,7 +8,7 @@ from typing import Any
 from hermes_doctor import redaction
 from hermes_doctor.model import Report, Safety
 from hermes_doctor.records.journal import ItemRecord, Journal
-from hermes_doctor.repair.plan import Planned
+from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import Step
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
@@ -37,26 +37,26 @@ PERSONAL = "it lets a person in, whom you must know"
 OPTIONAL = "nothing is broken, and it is your choice"
 
 
-def unnamed(one: Planned) -> str:
+def why_unnamed(one: PlannedItem) -> str:
     """Why a plan is applied only when it is named."""
     return PERSONAL if one.personal else OPTIONAL if one.optional else UNNAMED
 
 
-def nothing(report: Report) -> Line:
+def nothing_line(report: Report) -> Line:
     """The line for no findings, which depends on whether all checks had an answer."""
     if report.open:
         return row(("? ", "warning"), "Nothing to fix was found, but not everything was seen.")
     return row(("✓ ", "good"), "There is nothing to fix.")
 
 
-def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Iterator[Line]:
+def plan_lines(planned: Sequence[PlannedItem], command: str, pages: str = "") -> Iterator[Line]:
     """The plan: what each fix would do, as a sentence and if possible as a diff.
 
     `command` applies it; `pages` are the options that `explain` needs to find its page.
     """
     ready = [one for one in planned if one.ready]
     for one in planned:
-        yield from one_plan(one, pages)
+        yield from plan_item_lines(one, pages)
     if not planned:
         return
     if not ready:
@@ -75,7 +75,7 @@ def plan_lines(planned: Sequence[Planned], command: str, pages: str = "") -> Ite
     yield row("Type now: ", (command, "command"))
 
 
-def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
+def plan_item_lines(one: PlannedItem, pages: str = "") -> Iterator[Line]:
     """What would be done about one finding."""
     finding = one.finding
     about = "" if finding.subject in finding.title else f"{finding.subject}: "
@@ -90,12 +90,12 @@ def one_plan(one: Planned, pages: str = "") -> Iterator[Line]:
     if one.steps and one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
     if one.steps and one.unnamed:
-        why = unnamed(one)
+        why = why_unnamed(one)
         yield row(("not done unless its code is named: ", "warning"), why, indent=2, hang=2)
     yield BLANK
 
 
-def _later(one: Planned) -> str:
+def _later(one: PlannedItem) -> str:
     """The fixes that would be tried next, and which of them ask first."""
     return ", then ".join(
         fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "") for fix in one.later
@@ -110,7 +110,7 @@ def diff_lines(step: Step) -> Iterator[Line]:
 
 def _diff(step: Step) -> list[str] | None:
     texts = step.texts()
-    return list(step.lines()) or (list(redaction.diff(*texts)) if texts else None)
+    return list(step.lines()) or (list(redaction.redacted_diff(*texts)) if texts else None)
 
 
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
@@ -136,7 +136,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
             yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
 
 
-def plan_document(planned: Sequence[Planned]) -> list[dict[str, Any]]:
+def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:
     """The plan as JSON data."""
     return [
         {

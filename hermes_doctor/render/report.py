@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 
 from hermes_doctor import __version__
-from hermes_doctor.model import CheckResult, Finding, Hold, Report, Safety, Severity, Status
+from hermes_doctor.model import CheckResult, Finding, Report, RungState, Safety, Severity, Status
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, tilde
 
 MOST_SUBJECTS = 8
@@ -38,7 +38,9 @@ def _gateway(report: Report) -> str:
     if report.gateways is None:
         return "gateway unknown"
     if not report.gateways:
-        if report.ladder and report.ladder[0].hold is Hold.OK:  # another home's gateway serves it
+        if (
+            report.ladder and report.ladder[0].hold is RungState.OK
+        ):  # another home's gateway serves it
             return report.ladder[0].what
         since = report.ladder[0].since if report.ladder else None
         return f"gateway not running{f' since {_time(since)}' if since else ''}"
@@ -46,23 +48,27 @@ def _gateway(report: Report) -> str:
     return f"gateway runs since {_time(report.gateways[0].started_at)} (process {pids})"
 
 
-_MARKS = {Hold.OK: ("✓", "good"), Hold.FAILED: ("✗", "error"), Hold.UNKNOWN: ("?", "faint")}
+_MARKS = {
+    RungState.OK: ("✓", "good"),
+    RungState.FAILED: ("✗", "error"),
+    RungState.UNKNOWN: ("?", "faint"),
+}
 
 
 def _ladder(report: Report) -> Iterator[Line]:
     """The liveness ladder; nothing for a home without a gateway."""
-    if not report.ladder or report.ladder[0].hold is Hold.FAILED:
+    if not report.ladder or report.ladder[0].hold is RungState.FAILED:
         return
     parts: list[Span] = []
     for rung in report.ladder:
         mark, style = _MARKS[rung.hold]
         parts += [(f" → {rung.name} " if parts else f"{rung.name} ", ""), (mark, style)]
     yield row(*parts)
-    top = report.stands_on
+    top = report.highest_rung
     if top:
         since = f" since {_time(top.since)}" if top.since else ""
         place = [rung.name for rung in report.ladder].index(top.name) + 1
-        broken = next((r for r in report.ladder[place:] if r.hold is Hold.FAILED), None)
+        broken = next((r for r in report.ladder[place:] if r.hold is RungState.FAILED), None)
         more = f"; {broken.name}: {broken.what}" if broken else ""
         said = f"Stands on rung {place} of {len(report.ladder)}, {top.name}{since}: {top.what}"
         yield row(f"{said}{more}.", hang=2)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.model import Severity
 from hermes_doctor.terminal.lines import Line, row
 from hermes_doctor.updates.after_update import Outcome
@@ -53,14 +53,14 @@ def versions(outcome: Outcome) -> str:
     text = _versions(before, after)
     if outcome.good:
         return f"{text} Nothing that matters was broken."
-    if outcome.report.blind:
-        return f"{text} {outcome.report.blind}"
+    if outcome.report.why_blind:
+        return f"{text} {outcome.report.why_blind}"
     if outcome.as_before:
         return f"{text} The gateway did not come up before, and does not now."
     return f"{text} Something is broken that was not before."
 
 
-def _versions(before: Installed | None, after: Installed | None) -> str:
+def _versions(before: InstallationDetails | None, after: InstallationDetails | None) -> str:
     if before is None and after is None:
         return "Which Hermes this is cannot be told from here."
     if before is None or after is None:

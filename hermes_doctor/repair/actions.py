@@ -7,34 +7,34 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.records.journal import ActRecord, Journal, Journals
-from hermes_doctor.steps.base import Act
+from hermes_doctor.records.journal import Journal, Journals, MachineActionRecord
+from hermes_doctor.steps.base import MachineAction
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.repair.targets import Item
 
 
-class Acts:
+class MachineActions:
     """The machine actions of one run, without duplicates when several items need the same one."""
 
     def __init__(self, items: Sequence[Item], log: Journal, book: Journals) -> None:
         self._log = log
         self._book = book
-        self._acts: list[tuple[Act, ActRecord]] = []
+        self._acts: list[tuple[MachineAction, MachineActionRecord]] = []
         for number, item in enumerate(items):
             if item.record.outcome == "planned":
                 for step in item.steps:
-                    if isinstance(step, Act):
+                    if isinstance(step, MachineAction):
                         self._add(step, number)
         log.acts = [record for _, record in self._acts]
 
-    def _add(self, act: Act, item: int) -> None:
+    def _add(self, act: MachineAction, item: int) -> None:
         for known, record in self._acts:
             if (known.kind, known.words()) == (act.kind, act.words()):
                 record.items.append(item)
                 return
-        self._acts.append((act, ActRecord(act.kind, act.words(), [item])))
+        self._acts.append((act, MachineActionRecord(act.kind, act.words(), [item])))
 
     def __bool__(self) -> bool:
         return bool(self._acts)
@@ -58,33 +58,33 @@ class Acts:
         """The numbers of all items that need an action."""
         return [item for _, record in self._acts for item in record.items]
 
-    def begun(self) -> list[ActRecord]:
+    def begun(self) -> list[MachineActionRecord]:
         """The actions that were started and leave something that can be reverted."""
         return [record for act, record in self._acts if record.begun and act.lasting]
 
-    def of(self, items: Collection[int]) -> list[ActRecord]:
+    def of(self, items: Collection[int]) -> list[MachineActionRecord]:
         """The started, revertible actions that one of these items needs."""
         return [record for record in self.begun() if set(record.items) & set(items)]
 
-    def take_back(self, items: Collection[int] | None = None) -> None:
+    def revert(self, items: Collection[int] | None = None) -> None:
         """Revert the started actions of these items (of all by default), the last one first."""
         for act, record in reversed(self._acts):
             if record.begun and (items is None or set(record.items) & set(items)):
-                taken_back(act, record)
+                revert_action(act, record)
 
 
-def taken_back(act: Act, record: ActRecord) -> None:
+def revert_action(act: MachineAction, record: MachineActionRecord) -> None:
     """Revert one action; if that fails, it is not marked as reverted."""
     with contextlib.suppress(CannotFix, CouldNotLook, OSError):
-        act.take_back()
+        act.revert()
         record.reverted = True
 
 
-def recover(home: Home, log: Journal) -> None:
+def revert_interrupted(home: Home, log: Journal) -> None:
     """Revert the actions that an interrupted run had started."""
     from hermes_doctor.steps import machine
 
     for record in reversed(log.acts):
-        act = machine.remade(home, record)
+        act = machine.action_from_record(home, record)
         if record.begun and not record.reverted and act is not None:
-            taken_back(act, record)
+            revert_action(act, record)

@@ -21,15 +21,21 @@ from pathlib import Path
 
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import is_database, main_of
+from hermes_doctor.home import database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.journal import PathRecord, State
 from hermes_doctor.repair import paths
-from hermes_doctor.sqlite.exclusive import alone, in_use
+from hermes_doctor.sqlite.exclusive import exclusive_access, in_use
 from hermes_doctor.system import disk
 from hermes_doctor.system.digests import PREFIX
-from hermes_doctor.system.file_swap import changed, dress_like, put_away, put_in, swap
+from hermes_doctor.system.file_swap import (
+    changed_error,
+    copy_metadata,
+    move_away,
+    move_to_free_name,
+    swap,
+)
 from hermes_doctor.system.files import ABSENT, Snapshot, snapshot
 
 BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
@@ -62,12 +68,12 @@ class Switch:
         self.run = run
         self.main = main
         self.beside = sorted(beside, key=lambda one: _ORDER.index(_suffix(one.path)))
-        self.old = [Link(paths.kept(path, run), main.before)]
+        self.old = [Link(paths.kept_path(path, run), main.before)]
         if main.joined_before is not None:
-            self.old.append(Link(paths.joined_old(path, run), main.joined_before))
-        self.new = [Link(paths.staged(path, run), main.after)]
+            self.old.append(Link(paths.joined_old_path(path, run), main.joined_before))
+        self.new = [Link(paths.staged_path(path, run), main.after)]
         if main.joined_after is not None:
-            self.new.insert(0, Link(paths.joined_new(path, run), main.joined_after))
+            self.new.insert(0, Link(paths.joined_new_path(path, run), main.joined_after))
         self._seen: dict[tuple[Snapshot, bool], State] = {}
 
     @property
@@ -86,21 +92,21 @@ class Switch:
         """Switch from old to new; raise without changes if a path differs from its snapshot."""
         for path, known in taken.items():
             if snapshot(path) != known:
-                raise changed(path)
+                raise changed_error(path)
         if is_database(self.path):
             for path in map(self._sidecar, ("-wal", "-journal")):
                 if path not in taken and snapshot(path).size:
-                    raise changed(path)
+                    raise changed_error(path)
         if len(self.old) > 1:
             self._step(self.old[0], self.old[1], taken[self.path])
         for one in reversed(self.beside):
             if one.record.before.kind != "absent":
-                put_away(one.path, paths.kept(one.path, self.run), taken[one.path])
+                move_away(one.path, paths.kept_path(one.path, self.run), taken[one.path])
         known = taken[self.path] if len(self.old) == 1 else snapshot(self.path)
         self._step(self.old[-1], self.new[0], known)
         for one in self.beside:
             if one.record.after.kind != "absent":
-                put_in(paths.staged(one.path, self.run), one.path)
+                move_to_free_name(paths.staged_path(one.path, self.run), one.path)
         if len(self.new) > 1:
             self._step(self.new[0], self.new[1], snapshot(self.path))
 
@@ -109,11 +115,11 @@ class Switch:
         if to.state.kind == "absent" and at.state.kind == "absent":
             return
         if to.state.kind == "absent":
-            put_away(self.path, at.place, known)
+            move_away(self.path, at.place, known)
         elif at.state.kind == "absent":
-            put_in(to.place, self.path)
+            move_to_free_name(to.place, self.path)
         else:
-            must_keep = at.place != paths.kept(self.path, self.run)
+            must_keep = at.place != paths.kept_path(self.path, self.run)
             swap(to.place, self.path, at.place, known, must_keep=must_keep)
 
     # -- state -----------------------------------------------------------------------------
@@ -135,7 +141,10 @@ class Switch:
     def _is_as_before(self) -> bool:
         """Whether no trace of the switch is left, as after a rollback that was not recorded."""
         files = [self.path, *(one.path for one in self.beside)]
-        moved = [*(paths.kept(one, self.run) for one in files), *(one.place for one in self.old)]
+        moved = [
+            *(paths.kept_path(one, self.run) for one in files),
+            *(one.place for one in self.old),
+        ]
         if any(os.path.lexists(one) for one in moved):
             return False
         records = [(self.path, self.main), *self.beside]
@@ -207,7 +216,9 @@ class Switch:
 
     def _is_begun(self) -> bool:
         """Whether any file was moved; if none was, none must be touched."""
-        moved = [paths.kept(one, self.run) for one in (self.path, *(s.path for s in self.beside))]
+        moved = [
+            paths.kept_path(one, self.run) for one in (self.path, *(s.path for s in self.beside))
+        ]
         at_first = self._position(done=False) is self.old[0]
         return not at_first or any(os.path.lexists(one) for one in moved)
 
@@ -215,7 +226,7 @@ class Switch:
         """Lock the database that is in place, and every version that may replace it."""
         for place in (self.path, *(link.place for link in self.chain)):
             if snapshot(place).kind == "file":
-                locks.enter_context(alone(place))
+                locks.enter_context(exclusive_access(place))
 
     def _reverse(self, done: bool, backup: Backup) -> str:
         """Put the old files back, step by step."""
@@ -225,7 +236,7 @@ class Switch:
                 self._step(at, self.new[0], snapshot(self.path))
                 at = self.new[0]
             for one in reversed(self.beside):
-                staged = paths.staged(one.path, self.run)
+                staged = paths.staged_path(one.path, self.run)
                 placed = one.record.after.kind != "absent" and not os.path.lexists(staged)
                 if placed and os.path.lexists(one.path):
                     disk.rename(one.path, staged)
@@ -261,21 +272,21 @@ class Switch:
         sources = []
         for suffix in ("", "-wal", "-journal"):
             path = self._sidecar(suffix)
-            place = paths.kept(path, self.run)
+            place = paths.kept_path(path, self.run)
             record = next((one for one in self.records if _path_of(one, self) == path), None)
             if record is not None and not os.path.lexists(place):
                 entry = backup.entry(record.path)
                 if entry is not None and entry.kind == "file":
-                    coming = paths.returning(path, self.run)
+                    coming = paths.restoring_path(path, self.run)
                     disk.remove(coming)
                     entry_content.rebuild(backup, entry, coming)
                     disk.rename(coming, place)
             sources.append(place)
-        coming = paths.returning(self.path, self.run)
+        coming = paths.restoring_path(self.path, self.run)
         disk.remove(coming)
-        with disk.fresh(coming) as fd:
+        with disk.new_file(coming) as fd:
             joined_copy.write(joined_copy.Parts(*sources), fd)
-        dress_like(sources[0], coming)
+        copy_metadata(sources[0], coming)
         disk.rename(coming, link.place)
 
     def _put_back(self, one: Sidecar, backup: Backup) -> bool:
@@ -286,7 +297,7 @@ class Switch:
             return True
         if snapshot(one.path).size and _suffix(one.path) != "-shm":
             return False
-        kept = paths.kept(one.path, self.run)
+        kept = paths.kept_path(one.path, self.run)
         if os.path.lexists(kept):
             disk.rename(kept, one.path)
         elif not os.path.lexists(one.path):
@@ -301,7 +312,7 @@ class Switch:
         return len(self.old) == 1 and any(
             one.record.before.sha256 is not None
             and _suffix(one.path) != "-shm"
-            and os.path.lexists(kept := paths.kept(one.path, self.run))
+            and os.path.lexists(kept := paths.kept_path(one.path, self.run))
             and snapshot(kept).size > 0
             for one in self.beside
         )
@@ -316,7 +327,7 @@ class Switch:
         taken = snapshot(path)
         key = (taken, bool(like and like.startswith(PREFIX)))
         if key not in self._seen:
-            self._seen[key] = paths.look(path, like=like)
+            self._seen[key] = paths.read_state(path, like=like)
         return self._seen[key]
 
     def _holds(self, path: Path, state: State) -> bool:
@@ -331,7 +342,7 @@ class Switch:
 
 
 def _suffix(path: Path) -> str:
-    return path.name.removeprefix(main_of(path).name)
+    return path.name.removeprefix(database_of(path).name)
 
 
 def _path_of(record: PathRecord, switch: Switch) -> Path | None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import SIDECARS, Home, is_database, main_of
+from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.records.journal import ABANDONED, DONE, PARTLY, Journal, PathRecord, State
@@ -40,7 +40,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
     _remember_kept(home, log, present)
     if log.end != ABANDONED:
         for record in log.paths:
-            if not paths.only_mode(record):
+            if not paths.changes_only_mode(record):
                 _keep_if_edited(home, log, backup, record)
     for path in _places(home, log, present):
         _remove(home, log, path)
@@ -50,7 +50,13 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
 
 def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Path]:
     """Every file name that the run may have used beside its targets."""
-    places = (paths.staged, paths.kept, paths.returning, paths.joined_old, paths.joined_new)
+    places = (
+        paths.staged_path,
+        paths.kept_path,
+        paths.restoring_path,
+        paths.joined_old_path,
+        paths.joined_new_path,
+    )
     targets = [home.path / record.path for record in log.paths]
     ours = {place(path, log.id) for path in targets for place in places}
     found = {one.with_name(one.name + suffix) for one in ours for suffix in ("", *SIDECARS)}
@@ -66,7 +72,7 @@ def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> 
     """Record files that were kept before the cleanup of the run was interrupted."""
     mark = f".kept-{log.id}"
     targets = {home.path / record.path for record in log.paths}
-    stems = {(main_of(one) if is_database(one) else one) for one in targets}
+    stems = {(database_of(one) if is_database(one) else one) for one in targets}
     for folder, names in present.items():
         for name in (name for name in names if mark in name):
             kept = home.name_of(folder / name)
@@ -97,14 +103,14 @@ def _remove(home: Home, log: Journal, path: Path) -> None:
 def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: PathRecord) -> None:
     path = home.path / record.path
     found = [
-        _Replaced(paths.kept(path, log.id), record.before, ""),
-        _Replaced(paths.staged(path, log.id), record.after, "-new"),
+        _Replaced(paths.kept_path(path, log.id), record.before, ""),
+        _Replaced(paths.staged_path(path, log.id), record.after, "-new"),
     ]
     if record.joined_before:
-        place = paths.joined_old(path, log.id)
+        place = paths.joined_old_path(path, log.id)
         found.append(_Replaced(place, record.joined_before, "-joined"))
     if record.joined_after:
-        place = paths.joined_new(path, log.id)
+        place = paths.joined_new_path(path, log.id)
         found.append(_Replaced(place, record.joined_after, "-joined-new"))
     if backup is None and _is_alone(found[0].place, path):
         _keep(home, log, path, found[0])
@@ -141,13 +147,13 @@ def _keep(home: Home, log: Journal, path: Path, one: _Replaced) -> None:
     """Rename a file to a visible name; a database and its logs are renamed together."""
     group = [(path, one.place)]
     if is_database(path) and not one.ending:
-        database = main_of(path)
+        database = database_of(path)
         names = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-journal")]
-        group = [(name, paths.kept(name, log.id)) for name in names]
+        group = [(name, paths.kept_path(name, log.id)) for name in names]
     for name, place in group:
         if not os.path.lexists(place):
             continue
-        main = main_of(name) if is_database(name) else name
+        main = database_of(name) if is_database(name) else name
         suffix = name.name.removeprefix(main.name)
         visible = main.with_name(f"{main.name}.kept-{log.id}{one.ending}{suffix}")
         stays = place

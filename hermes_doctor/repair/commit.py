@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.home import Home, main_of
+from hermes_doctor.home import Home, database_of
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.switch_list import switches
@@ -37,6 +37,6 @@ def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
 
 def databases_of(targets: Sequence[Target], run: str) -> list[Path]:
     """All files to lock: the databases that a run replaces, and their staged and joined copies."""
-    databases = sorted({main_of(target.path) for target in targets if target.is_database})
-    places = (paths.joined_old, paths.joined_new, paths.staged)
+    databases = sorted({database_of(target.path) for target in targets if target.is_database})
+    places = (paths.joined_old_path, paths.joined_new_path, paths.staged_path)
     return [*databases, *(place(one, run) for one in databases for place in places)]

@@ -12,7 +12,7 @@ from hermes_doctor.repair.targets import Item, Refused
 from hermes_doctor.steps.base import Step
 
 
-def saves(item: Item) -> bool:
+def has_early_save(item: Item) -> bool:
     """Whether one of the item's steps overrides `Step.save_first`."""
     return any(type(step).save_first is not Step.save_first for step in item.steps)
 

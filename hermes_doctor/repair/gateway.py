@@ -44,7 +44,7 @@ class Handover:
     def __bool__(self) -> bool:
         return self.service is not None
 
-    def excused(self) -> list[int]:
+    def allowed_holders(self) -> list[int]:
         """Processes that may have databases open, because they are stopped before files change."""
         pid = self.service.running() if self.service and self.restart else None
         return [pid] if pid is not None else []
@@ -65,7 +65,7 @@ class Handover:
             self._tried = True
             self._start(self.service)
 
-    def halt(self) -> None:
+    def stop_for_rollback(self) -> None:
         """Stop the gateway before files are rolled back: it must not run while they change."""
         if self.restart or self.log.gateway == STARTED:
             self._stop()
@@ -85,7 +85,7 @@ class Handover:
                 self._start(self.service)
             elif pid == self._pid and pid == self.service.asked():
                 self.log.gateway, self.log.asked = ASKED, pid
-                self.log.note = f"{self.log.note}; {will_end(pid)}"
+                self.log.note = f"{self.log.note}; {pending_stop_message(pid)}"
             else:
                 self.log.gateway = None if pid == self._pid else STARTED
         except (CannotFix, CouldNotLook, OSError) as error:
@@ -94,7 +94,7 @@ class Handover:
 
     def forget(self) -> None:
         """Remove the file that is kept in case the run is interrupted."""
-        forget(self.book, self.log)
+        remove_origin_file(self.book, self.log)
 
     def _stop(self) -> bool:
         if self.service is None:
@@ -114,7 +114,7 @@ class Handover:
         self.book.save(self.log)
 
 
-def will_end(pid: int) -> str:
+def pending_stop_message(pid: int) -> str:
     """The message about a process that was asked to stop and is not finished yet."""
     return (
         f"process {pid} ends as soon as it is done, and the next `hermes-doctor fix --apply` "
@@ -122,13 +122,13 @@ def will_end(pid: int) -> str:
     )
 
 
-def forget(book: Journals, log: Journal) -> None:
+def remove_origin_file(book: Journals, log: Journal) -> None:
     """Remove the file that was kept to start the gateway again."""
     with contextlib.suppress(OSError):
         disk.remove(book.folder(log) / ORIGIN)
 
 
-def bring_back(home: Home, book: Journals, log: Journal) -> str:
+def start_stopped_gateway(home: Home, book: Journals, log: Journal) -> str:
     """Start the gateway that an interrupted run had stopped; return a sentence for the user."""
     from hermes_doctor.gateway import control
     from hermes_doctor.probes.probes import Probes
@@ -140,7 +140,7 @@ def bring_back(home: Home, book: Journals, log: Journal) -> str:
         service.recall(book.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:
-            return f" Still {will_end(pid)}."
+            return f" Still {pending_stop_message(pid)}."
         if pid is None:
             service.start(START_LIMIT)
             pid = service.running()

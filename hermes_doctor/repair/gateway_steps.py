@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_doctor.repair.run import Item
 
 
-def attended(probes: Probes, steps: Sequence[Step]) -> list[Step]:
+def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     """Add the gateway restart that the steps need; raise CannotFix if it cannot be stopped.
 
     What the gateway wrote into a deleted log is saved before it is stopped.
@@ -29,10 +29,10 @@ def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -
     pid = stopped[0].service.running() if stopped else None
     if pid is None:
         return list(steps)
-    from hermes_doctor.planning.deleted_logs import SaveDeleted, save_deleted_logs
+    from hermes_doctor.planning.deleted_logs import SaveDeletedLogs, save_deleted_logs
 
     first = save_deleted_logs(probes, pid, compares=not back)
-    if first is None or any(isinstance(step, SaveDeleted) for step in steps):
+    if first is None or any(isinstance(step, SaveDeletedLogs) for step in steps):
         return list(steps)
     for name in _replaced(steps):
         if not back and name in [Path(one).name for one in first.names]:
@@ -67,7 +67,9 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     return [*kept, GatewayStep(service, restart=True, why=reason)]
 
 
-def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) -> None:
+def add_restarts_for_restore(
+    probes: Probes, items: Sequence[Item], *, stores: bool = False
+) -> None:
     """Add the gateway restart to items that undo or restore; if impossible, the run reports it.
 
     With `stores`, also for other files that a gateway keeps in memory: it would ignore the restored
@@ -85,12 +87,12 @@ def returning(probes: Probes, items: Sequence[Item], *, stores: bool = False) ->
 
 def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     """Add a restart for files that the gateway has in memory; raise Trouble if it cannot stop."""
-    from hermes_doctor.backup.selection import AT_REST, matches
+    from hermes_doctor.backup.selection import READ_ON_DEMAND, matches
     from hermes_doctor.gateway import control
 
     def held(step: Step) -> bool:
         names = [probes.home.name_of(change.path) for change in step.changes()]
-        return any(not any(matches(name, glob) for glob in AT_REST) for name in names)
+        return any(not any(matches(name, glob) for glob in READ_ON_DEMAND) for name in names)
 
     holding = [item for item in items if any(held(step) for step in item.steps)]
     try:
@@ -113,14 +115,14 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
 
 def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     from hermes_doctor.gateway import control
-    from hermes_doctor.planning.install_service import removal
+    from hermes_doctor.planning.install_service import removal_restart
     from hermes_doctor.steps import machine
 
     for step in steps:
-        if not isinstance(step, machine.TakeBack) or not probes.gateways():
+        if not isinstance(step, machine.RevertAction) or not probes.gateways():
             continue
         if isinstance(step.act, machine.InstallService):
-            return [*steps, removal(probes, step.act)]
+            return [*steps, removal_restart(probes, step.act)]
         if isinstance(step.act, machine.ReloadUnits):
             why = "it gets its settings when it starts"
             return [*steps, GatewayStep(control.gateway_service(probes), restart=True, why=why)]

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.home import Home, main_of
+from hermes_doctor.home import Home, database_of
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import paths
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.system import disk
-from hermes_doctor.system.file_swap import dress_like
+from hermes_doctor.system.file_swap import copy_metadata
 from hermes_doctor.system.files import Snapshot, snapshot
 
-Known = Mapping[Path, Snapshot]
+KnownDatabases = Mapping[Path, Snapshot]
 """The databases that the logs were taken from, with their snapshots when that was checked."""
 
 
@@ -62,12 +62,12 @@ class SaveDatabase(Step):
 
 
 def _copy(path: Path, target: Path) -> None:
-    with disk.fresh(target) as fd:
+    with disk.new_file(target) as fd:
         disk.copy(path, fd)
-    dress_like(path, target)
+    copy_metadata(path, target)
 
 
-def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
+def logs_without_database(home: Home, entries: Sequence[Entry]) -> list[Entry]:
     """The entries that are logs beside a database of the home that is not among the entries."""
     named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
     return [
@@ -76,18 +76,18 @@ def lone(home: Home, entries: Sequence[Entry]) -> list[Entry]:
         if entry.kind == "file"
         and entry.size
         and paths.is_log(entry.path)
-        and (database := main_of(home.path / entry.path)) not in named
+        and (database := database_of(home.path / entry.path)) not in named
         and snapshot(database).kind != "absent"
     ]
 
 
 def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
     """Refuse to restore a log without the database that it was taken from."""
-    found = lone(home, entries)
+    found = logs_without_database(home, entries)
     if not found:
         return
     log = found[0].path
-    database = home.name_of(main_of(home.path / log))
+    database = home.name_of(database_of(home.path / log))
     try:
         run = Journals(home).load(backup.id)
         [record] = [one for one in run.paths if one.path == log]
@@ -101,15 +101,15 @@ def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
     )
 
 
-def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
+def reason_to_refuse_undo(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
     """Why a log that a run moved alone cannot be put back: its database changed since; or ""."""
     mine = {home.path / record.path for record in records}
     for record in records:
         path = home.path / record.path
-        if not paths.is_log(path) or main_of(path) in mine or paths.only_mode(record):
+        if not paths.is_log(path) or database_of(path) in mine or paths.changes_only_mode(record):
             continue
-        if paths.used_since(home, journal, path):
-            database = home.name_of(main_of(path))
+        if paths.was_used_since(home, journal, path):
+            database = home.name_of(database_of(path))
             backup = journal.root(home) / journal.id
             kept = _ways(_aside(home, journal, record), backup)
             return (
@@ -120,13 +120,13 @@ def changed_since(home: Home, journal: Journal, records: Sequence[PathRecord]) -
     return ""
 
 
-def kept_as(home: Home, journal: Journal, names: Sequence[str], backup: Backup) -> str:
+def describe_kept_logs(home: Home, journal: Journal, names: Sequence[str], backup: Backup) -> str:
     """Explain why these logs cannot be put back, and where they are kept."""
     said = []
     for record in journal.paths:
         if record.path not in names:
             continue
-        database = home.name_of(main_of(home.path / record.path))
+        database = home.name_of(database_of(home.path / record.path))
         aside = _aside(home, journal, record)
         also = f" as {aside} and" if aside else ""
         said.append(
@@ -149,13 +149,13 @@ def _ways(aside: str, backup: Backup | Path) -> str:
 
 def _aside(home: Home, journal: Journal, record: PathRecord) -> str:
     """The file in which a run kept a log that it moved away; empty if there is none."""
-    for one in made_with(journal, record):
+    for one in files_created_with(journal, record):
         if snapshot(home.path / one.path).kind == "file":
             return one.path
     return ""
 
 
-def made_with(journal: Journal, record: PathRecord) -> list[PathRecord]:
+def files_created_with(journal: Journal, record: PathRecord) -> list[PathRecord]:
     """The files that the same items of a run created, such as the new name of a log."""
     return [
         one

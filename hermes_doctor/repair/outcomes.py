@@ -11,11 +11,11 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.records.journal import PARTLY, Journal
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.gateway import ASKED, will_end
+from hermes_doctor.repair.gateway import ASKED, pending_stop_message
 from hermes_doctor.repair.targets import Refused
 
 
-def refused(log: Journal, error: Refused) -> Journal:
+def mark_refused(log: Journal, error: Refused) -> Journal:
     """Mark the items of a refused run: some cannot be done, the others are tried without them."""
     for number, item in enumerate(log.items):
         if number not in error.items:
@@ -28,7 +28,7 @@ def refused(log: Journal, error: Refused) -> Journal:
     return log
 
 
-def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
+def mark_left_items(log: Journal, left: Sequence[str], backup: Backup) -> None:
     """Mark every item with a path that was not rolled back as rolled back only in part."""
     for number, item in enumerate(log.items):
         mine = [one.path for one in log.paths if number in one.items]
@@ -40,7 +40,7 @@ def tell_left(log: Journal, left: Sequence[str], backup: Backup) -> None:
             f"{item.reason}; only partly taken back: {', '.join(stays)} is left as it is, because "
             f"{_why_left(log, stays)}"
         )
-        kept = paths.given_back(backup)
+        kept = paths.rolled_back_folder(backup)
         if len(stays) < len(mine) and kept.exists():
             item.reason += f"; what the run had written to its other files is kept in {kept}"
 
@@ -50,7 +50,7 @@ def _why_left(log: Journal, names: Sequence[str]) -> str:
     given = [
         one.path
         for one in log.paths
-        if paths.only_mode(one)
+        if paths.changes_only_mode(one)
         and (one.before.uid, one.before.gid) != (one.after.uid, one.after.gid)
     ]
     if set(names) <= set(given):
@@ -58,14 +58,14 @@ def _why_left(log: Journal, names: Sequence[str]) -> str:
     return "it was changed after the run"
 
 
-def left_alone(names: Sequence[str]) -> str:
+def left_paths_note(names: Sequence[str]) -> str:
     """The part of a run's note that names the paths which were not rolled back."""
     if not names:
         return ""
     return f"; left alone because somebody changed it since: {', '.join(names)}"
 
 
-def files_left(home: Home, journal: Journal) -> str:
+def left_files_note(home: Home, journal: Journal) -> str:
     """Name the files that a run had to leave beside its targets."""
     text = ""
     if journal.kept:
@@ -83,7 +83,7 @@ def files_left(home: Home, journal: Journal) -> str:
     return text
 
 
-def why(error: BaseException) -> str:
+def error_reason(error: BaseException) -> str:
     """Describe an error in a few words."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
@@ -94,10 +94,10 @@ def why(error: BaseException) -> str:
     return type(error).__name__
 
 
-def explained(error: BaseException, log: Journal) -> BaseException:
+def as_trouble(error: BaseException, log: Journal) -> BaseException:
     """Turn an expected error into a Trouble with one clear line; return any other unchanged."""
     if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(f"{error}. No file was changed; {will_end(log.asked)}.")
+        return Trouble(f"{error}. No file was changed; {pending_stop_message(log.asked)}.")
     changed = "Nothing was changed."
     if PARTLY in (log.state, log.end):
         changed = f"The run could not be undone completely: {log.note}."

@@ -13,7 +13,7 @@ from hermes_doctor.backup import ownership
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_content import rebuild
 from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord, State
 from hermes_doctor.sqlite.files import sidecars
@@ -25,7 +25,7 @@ _LONG, _SHORT = 180, 140
 """Bytes. Most file systems allow names of 255, and temporary names contain the target's name."""
 
 
-def distrust(home: Home, named: Iterable[str], what: str) -> None:
+def refuse_foreign_paths(home: Home, named: Iterable[str], what: str) -> None:
     """Raise Trouble if root would change paths that do not belong to the home's owner.
 
     The home's owner can write receipts and manifests, so the paths they name are not trusted.
@@ -39,27 +39,27 @@ def distrust(home: Home, named: Iterable[str], what: str) -> None:
             raise Trouble(f"{what} names {name}, which is not the home's. Nothing was changed.")
 
 
-def staged(path: Path, run: str) -> Path:
+def staged_path(path: Path, run: str) -> Path:
     """The name of a path's new content until the commit."""
     return _beside(path, run, "new")
 
 
-def kept(path: Path, run: str) -> Path:
+def kept_path(path: Path, run: str) -> Path:
     """The second name that the old file keeps until the end of the run."""
     return _beside(path, run, "old")
 
 
-def returning(path: Path, run: str) -> Path:
+def restoring_path(path: Path, run: str) -> Path:
     """The name of old content while it is being restored from the vault."""
     return _beside(path, run, "back")
 
 
-def joined_old(path: Path, run: str) -> Path:
+def joined_old_path(path: Path, run: str) -> Path:
     """The name of the file that joins the old database and its log."""
     return _beside(path, run, "joined-old")
 
 
-def joined_new(path: Path, run: str) -> Path:
+def joined_new_path(path: Path, run: str) -> Path:
     """The name of the file that joins the new database and its log."""
     return _beside(path, run, "joined-new")
 
@@ -86,21 +86,21 @@ def set_mode_and_owner(change: Change) -> None:
         disk.sync_file(path)
 
 
-def given_back(backup: Backup) -> Path:
+def rolled_back_folder(backup: Backup) -> Path:
     """The folder for new content that a rollback replaced by the old."""
     return backup.folder / "given-back"
 
 
-def used_since(home: Home, log: Journal, path: Path) -> bool:
+def was_used_since(home: Home, log: Journal, path: Path) -> bool:
     """Whether a database was used since the run; one changed file of it is enough.
 
     An old database with a new log, or the reverse, would be inconsistent.
     """
     if not is_database(path):
         return False
-    database = main_of(path)
+    database = database_of(path)
     known = {home.path / record.path: record for record in log.paths}
-    start = begun(log)
+    start = start_time_ns(log)
     if database not in known:
         beside = [known[one] for one in sidecars(database) if one in known]
         if is_another_database(database, beside):
@@ -108,7 +108,7 @@ def used_since(home: Home, log: Journal, path: Path) -> bool:
     for one in (database, *sidecars(database)):
         record = known.get(one)
         if record is not None:
-            now = look(one, content=not only_mode(record))
+            now = read_state(one, content=not changes_only_mode(record))
             if not matches(now, record.before) and not is_ours(now, record):
                 return True
         elif one != database and one.name.endswith(("-wal", "-journal")):
@@ -124,13 +124,13 @@ def is_another_database(database: Path, beside: Iterable[PathRecord]) -> bool:
     A log belongs only to the database that it was taken from: SQLite would apply it to any other.
     Receipts of earlier versions do not record that database, so it counts as another one.
     """
-    logs = [record for record in beside if is_log(record.path) and not only_mode(record)]
+    logs = [record for record in beside if is_log(record.path) and not changes_only_mode(record)]
     if not logs:
         return False
     was = next((record.database for record in logs if record.database), None)
     if was is None:
         return True
-    now = look(database, like=was.sha256)
+    now = read_state(database, like=was.sha256)
     return (now.kind, now.sha256) != (was.kind, was.sha256)
 
 
@@ -139,7 +139,7 @@ def is_log(path: str | Path) -> bool:
     return is_database(path) and os.fspath(path).endswith(("-wal", "-journal"))
 
 
-def begun(log: Journal) -> float:
+def start_time_ns(log: Journal) -> float:
     """When a run started, in nanoseconds since the epoch; 0 if the receipt has no valid time."""
     try:
         return datetime.fromisoformat(log.started_at).timestamp() * 1e9
@@ -147,7 +147,7 @@ def begun(log: Journal) -> float:
         return 0.0
 
 
-def only_mode(record: PathRecord) -> bool:
+def changes_only_mode(record: PathRecord) -> bool:
     """Whether a run changed nothing of a file but its mode or owner."""
     return record.before.kind == "file" and record.before.sha256 is None
 
@@ -155,7 +155,7 @@ def only_mode(record: PathRecord) -> bool:
 def is_ours(now: State, record: PathRecord) -> bool:
     """Whether a path is as the run left it; mode and owner may be changed only in part."""
     before, after = record.before, record.after
-    if only_mode(record) and now.kind == "file":
+    if changes_only_mode(record) and now.kind == "file":
         owners = ((before.uid, before.gid), (after.uid, after.gid))
         return now.mode in (before.mode, after.mode) and (now.uid, now.gid) in owners
     return matches(now, after)
@@ -170,7 +170,7 @@ def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
     elif entry.kind == "mode":
         return ownership.restore_mode_and_owner(path, entry)
     else:
-        back = returning(path, run)
+        back = restoring_path(path, run)
         disk.remove(back)
         rebuild(backup, entry, back)
         disk.rename(back, path)
@@ -185,7 +185,7 @@ def remove_folders(home: Home, log: Journal) -> None:
             disk.remove_folder(place)
 
 
-def look(path: Path, *, content: bool = True, like: str | None = None) -> State:
+def read_state(path: Path, *, content: bool = True, like: str | None = None) -> State:
     """The current state of a path for the journal; the digest uses the algorithm of `like`."""
     taken = snapshot(path)
     if taken.kind == "symlink":

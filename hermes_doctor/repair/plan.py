@@ -8,20 +8,20 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor.examination.runner import crash, examine
+from hermes_doctor.examination.runner import describe_crash, examine
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.gateway_steps import attended, restarts
+from hermes_doctor.repair.gateway_steps import add_gateway_restart, restarts
 from hermes_doctor.repair.run import Item
-from hermes_doctor.steps.base import Act, Step
+from hermes_doctor.steps.base import MachineAction, Step
 from hermes_doctor.steps.gateway import GatewayStep
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedItem:
     """The steps that would repair one finding, or the reason why none can."""
 
     finding: Finding
@@ -40,9 +40,9 @@ class Planned:
     """It is applied only when its code is named, and it was not."""
 
     @property
-    def weighty(self) -> bool:
+    def is_disproportionate(self) -> bool:
         """Whether it would disturb a gateway or the machine for an informational finding."""
-        costs = self.restarts or self.steers or self.outside
+        costs = self.restarts or self.controls_gateway or self.outside
         return costs and self.finding.severity is Severity.INFO
 
     @property
@@ -56,7 +56,7 @@ class Planned:
         return self.fix is not None and self.fix.optional
 
     @property
-    def steers(self) -> bool:
+    def controls_gateway(self) -> bool:
         """Whether it starts or stops the gateway."""
         return any(isinstance(step, GatewayStep) for step in self.steps)
 
@@ -99,13 +99,13 @@ class Planned:
         return Item(record, self.steps)
 
 
-def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[Planned]:
+def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[PlannedItem]:
     """Plan each finding, in the order of the findings."""
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of our output
         return [_plan(probes, plugins, finding) for finding in findings]
 
 
-def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
+def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
     """Plan the finding's fix, or the next one if that declines.
 
     A fix that could not read something has not declined: the next one may be a stronger repair
@@ -113,7 +113,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> Planned:
     """
     fixes = _chain(plugins, finding)
     if not fixes:
-        return Planned(finding, None, (), "no fix can do it; see the page")
+        return PlannedItem(finding, None, (), "no fix can do it; see the page")
     for place, fix in enumerate(fixes):
         planned = _steps(probes, finding, fix)
         if planned.refusal is None:
@@ -133,29 +133,29 @@ def _chain(plugins: Plugins, finding: Finding) -> tuple[Fix, ...]:
     return tuple(found)
 
 
-def _steps(probes: Probes, finding: Finding, fix: Fix) -> Planned:
+def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
     if fix.safety is Safety.MANUAL:
-        return Planned(finding, fix, (), f"by hand: {fix.title}")
+        return PlannedItem(finding, fix, (), f"by hand: {fix.title}")
     try:
         if fix.structural and (newer := probes.newer()):
             raise CannotFix(f"not judged: {newer}")
-        steps = tuple(attended(probes, list(fix.plan(probes, finding))))
+        steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()
         interrupts = restarts(steps)
     except (CannotFix, CouldNotLook) as why:
-        return Planned(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
+        return PlannedItem(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
-        return Planned(finding, fix, (), f"the fix {fix.id} crashed: {crash(error)}")
+        return PlannedItem(finding, fix, (), f"the fix {fix.id} crashed: {describe_crash(error)}")
     nothing = None if steps else "there is nothing left to do"
     outside = _outside(probes.home.path, steps)
-    return Planned(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
+    return PlannedItem(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
 
 
 def _outside(home: Path, steps: Sequence[Step]) -> bool:
     """Whether the steps change anything outside the home."""
     paths = [change.path for step in steps for change in step.changes()]
-    asks = any(isinstance(step, Act) for step in steps)
+    asks = any(isinstance(step, MachineAction) for step in steps)
     return asks or not all(path.is_relative_to(home) for path in paths)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
@@ -27,11 +27,13 @@ class Preflight(NamedTuple):
     vault: Vault
     kind: str
 
-    def look(self, targets: Sequence[Target], gateway: Handover, acts: actions.Acts) -> None:
+    def look(
+        self, targets: Sequence[Target], gateway: Handover, acts: actions.MachineActions
+    ) -> None:
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == uid == 0 and privileges.shared(st):
+        if os.geteuid() == uid == 0 and privileges.others_may_write(st):
             raise Trouble(
                 f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
                 f"changed. Close it first: chmod go-w {self.home.path}"
@@ -47,7 +49,7 @@ class Preflight(NamedTuple):
                 "answer in the middle. Run it from a shell of your own."
             )
         try:
-            excused = gateway.excused()
+            excused = gateway.allowed_holders()
         except CannotFix as why:
             raise Trouble(f"{why}. Nothing was changed.") from why
         for target in targets:
@@ -73,7 +75,7 @@ class Preflight(NamedTuple):
             wanted = room_for(made)
             if not wanted and all(one.change.absent for one in made):
                 continue
-            check_room(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
+            check_free_space(place, wanted + (backup if os.stat(vault).st_dev == disk else 0))
 
     def _look_at(self, target: Target, uid: int, *, at_work: bool) -> None:
         """Check that one path is unchanged since the plan, that we may change it, and that we can.
@@ -92,7 +94,7 @@ class Preflight(NamedTuple):
                 f"{path.name} belongs to uid {owner}, so you may not change it. Nothing was "
                 f"changed. Run it with sudo."
             )
-        paths.distrust(self.home, [self.home.name_of(path)], "The plan")
+        paths.refuse_foreign_paths(self.home, [self.home.name_of(path)], "The plan")
         handed = target.change.owner is not None and not target.replaces
         foreign = target.change.expect.kind == "file" and owner != uid
         if euid == 0 and uid != 0 and foreign and not handed:
@@ -134,7 +136,9 @@ class Preflight(NamedTuple):
         wanted = [target for target in targets if target.is_database]
         if not wanted:
             return
-        held = gateway_processes.holders(p for t in wanted for p in (t.path, *sidecars(t.path)))
+        held = gateway_processes.processes_using(
+            p for t in wanted for p in (t.path, *sidecars(t.path))
+        )
         try:
             running = [gateway.pid for gateway in gateway_processes.gateways_of(self.home)]
         except CouldNotLook:

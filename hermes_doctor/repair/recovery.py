@@ -7,25 +7,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.backup.leftovers import tidy
+from hermes_doctor.backup.leftovers import remove_leftovers
 from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records import home_lock, journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import actions, lone_logs, paths
 from hermes_doctor.repair.atomic_switch import Switch
 from hermes_doctor.repair.cleanup import clean, try_again
-from hermes_doctor.repair.gateway import ASKED, bring_back, forget
-from hermes_doctor.repair.outcomes import files_left
-from hermes_doctor.repair.rollback import is_alone, is_used_alone, roll_back, used_after_switch
-from hermes_doctor.repair.run import Verify, tell_left
+from hermes_doctor.repair.gateway import ASKED, remove_origin_file, start_stopped_gateway
+from hermes_doctor.repair.outcomes import left_files_note, mark_left_items
+from hermes_doctor.repair.rollback import (
+    is_lone_sidecar,
+    is_used_lone_sidecar,
+    roll_back,
+    used_after_switch,
+)
+from hermes_doctor.repair.run import Verify
 from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.system.signals import interruptible, uninterrupted
 
 
 @dataclass(frozen=True)
-class Ended:
+class RecoveredRun:
     """An interrupted run that has been finished or rolled back now."""
 
     text: str
@@ -38,14 +43,14 @@ class Ended:
     """The command that made the run has already reported that nothing was changed."""
 
 
-def recover(home: Home, verify: Verify) -> list[Ended]:
+def recover(home: Home, verify: Verify) -> list[RecoveredRun]:
     """Finish or roll back every interrupted run of this home; the caller holds the home's lock.
 
     A run that was not committed is dropped, one that was partly committed is rolled back, and one
     that was complete but not verified is verified now.
     """
     book = Journals(home)
-    tidy(Vault(home))
+    remove_leftovers(Vault(home))
     ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
     ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
     for journal in book.all():  # an undo that was interrupted before it recorded its end
@@ -55,17 +60,17 @@ def recover(home: Home, verify: Verify) -> list[Ended]:
     return ended
 
 
-def _clean_again(home: Home, book: Journals, journal: Journal) -> Ended | None:
+def _clean_again(home: Home, book: Journals, journal: Journal) -> RecoveredRun | None:
     """Retry to remove leftover files of a finished run; return a report if some are still there."""
     if not journal.final or not journal.unremoved:
         return None
-    paths.distrust(home, journal.unremoved, f"The receipt of run {journal.id}")
+    paths.refuse_foreign_paths(home, journal.unremoved, f"The receipt of run {journal.id}")
     gone = try_again(home, journal)
     book.save(journal)
     if gone:
         return None
-    text = f"Run {journal.id} ({journal.kind}) has ended.{files_left(home, journal)}"
-    return Ended(text, finished=True, kind=journal.kind, partial=True)
+    text = f"Run {journal.id} ({journal.kind}) has ended.{left_files_note(home, journal)}"
+    return RecoveredRun(text, finished=True, kind=journal.kind, partial=True)
 
 
 def mark_undone(book: Journals, id: str, by: str) -> None:
@@ -77,11 +82,11 @@ def mark_undone(book: Journals, id: str, by: str) -> None:
         book.save(undone)
 
 
-def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
-    named = [*(record.path for record in journal.paths), *journal.outside]
-    paths.distrust(home, named, f"The receipt of run {journal.id}")
+def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> RecoveredRun:
+    named = [*(record.path for record in journal.paths), *journal.outside_folders]
+    paths.refuse_foreign_paths(home, named, f"The receipt of run {journal.id}")
     was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
-    was_taken_back = book.was_taken_back(journal)
+    was_taken_back = book.was_rolled_back(journal)
     with interruptible(), uninterrupted():
         if was_taken_back:
             text = _write_down(journal)
@@ -89,16 +94,16 @@ def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> Ended:
             text = _finish_or_take_back(home, journal, verify)
         book.save(journal)
         clean(home, journal, _backup_of(home, journal))
-        text += files_left(home, journal)
-        text += bring_back(home, book, journal)
+        text += left_files_note(home, journal)
+        text += start_stopped_gateway(home, book, journal)
         if journal.gateway != ASKED:
-            forget(book, journal)
+            remove_origin_file(book, journal)
             journal.close()
         book.save(journal)
         book.remove_marks(journal)
     partial = journal.end == journals.PARTLY or journal.leaves_files
     finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
-    return Ended(text, finished, journal.kind, partial, was_taken_back)
+    return RecoveredRun(text, finished, journal.kind, partial, was_taken_back)
 
 
 def _write_down(journal: Journal) -> str:
@@ -169,10 +174,10 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             f"back: the run is finished, and what was written is kept."
         )
     left, written, logs = roll_back(home, journal, backup, journal.paths)
-    actions.recover(home, journal)
+    actions.revert_interrupted(home, journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was cut off"
-    tell_left(journal, left, backup)
+    mark_left_items(journal, left, backup)
     journal.finish(
         journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
     )
@@ -191,12 +196,14 @@ def _only_in_part(
 ) -> str:
     """Explain which changes of a run stay and why: files that were changed since, and logs."""
     moved = [record for record in journal.paths if record.path in logs]
-    databases = {main_of(home.path / record.path) for record in moved}
-    explained = {file.path for record in moved for file in lone_logs.made_with(journal, record)}
+    databases = {database_of(home.path / record.path) for record in moved}
+    explained = {
+        file.path for record in moved for file in lone_logs.files_created_with(journal, record)
+    }
     others = [
         name
         for name in left
-        if name not in explained and main_of(home.path / name) not in databases
+        if name not in explained and database_of(home.path / name) not in databases
     ]
     text = "It is undone only in part:"
     if others:
@@ -205,8 +212,8 @@ def _only_in_part(
             f"version is in backup {backup.id} ({backup.folder})."
         )
     if logs:
-        text += f" {lone_logs.kept_as(home, journal, logs, backup)}"
-    kept = paths.given_back(backup)
+        text += f" {lone_logs.describe_kept_logs(home, journal, logs, backup)}"
+    kept = paths.rolled_back_folder(backup)
     return text + (
         f" What the run had written to other files is in {kept}." if kept.exists() else ""
     )
@@ -214,7 +221,7 @@ def _only_in_part(
 
 def _database_of(home: Home, one: Switch) -> str:
     """The name of the switched path, or of its database if it is a lone sidecar."""
-    return home.name_of(main_of(one.path)) if is_alone(one) else one.main.path
+    return home.name_of(database_of(one.path)) if is_lone_sidecar(one) else one.main.path
 
 
 def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
@@ -222,7 +229,7 @@ def _stands(home: Home, journal: Journal, used: Sequence[Switch]) -> bool:
     if any(not act.begun for act in journal.acts):
         return False
     changed = [record for one in used for record in one.records]
-    indexes = [main_of(one.path).with_name(f"{main_of(one.path).name}-shm") for one in used]
+    indexes = [database_of(one.path).with_name(f"{database_of(one.path).name}-shm") for one in used]
     return _in_place(
         home,
         [
@@ -242,14 +249,14 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
 
     targets: list[Path] = []
     found = list(switches(home, journal, journal.paths))
-    used = [one for one in found if one.is_used() or is_used_alone(home, journal, one)]
+    used = [one for one in found if one.is_used() or is_used_lone_sidecar(home, journal, one)]
     for one in found:
         members = [one.path, *(beside.path for beside in one.beside)]
         if is_database(one.path):
-            targets += [] if one in used else [main_of(one.path), *members]
+            targets += [] if one in used else [database_of(one.path), *members]
             targets += [link.place for link in one.chain]
-            targets += [paths.kept(path, journal.id) for path in members]
-    for path, pids in gateway_processes.holders(targets).items():
+            targets += [paths.kept_path(path, journal.id) for path in members]
+    for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(
             f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
             f"process {pids[0]}. Nothing was changed. Stop it, then try again."
@@ -260,14 +267,14 @@ def _in_place(home: Home, records: Sequence[PathRecord]) -> bool:
     """Whether every path is as the run left it."""
     return all(
         paths.matches(
-            paths.look(home.path / record.path, content=record.after.sha256 is not None),
+            paths.read_state(home.path / record.path, content=record.after.sha256 is not None),
             record.after,
         )
         for record in records
     )
 
 
-def pending(home: Home, options: str) -> list[str]:
+def interrupted_run_messages(home: Home, options: str) -> list[str]:
     """Messages about interrupted runs, for commands that change nothing."""
     if home_lock.holder(home) is not None:  # a run is still active
         return []

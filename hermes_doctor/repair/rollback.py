@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.atomic_switch import AS_BEFORE, STAYS, Switch
-from hermes_doctor.repair.lone_logs import made_with
+from hermes_doctor.repair.lone_logs import files_created_with
 from hermes_doctor.repair.switch_list import switches
-from hermes_doctor.sqlite.exclusive import alone
+from hermes_doctor.sqlite.exclusive import exclusive_access
 from hermes_doctor.system import disk
 
 
-class RolledBack(NamedTuple):
+class RollbackResult(NamedTuple):
     """The result of a rollback: which paths were not restored, and why."""
 
     left: list[str]
@@ -37,7 +37,7 @@ def roll_back(
     records: Sequence[PathRecord],
     *,
     locked: bool = False,
-) -> RolledBack:
+) -> RollbackResult:
     """Restore the old state of the paths, except for those that were changed since.
 
     If one path cannot be restored, copies of the new versions of the others are kept with the
@@ -47,17 +47,19 @@ def roll_back(
     used: list[str] = []
     records = [record for record in records if not record.reverted]
     found = list(switches(home, log, records))
-    modes = [record for record in records if paths.only_mode(record)]
+    modes = [record for record in records if paths.changes_only_mode(record)]
     logs: list[str] = []
     stay = [one for one in found if _has_changed(home, log, one, locked=locked)]
-    made = [file for one in stay if is_alone(one) for file in made_with(log, one.main)]
+    made = [
+        file for one in stay if is_lone_sidecar(one) for file in files_created_with(log, one.main)
+    ]
     foreign = [one for one in modes if not _is_ours(home, one)]
     if len(records) > 1 and (stay or foreign):
         for one in found:
             if one not in stay and one.main not in made and one.is_done():
                 _keep_copy(one.path, one.main, backup)
     for record in reversed(modes):
-        stays = record in foreign or paths.used_since(home, log, home.path / record.path)
+        stays = record in foreign or paths.was_used_since(home, log, home.path / record.path)
         if not stays and _restore_mode(home.path / record.path, record, backup, log.id):
             record.reverted = True
         else:
@@ -70,7 +72,7 @@ def roll_back(
             left += [record.path for record in one.records]
             if paths.is_log(one.path):  # the file that keeps its rows stays as well
                 logs.append(one.main.path)
-                made += made_with(log, one.main)
+                made += files_created_with(log, one.main)
             continue
         if outcome == AS_BEFORE and is_database(one.path):
             used.append(one.main.path)
@@ -79,40 +81,40 @@ def roll_back(
     for folder in sorted({(home.path / record.path).parent for record in records}):
         with contextlib.suppress(OSError):
             disk.sync_folder(folder)
-    return RolledBack(left, used, logs)
+    return RollbackResult(left, used, logs)
 
 
 def _back(home: Home, log: Journal, one: Switch, backup: Backup, *, locked: bool) -> str:
     """Reverse one switch; for a lone sidecar, its database is locked too."""
-    if not is_alone(one):
+    if not is_lone_sidecar(one):
         return one.back(backup, locked=locked)
     with contextlib.ExitStack() as guards:
         try:
             if not locked:
-                guards.enter_context(alone(main_of(one.path)))
+                guards.enter_context(exclusive_access(database_of(one.path)))
         except Trouble:
             return STAYS if one.is_done() else AS_BEFORE
-        if is_used_alone(home, log, one):
+        if is_used_lone_sidecar(home, log, one):
             return STAYS
         return one.back(backup, locked=locked)
 
 
-def is_alone(one: Switch) -> bool:
+def is_lone_sidecar(one: Switch) -> bool:
     """Whether the switch moved a sidecar without its database."""
-    return is_database(one.path) and main_of(one.path) != one.path
+    return is_database(one.path) and database_of(one.path) != one.path
 
 
-def is_used_alone(home: Home, log: Journal, one: Switch) -> bool:
+def is_used_lone_sidecar(home: Home, log: Journal, one: Switch) -> bool:
     """Whether a sidecar was moved without its database, and the database was used since.
 
     Then the sidecar no longer belongs to that database.
     """
-    return is_alone(one) and one.is_done() and paths.used_since(home, log, one.path)
+    return is_lone_sidecar(one) and one.is_done() and paths.was_used_since(home, log, one.path)
 
 
 def _has_changed(home: Home, log: Journal, one: Switch, *, locked: bool = False) -> bool:
     """Whether a switch happened, and its database or file was changed since."""
-    return one.is_done() and (one.is_used(locked=locked) or is_used_alone(home, log, one))
+    return one.is_done() and (one.is_used(locked=locked) or is_used_lone_sidecar(home, log, one))
 
 
 def used_after_switch(home: Home, log: Journal) -> list[Switch]:
@@ -122,13 +124,13 @@ def used_after_switch(home: Home, log: Journal) -> list[Switch]:
 
 def _is_ours(home: Home, record: PathRecord) -> bool:
     """Whether mode and owner of a path are as they were before the run, or as it set them."""
-    now = paths.look(home.path / record.path, content=False)
+    now = paths.read_state(home.path / record.path, content=False)
     return paths.matches(now, record.before) or paths.is_ours(now, record)
 
 
 def _restore_mode(path: Path, record: PathRecord, backup: Backup, run: str) -> bool:
     """Restore mode and owner of a path; return False if the owner could not be restored."""
-    if paths.matches(paths.look(path, content=False), record.before):
+    if paths.matches(paths.read_state(path, content=False), record.before):
         return True
     return paths.restore(backup, backup.entry(record.path), path, run)
 
@@ -137,9 +139,9 @@ def _keep_copy(path: Path, record: PathRecord, backup: Backup) -> None:
     """Try to copy the new version of a file into the folder of the run's backup."""
     if record.after.kind != "file" or is_database(path):
         return
-    place = paths.given_back(backup) / record.path.lstrip("/")
+    place = paths.rolled_back_folder(backup) / record.path.lstrip("/")
     with contextlib.suppress(OSError):
         disk.make_folder(place.parent)
-        with disk.fresh(place) as fd:
+        with disk.new_file(place) as fd:
             disk.copy(path, fd)
         disk.sync_folder(place.parent)

@@ -20,9 +20,16 @@ from hermes_doctor.records.journal import Journal, Journals, PathRecord, State
 from hermes_doctor.repair import actions, paths
 from hermes_doctor.repair.cleanup import clean
 from hermes_doctor.repair.commit import commit, databases_of
-from hermes_doctor.repair.early_saves import save_first, saves
-from hermes_doctor.repair.gateway import ASKED, Handover, forget
-from hermes_doctor.repair.outcomes import explained, files_left, left_alone, refused, tell_left, why
+from hermes_doctor.repair.early_saves import has_early_save, save_first
+from hermes_doctor.repair.gateway import ASKED, Handover, remove_origin_file
+from hermes_doctor.repair.outcomes import (
+    as_trouble,
+    error_reason,
+    left_files_note,
+    left_paths_note,
+    mark_left_items,
+    mark_refused,
+)
 from hermes_doctor.repair.preflight import Preflight
 from hermes_doctor.repair.rollback import roll_back
 from hermes_doctor.repair.stage import stage
@@ -32,16 +39,16 @@ from hermes_doctor.repair.targets import (
     Target,
     Verify,
     gateway_steps,
-    one_owner,
+    leave_other_supervisors,
     targets_of,
 )
-from hermes_doctor.sqlite.exclusive import alone
+from hermes_doctor.sqlite.exclusive import exclusive_access
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, progress as system_progress
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.signals import interruptible, uninterrupted
 
-__all__ = ["Item", "Run", "Verify", "tell_left"]
+__all__ = ["Item", "Run", "Verify"]
 
 
 @dataclass
@@ -73,11 +80,11 @@ class Run:
             items=[item.record for item in items],
         )
         preflight = Preflight(self.home, self.vault, self.kind)
-        one_owner(items)
+        leave_other_supervisors(items)
         targets = targets_of(items)
         gateway = Handover(gateway_steps(items), log, book)
-        acts = actions.Acts(items, log, book)
-        if not targets and not gateway and not acts and not any(map(saves, items)):
+        acts = actions.MachineActions(items, log, book)
+        if not targets and not gateway and not acts and not any(map(has_early_save, items)):
             log.finish(journals.ABANDONED, "there was nothing to do")
             log.close()
             return log
@@ -86,7 +93,7 @@ class Run:
         except Refused as error:
             log.finish(journals.ABANDONED, f"nothing was changed: {error}")
             log.close()
-            return refused(log, error)
+            return mark_refused(log, error)
         with interruptible(), contextlib.ExitStack() as guards:
             try:
                 book.save(log)
@@ -103,15 +110,15 @@ class Run:
                 _note(items)
                 for database in databases_of(targets, self.id):
                     if snapshot(database).kind == "file":  # late: a starting gateway has to wait
-                        guards.enter_context(alone(database))
+                        guards.enter_context(exclusive_access(database))
                 preflight.refuse_holders(targets, excused=[])
-                book.announce_switch(log)
+                book.reserve_mark(log)
             except BaseException as error:
                 with uninterrupted():
                     self._abandon(log, book, gateway, guards, error)
                 if isinstance(error, Refused):
-                    return refused(log, error)
-                raise explained(error, log) from error
+                    return mark_refused(log, error)
+                raise as_trouble(error, log) from error
             locked = True
             try:
                 with uninterrupted():
@@ -132,7 +139,7 @@ class Run:
                 partly = isinstance(error, OSError) and log.end == journals.PARTLY
                 if partly or isinstance(error, CannotFix | Trouble):
                     return log
-                raise explained(error, log) from error
+                raise as_trouble(error, log) from error
         return log
 
     # -- before anything changes -----------------------------------------------------------
@@ -182,7 +189,7 @@ class Run:
         """End a run that changed nothing, and remove its temporary files."""
         with contextlib.suppress(OSError):
             self.vault.discard(self.id + PARTIAL)
-        log.finish(journals.ABANDONED, f"nothing was changed: {why(error)}")
+        log.finish(journals.ABANDONED, f"nothing was changed: {error_reason(error)}")
         guards.close()
         gateway.again(changed=True)
         if log.gateway == ASKED and log.note:
@@ -204,9 +211,9 @@ class Run:
             place(target.path, self.id)
             for target in targets
             if target.is_database
-            for place in (paths.kept, paths.joined_old)
+            for place in (paths.kept_path, paths.joined_old_path)
         ]
-        for path, pids in gateway_processes.holders(old).items() if old else ():
+        for path, pids in gateway_processes.processes_using(old).items() if old else ():
             # A process that opened it at the last moment would go on writing into the old file.
             raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
         log.state = journals.VERIFYING
@@ -219,10 +226,10 @@ class Run:
         backup: Backup,
         verify: Verify,
         gateway: Handover,
-        acts: actions.Acts,
+        acts: actions.MachineActions,
     ) -> None:
         """Verify the items, roll back those whose fix did not hold, and close the run."""
-        system_progress.tell("verifying")
+        system_progress.report("verifying")
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}
@@ -236,9 +243,9 @@ class Run:
             left: list[str] = []
             back = [record for record in log.paths if failed & set(record.items)]
             if back or acts.of(failed):
-                gateway.halt()
+                gateway.stop_for_rollback()
                 left = roll_back(self.home, log, backup, back).left
-                acts.take_back(failed)
+                acts.revert(failed)
                 gateway.again(changed=True)
             changed = {n for record in back for n in record.items}
             changed |= {n for record in acts.of(failed) for n in record.items}
@@ -246,12 +253,12 @@ class Run:
                 lost = "rolled-back" if n in changed else "failed"
                 log.items[n].outcome = lost if n in failed else "verified"
                 log.items[n].reason = wrong[n]
-            tell_left(log, left, backup)
+            mark_left_items(log, left, backup)
             held = any(item.outcome == "verified" for item in log.items)
             if not failed:
                 log.finish(journals.DONE)
             elif held or left:
-                log.finish(journals.PARTLY, "some fixes did not hold" + left_alone(left))
+                log.finish(journals.PARTLY, "some fixes did not hold" + left_paths_note(left))
             elif changed:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             else:
@@ -265,7 +272,7 @@ class Run:
         book: Journals,
         backup: Backup,
         gateway: Handover,
-        acts: actions.Acts,
+        acts: actions.MachineActions,
         error: BaseException,
         guards: contextlib.ExitStack,
         *,
@@ -275,24 +282,24 @@ class Run:
         changed = bool(log.paths or acts.begun())
         if changed:
             with contextlib.suppress(CannotFix, CouldNotLook, OSError):
-                gateway.halt()
+                gateway.stop_for_rollback()
         left = roll_back(self.home, log, backup, log.paths, locked=locked).left
         guards.close()
-        acts.take_back()
+        acts.revert()
         state = journals.PARTLY if left else journals.ROLLED_BACK
         for item in log.items:
             if item.outcome != "left":
                 item.outcome = "rolled-back" if changed else "failed"
-                item.reason = why(error)
-        tell_left(log, left, backup)
+                item.reason = error_reason(error)
+        mark_left_items(log, left, backup)
         told = "rolled back" if changed else "not done"
-        log.finish(state, f"{told}: {why(error)}" + left_alone(left))
+        log.finish(state, f"{told}: {error_reason(error)}" + left_paths_note(left))
         gateway.again(changed=changed)
         try:
             book.save(log)
         except OSError:
             complete = not left and all(act.reverted for act in acts.begun())
-            if not complete or not book.mark_taken_back(log):
+            if not complete or not book.mark_rolled_back(log):
                 log.close()  # the files beside the targets stay: they show how far the run came
                 return
         self._end(log, book, backup)
@@ -301,10 +308,10 @@ class Run:
         """Remove temporary files and close the journal; on a full disk the last save may fail."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
-        if text := files_left(self.home, log).strip().removesuffix("."):
+        if text := left_files_note(self.home, log).strip().removesuffix("."):
             log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to finish the run
-            forget(book, log)
+            remove_origin_file(book, log)
             log.close()
         with contextlib.suppress(OSError):
             book.save(log)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor.backup.free_space import check_room
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.backup.free_space import check_free_space
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import Journal, Journals, State
 from hermes_doctor.repair import paths
@@ -17,7 +17,7 @@ from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite import joined_copy
 from hermes_doctor.system import disk
-from hermes_doctor.system.file_swap import dress_like
+from hermes_doctor.system.file_swap import copy_metadata
 from hermes_doctor.system.files import snapshot
 
 
@@ -26,7 +26,7 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Jo
     for folder in sorted({t.path.parent for t in targets if t.change.make}):
         _make_folder(home, folder, log, book)  # the folder of a restored file may be missing
         inside = [t for t in targets if t.path.parent == folder]
-        check_room(folder, room_for(inside))
+        check_free_space(folder, room_for(inside))
     for target, record in zip(targets, log.paths, strict=True):
         change, old = target.change, target.change.expect
         if change.absent:
@@ -41,7 +41,7 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Jo
         if is_database(switch.path):
             _join(switch, targets)
         if paths.is_log(switch.path):  # without its database: undo must check which one is there
-            switch.main.database = paths.look(main_of(switch.path))
+            switch.main.database = paths.read_state(database_of(switch.path))
     book.save(log)
 
 
@@ -50,8 +50,8 @@ def room_for(targets: Sequence[Target]) -> int:
     made = [one for one in targets if one.change.make is not None]
     wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
     for one in targets:
-        if one.replaces and is_database(one.path) and main_of(one.path) == one.path:
-            beside = [t for t in targets if t is not one and main_of(t.path) == one.path]
+        if one.replaces and is_database(one.path) and database_of(one.path) == one.path:
+            beside = [t for t in targets if t is not one and database_of(t.path) == one.path]
             logs = [t for t in beside if not t.path.name.endswith("-shm")]
             old = sum(t.change.expect.size for t in logs)
             wanted += one.change.expect.size + old if old else 0
@@ -66,34 +66,34 @@ def _join(switch: Switch, targets: Sequence[Target]) -> None:
     found = {target.path: target for target in targets}
     names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
     old = joined_copy.Parts(*names)
-    new = joined_copy.Parts(*(paths.staged(name, run) for name in names))
+    new = joined_copy.Parts(*(paths.staged_path(name, run) for name in names))
     if found[path].change.expect.kind == "file" and joined_copy.is_needed(old):
-        place = paths.joined_old(path, run)
+        place = paths.joined_old_path(path, run)
         switch.main.joined_before = _joined(old, place, switch.main.before, found[path])
     if switch.main.after.kind == "file" and joined_copy.is_needed(new):
         if switch.main.joined_before is None and _is_unchanged(switch):
             return  # only a log is added, so readers see the old or the new content
-        place = paths.joined_new(path, run)
+        place = paths.joined_new_path(path, run)
         switch.main.joined_after = _joined(new, place, switch.main.after, found[path])
 
 
 def _is_unchanged(switch: Switch) -> bool:
     """Whether the new database has the content of the old one."""
-    new, known = paths.staged(switch.path, switch.run), switch.main.before.sha256
+    new, known = paths.staged_path(switch.path, switch.run), switch.main.before.sha256
     if known is None or snapshot(new).size != snapshot(switch.path).size:
         return False
-    return paths.look(new, like=known).sha256 == known
+    return paths.read_state(new, like=known).sha256 == known
 
 
 def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target) -> State | None:
     """Write one joined copy; return None if it equals the database alone."""
     try:
-        with disk.fresh(place) as fd:
+        with disk.new_file(place) as fd:
             joined_copy.write(parts, fd)
     except CannotFix as why:
         raise Refused(f"{target.path.name}: {why}", target.items) from why
-    dress_like(parts.main, place)
-    state = paths.look(place, like=alone.sha256)
+    copy_metadata(parts.main, place)
+    state = paths.read_state(place, like=alone.sha256)
     if state.sha256 == alone.sha256:
         disk.remove(place)
         return None
@@ -111,14 +111,14 @@ def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None
 
 def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
     """Write the new file of one target and flush it to disk; return its state."""
-    new = paths.staged(target.path, id)
+    new = paths.staged_path(target.path, id)
     try:
         make(new)
     except CannotFix as why:
         raise Refused(str(why), target.items, tried=True) from why
     if not target.change.restored:
         _dress(new, target)
-    after = paths.look(new)
+    after = paths.read_state(new)
     if after.kind == "file":
         with contextlib.suppress(PermissionError):  # synced before we lost access to it
             disk.sync_file(new)
@@ -135,5 +135,5 @@ def _dress(new: Path, target: Target) -> None:
     uid, gid = change.owner or (old.uid, old.gid)
     if (now.uid, now.gid) != (uid, gid):
         disk.set_owner(new, uid, gid)
-    disk.set_extended(new, disk.extended(target.path))
+    disk.set_extended_attributes(new, disk.extended_attributes(target.path))
     disk.set_mode(new, old.mode if change.mode is None else change.mode)

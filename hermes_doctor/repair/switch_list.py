@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.atomic_switch import Sidecar, Switch
@@ -16,10 +16,10 @@ def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterato
 
     A sidecar whose database is not replaced is a switch of its own.
     """
-    replaced = {home.path / one.path: one for one in records if not paths.only_mode(one)}
+    replaced = {home.path / one.path: one for one in records if not paths.changes_only_mode(one)}
     beside: dict[Path, list[Sidecar]] = {}
     for path, record in replaced.items():
-        if is_database(path) and (database := main_of(path)) != path and database in replaced:
+        if is_database(path) and (database := database_of(path)) != path and database in replaced:
             beside.setdefault(database, []).append(Sidecar(path, record))
     moved = {one.path for group in beside.values() for one in group}
     for path, record in replaced.items():

@@ -107,7 +107,7 @@ def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
     return [step for item in planned for step in item.steps if isinstance(step, GatewayStep)]
 
 
-def one_owner(items: Sequence[Item]) -> None:
+def leave_other_supervisors(items: Sequence[Item]) -> None:
     """Leave out items whose gateway has another supervisor than the first: a run handles one."""
     first: Service | None = None
     for item in items:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.vault import Backup, Vault
-from hermes_doctor.home import Home, is_database, main_of
+from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
@@ -18,7 +18,7 @@ from hermes_doctor.repair import lone_logs, paths
 from hermes_doctor.repair.run import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
-from hermes_doctor.steps.base import Act, Change, Step
+from hermes_doctor.steps.base import Change, MachineAction, Step
 from hermes_doctor.system import privileges
 from hermes_doctor.system.files import snapshot
 
@@ -89,7 +89,7 @@ def items_for(
     backup: Backup,
     entries: Sequence[Entry],
     why: str,
-    known: lone_logs.Known | None = None,
+    known: lone_logs.KnownDatabases | None = None,
 ) -> list[Item]:
     """Make one item for each entry; an item for a database also removes its current sidecars.
 
@@ -98,14 +98,17 @@ def items_for(
     """
     if why != "undo":
         lone_logs.refuse(home, backup, entries)
-    lone = {main_of(home.path / entry.path) for entry in lone_logs.lone(home, entries)}
+    lone = {
+        database_of(home.path / entry.path)
+        for entry in lone_logs.logs_without_database(home, entries)
+    }
     named = {entry.path for entry in entries}
     items = []
     ordered = sorted(entries, key=lambda entry: entry.path.endswith(("-wal", "-shm", "-journal")))
     for entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
-        database = main_of(path)
+        database = database_of(path)
         saves = paths.is_log(path) and database in lone and snapshot(database).kind == "file"
         if is_database(path) and entry.kind in ("file", "absent"):
             steps += [
@@ -126,7 +129,7 @@ def items_for(
     return items
 
 
-def proven(home: Home, backup: Backup) -> Verify:
+def restore_verifier(home: Home, backup: Backup) -> Verify:
     """Make a function that verifies restored paths byte for byte against the backup."""
 
     def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
@@ -137,7 +140,7 @@ def proven(home: Home, backup: Backup) -> Verify:
                 said.append(None)
                 continue
             content = entry.kind != "mode"
-            now = paths.look(home.path / record.subject, content=content, like=entry.sha256)
+            now = paths.read_state(home.path / record.subject, content=content, like=entry.sha256)
             wanted = paths.state_of(entry)
             stays = _owner_stays(home.path / record.subject, entry)
             if entry.kind == "mode" and stays and (now.uid, now.gid) != (entry.uid, entry.gid):
@@ -202,19 +205,19 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
-    paths.distrust(home, journal.outside, f"The receipt of run {journal.id}")
+    paths.refuse_foreign_paths(home, journal.outside_folders, f"The receipt of run {journal.id}")
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
     records = [record for record in journal.paths if not record.reverted]
-    databases = {main_of(home.path / record.path) for record in records}
+    databases = {database_of(home.path / record.path) for record in records}
     known = {one: snapshot(one) for one in databases if is_database(one)}
-    if not force and (reason := lone_logs.changed_since(home, journal, records)):
+    if not force and (reason := lone_logs.reason_to_refuse_undo(home, journal, records)):
         raise Trouble(reason)
     changed = [
         record.path
         for record in records
         if not paths.matches(
-            paths.look(home.path / record.path, content=record.after.sha256 is not None),
+            paths.read_state(home.path / record.path, content=record.after.sha256 is not None),
             record.after,
         )
     ]
@@ -222,8 +225,8 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
         record.path
         for record in records
         if record.path not in changed
-        and not paths.only_mode(record)  # its content is not changed
-        and paths.used_since(home, journal, home.path / record.path)
+        and not paths.changes_only_mode(record)  # its content is not changed
+        and paths.was_used_since(home, journal, home.path / record.path)
     ]
     if changed and not force:
         raise Trouble(
@@ -237,14 +240,14 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     entries = [entry for record in records if (entry := backup.entry(record.path))]
     items = items_for(home, backup, entries, "undo", None if force else known)
     for record in journal.acts:
-        act = machine.remade(home, record)
+        act = machine.action_from_record(home, record)
         if act is not None and record.begun and not record.reverted:
-            back = machine.TakeBack(act)
+            back = machine.RevertAction(act)
             items.append(_acted(back))
     return backup, items
 
 
-def _acted(act: Act) -> Item:
+def _acted(act: MachineAction) -> Item:
     """Make the item that reverts a machine action."""
     said = act.sentence()
     return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

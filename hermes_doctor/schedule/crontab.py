@@ -11,12 +11,12 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 
-from hermes_doctor.gateway.manager_commands import LIMIT, insist
+from hermes_doctor.gateway.manager_commands import LIMIT, run_checked
 from hermes_doctor.model import CannotFix
-from hermes_doctor.schedule.durations import span
-from hermes_doctor.schedule.jobs import Job, Told
+from hermes_doctor.schedule.durations import format_duration
+from hermes_doctor.schedule.jobs import Job, JobStatus
 
-LEAST = 300.0
+MIN_INTERVAL = 300.0
 """Shortest time between two rounds in seconds: each starts a new Python process."""
 _STEPS = (5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
 """Minutes that divide an hour or a day, because cron counts from the start of each."""
@@ -58,31 +58,32 @@ class Cron:
         if kept:
             _write(kept)
         else:
-            insist(["crontab", "-r"])
+            run_checked(["crontab", "-r"])
         return True
 
-    def status(self, job: Job) -> Told:
+    def status(self, job: Job) -> JobStatus:
         there = any(_ours(line, job) for line in _lines())
         what = "scheduled by a line in the crontab" if there else "not in the crontab"
-        return Told(there, there, what=what)
+        return JobStatus(there, there, what=what)
 
     def hints(self, job: Job) -> Sequence[str]:
-        every = span(_minutes(job) * 60)
+        every = format_duration(_minutes(job) * 60)
         found = [
             f"Cron starts single rounds every {every} and mails what changed: "
             f"crontab -l | grep {job.name}"
         ]
         if job.interval != _minutes(job) * 60:
             found.append(
-                f"Every {every}, not every {span(job.interval)}: at least {span(LEAST)}, and only "
-                f"what divides an hour or a day comes evenly."
+                f"Every {every}, not every {format_duration(job.interval)}: "
+                f"at least {format_duration(MIN_INTERVAL)}, and only "
+                "what divides an hour or a day comes evenly."
             )
         return found
 
 
 def _minutes(job: Job) -> int:
     """The allowed step that is nearest to the interval."""
-    wanted = max(job.interval, LEAST) / 60
+    wanted = max(job.interval, MIN_INTERVAL) / 60
     return min(_STEPS, key=lambda step: (abs(step - wanted), step))
 
 

@@ -97,13 +97,13 @@ class Timer(systemd.Systemd):
         """The text of the service unit."""
         limits = systemd.LIMITS
         if self.system:
-            paths = " ".join(systemd.quoted(f"-{path}") for path in job.writes)
+            paths = " ".join(systemd.quote(f"-{path}") for path in job.writes)
             limits += f"{systemd.SANDBOX}ReadWritePaths={paths}\n"
             if job.user:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
         return _SERVICE.format(
             home=str(job.home.path).replace("%", "%%"),
-            command=" ".join(systemd.quoted(word, command=True) for word in job.command),
+            command=" ".join(systemd.quote(word, command=True) for word in job.command),
             limits=limits,
         )
 
@@ -206,7 +206,7 @@ def vault_of(manager: Manager, job: Daily) -> Path | None:
 KINDS = Kinds(Line, Calendar, Timer)
 
 
-def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Daily]:
+def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Daily]:
     """The manager and the home's job without its options, for status and removal."""
     manager = choose(home, system=system, cron=cron, kinds=KINDS)
     return manager, Daily(home, (), False, 0.0, state_folder())
@@ -224,10 +224,10 @@ def prepare(
 ) -> tuple[Manager, Daily]:
     """Choose the manager and build the job from the options."""
     from hermes_doctor.gateway.manager_commands import owner_of
-    from hermes_doctor.planning.install_service import refuse_passing
+    from hermes_doctor.planning.install_service import refuse_temporary_home
     from hermes_doctor.system.accounts import refuse_untrusted
 
-    refuse_passing(home.path)
+    refuse_temporary_home(home.path)
     if not retention:
         raise Trouble("Keep at least one: --daily, --weekly or --monthly.")
     place = vault.expanduser().absolute() if vault else None

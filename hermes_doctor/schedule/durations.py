@@ -8,7 +8,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-LONGEST = 30 * 86400.0
+MAX_DURATION = 30 * 86400.0
 """Longest duration in seconds: a watch that runs more rarely makes no sense."""
 _SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
 
@@ -20,19 +20,19 @@ class Budget(NamedTuple):
     period: float
 
 
-def seconds(text: str, option: str, *, least: float = 0.0) -> float:
+def parse_seconds(text: str, option: str, *, least: float = 0.0) -> float:
     """Parse `30`, `30s`, `10m` or `2h` into seconds."""
     match = _SPAN.fullmatch(text.strip().lower())
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
-    if not least <= found <= LONGEST:
+    if not least <= found <= MAX_DURATION:
         raise Trouble(
             f"{option} takes a time such as 30s, 10m or 2h, from {least:g}s to "
-            f"{LONGEST / 86400:g}d, not {text!r}."
+            f"{MAX_DURATION / 86400:g}d, not {text!r}."
         )
     return found
 
 
-def budget(text: str) -> Budget:
+def parse_budget(text: str) -> Budget:
     """Parse `3/30m`: at most three in half an hour."""
     count, slash, period = text.partition("/")
     if (
@@ -42,10 +42,10 @@ def budget(text: str) -> Budget:
         or not 0 < int(count) <= 1000
     ):
         raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
-    return Budget(int(count), seconds(period, "--budget", least=60.0))
+    return Budget(int(count), parse_seconds(period, "--budget", least=60.0))
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration for people."""
     for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:

@@ -47,7 +47,7 @@ class Job:
         return [self.home.path, *([self.vault] if self.vault else [])] if self.heal else []
 
 
-class Told(NamedTuple):
+class JobStatus(NamedTuple):
     """The state of a job as its manager reports it."""
 
     installed: bool
@@ -78,7 +78,7 @@ class Manager(Protocol):
     def remove(self, job: Job) -> bool:
         """Stop the job and delete its definition; return whether there was one."""
 
-    def status(self, job: Job) -> Told:
+    def status(self, job: Job) -> JobStatus:
         """The state of the job."""
 
     def hints(self, job: Job) -> Sequence[str]:

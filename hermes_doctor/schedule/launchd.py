@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.gateway.manager_commands import ask, insist
-from hermes_doctor.schedule.jobs import Job, Told
+from hermes_doctor.gateway.manager_commands import run_checked, run_command
+from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import user_home
 
@@ -62,24 +62,24 @@ class Launchd:
             disk.make_folder(file.parent)
             disk.save(file, text)
             disk.set_mode(file, 0o644)
-        if ask(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
-            insist(["launchctl", "bootout", f"{self.domain}/{job.name}"])
-        insist(["launchctl", "bootstrap", self.domain, str(file)])
+        if run_command(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
+            run_checked(["launchctl", "bootout", f"{self.domain}/{job.name}"])
+        run_checked(["launchctl", "bootstrap", self.domain, str(file)])
         return True
 
     def remove(self, job: Job) -> bool:
         file = self._file(job)
         there = os.path.lexists(file)
-        if ask(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
-            insist(["launchctl", "bootout", f"{self.domain}/{job.name}"])
+        if run_command(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
+            run_checked(["launchctl", "bootout", f"{self.domain}/{job.name}"])
         disk.remove(file)
         disk.remove(job.folder / f"{job.name}.log")
         return there
 
-    def status(self, job: Job) -> Told:
-        loaded = ask(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0
+    def status(self, job: Job) -> JobStatus:
+        loaded = run_command(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0
         word = "loaded" if loaded else "not loaded"
-        return Told(os.path.lexists(self._file(job)), loaded, what=f"{job.name} is {word}")
+        return JobStatus(os.path.lexists(self._file(job)), loaded, what=f"{job.name} is {word}")
 
     def hints(self, job: Job) -> Sequence[str]:
         return [f"What it says: tail -f {job.folder / f'{job.name}.log'}"]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from hermes_doctor.gateway.systemd import Manager as Systemctl
 from hermes_doctor.model import CannotFix
-from hermes_doctor.schedule.jobs import Job, Told
+from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home
 
-SERVICE = "HERMES_DOCTOR_SERVICE"
+SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
 """Environment variable that the unit of `watch install` sets."""
 
 
@@ -105,18 +105,18 @@ class Systemd:
         if self.system:
             limits += f"{SANDBOX}StateDirectory={job.name}\nStateDirectoryMode=0700\n"
             if job.writes:
-                paths = " ".join(quoted(f"-{path}") for path in job.writes)
+                paths = " ".join(quote(f"-{path}") for path in job.writes)
                 limits += f"ReadWritePaths={paths}\n"
             if job.user:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
             order = "After=network.target\n"
         state = os.environ.get("XDG_STATE_HOME", "")
-        keeps = quoted(f"XDG_STATE_HOME={job.folder.parent}")
+        keeps = quote(f"XDG_STATE_HOME={job.folder.parent}")
         return _UNIT.format(
             home=str(job.home.path).replace("%", "%%"),
             order=order,
-            command=" ".join(quoted(word, command=True) for word in job.command),
-            service=SERVICE,
+            command=" ".join(quote(word, command=True) for word in job.command),
+            service=SERVICE_VARIABLE,
             environment=f"Environment={keeps}\n" if state or self.system else "",
             limits=limits,
             target="multi-user.target" if self.system else "default.target",
@@ -149,10 +149,10 @@ class Systemd:
         self.manager.ask("reset-failed", name)
         return there
 
-    def status(self, job: Job) -> Told:
+    def status(self, job: Job) -> JobStatus:
         name = self._name(job)
         state = self.manager.tell(name, "ActiveState")
-        return Told(
+        return JobStatus(
             installed=os.path.lexists(self._file(job)),
             running=state == "active",
             since=self.manager.tell(name, "ActiveEnterTimestamp") if state == "active" else "",
@@ -172,7 +172,7 @@ class Systemd:
         return found
 
 
-def quoted(word: str, *, command: bool = False) -> str:
+def quote(word: str, *, command: bool = False) -> str:
     """Quote a word for a unit file; `$` is escaped only in commands, where it means a variable.
 
     Only for lines that systemd splits into words: elsewhere a \\ at the end would join the next

@@ -83,7 +83,7 @@ def entries(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def doors(found: Resolved) -> Iterator[Entrance]:
+def entrances(found: Resolved) -> Iterator[Entrance]:
     """Yield the platforms that would start and that check their users."""
     for access in found.platforms:
         variable = reader(found.world, access.name).lists[0]
@@ -156,7 +156,7 @@ def is_sandboxed(world: World) -> bool:
     return str(said or "local").strip().lower() != "local"
 
 
-def unread(world: World, platform: str, user: str) -> Iterator[Source]:
+def ignored_mentions(world: World, platform: str, user: str) -> Iterator[Source]:
     """Yield the places in config.yaml that name a user for a platform and that are not used."""
     count = {one.source.name for one in reader(world, platform).user_lists()}
     for path in _PLACES:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermes_doctor.settings import cloud_providers, custom_providers, urls
-from hermes_doctor.settings.credential_pool import Entry, Pool, seed
-from hermes_doctor.settings.custom_providers import plain
+from hermes_doctor.settings.credential_pool import Entry, Pool, seed_entry
+from hermes_doctor.settings.custom_providers import require_text
 from hermes_doctor.settings.inputs import ABSENT, World, section
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.sourced_text import DEFAULT, LOGIN, Source, Text, stripped
 
 _NOT_DETECTED = ("copilot", "lmstudio")
@@ -68,7 +68,7 @@ def _seeds(world: World, name: str) -> Iterator[Entry]:
         if token:
             default = Source(DEFAULT, "OpenRouter")
             address = Text(world.release.addresses["openrouter"], default)
-            yield seed("env:OPENROUTER_API_KEY", token, address)
+            yield seed_entry("env:OPENROUTER_API_KEY", token, address)
         return
     facts = world.release.registry.get(name)
     if facts is None or facts["kind"] != "api_key":
@@ -78,7 +78,7 @@ def _seeds(world: World, name: str) -> Iterator[Entry]:
     for key in cloud_providers.ANTHROPIC if name == "anthropic" else facts["keys"]:
         token = world.dotenv_first(key)
         if token:
-            yield seed(f"env:{key}", token, _address(world, name, token, variable))
+            yield seed_entry(f"env:{key}", token, _address(world, name, token, variable))
 
 
 def _address(world: World, name: str, token: str, variable: Text) -> Text:
@@ -106,7 +106,7 @@ def _detected(world: World, token: str) -> Text:
     return ABSENT
 
 
-def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> Runtime:
+def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> RequestSettings:
     """Return what a request uses with the entry that the pool selects."""
     entry = found.select()
     assert entry is not None
@@ -114,7 +114,7 @@ def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> Ru
     url = entry.base_url.like(entry.base_url.rstrip("/"))
     facts = world.release.registry.get(name)
     default = Text(facts["base_url"] if facts else "", Source(DEFAULT, name))
-    address = plain(model.get("base_url"), "model.base_url")
+    address = require_text(model.get("base_url"), "model.base_url")
     address = address.like(address.rstrip("/"))
     written = stripped(model.get("provider")).lower()
     mode = urls.CHAT
@@ -141,7 +141,7 @@ def from_pool(world: World, name: str, model: dict[Any, Any], found: Pool) -> Ru
     url = _shaped(world, name, mode, url)
     ignored = [one for one in (address, entry.base_url) if one and one.source != url.source]
     ignored = [one for one in ignored if one.source.kind != DEFAULT]
-    return Runtime(name, url, _app_server(name, mode, model), entry.token, ignored, others)
+    return RequestSettings(name, url, _app_server(name, mode, model), entry.token, ignored, others)
 
 
 def _mode(world: World, name: str, model: dict[Any, Any], url: str, written: str) -> str:
@@ -187,13 +187,13 @@ def _app_server(name: str, mode: str, model: dict[Any, Any]) -> str:
     return "codex_app_server" if chosen else mode
 
 
-def explicit(
+def with_explicit_settings(
     world: World, name: str, model: dict[Any, Any], base_url: Text, key: Text
-) -> Runtime | None:
+) -> RequestSettings | None:
     """Resolve a built-in provider with the address or key of a fallback entry."""
     base_url = base_url.like(base_url.rstrip("/"))
     if name == "anthropic":
-        address = plain(model.get("base_url"), "model.base_url")
+        address = require_text(model.get("base_url"), "model.base_url")
         address = address.like(address.rstrip("/"))
         own = stripped(model.get("provider")).lower() == name
         own = own and urls.may_be_anthropic(address, world.release)
@@ -205,7 +205,7 @@ def explicit(
         key = key or cloud_providers.anthropic_key(world)
         if not key:
             raise Unresolved("key", "no key for anthropic is set")
-        return Runtime(name, url, urls.MESSAGES, key)
+        return RequestSettings(name, url, urls.MESSAGES, key)
     facts = world.release.registry.get(name)
     if facts is None:
         return None
@@ -218,7 +218,7 @@ def explicit(
             raise Unresolved("login", f"{name} needs a login")
         mode = urls.RESPONSES if name == "openai-codex" else urls.CHAT
         default = Text(facts["base_url"], Source(DEFAULT, name))
-        return Runtime(name, base_url or default, mode, key)
+        return RequestSettings(name, base_url or default, mode, key)
     found, address = credentials(world, name)
     variable = world.getenv(facts["url"]) if facts.get("url") else ABSENT
     if name not in ("kimi-coding", "kimi-coding-cn"):
@@ -231,7 +231,7 @@ def explicit(
     else:
         configured = custom_providers.api_mode(world, model.get("api_mode"))
         mode = configured or urls.mode(url, world.release) or urls.CHAT
-    return Runtime(name, url.like(url.rstrip("/")), mode, key, [], others)
+    return RequestSettings(name, url.like(url.rstrip("/")), mode, key, [], others)
 
 
 def credentials(world: World, name: str) -> tuple[Text, Text]:
@@ -256,7 +256,9 @@ def credentials(world: World, name: str) -> tuple[Text, Text]:
     return key, url.like(url.rstrip("/"))
 
 
-def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> Runtime | None:
+def without_pool(
+    world: World, name: str, model: dict[Any, Any], asked: str
+) -> RequestSettings | None:
     """Resolve a provider whose pool is empty; None means OpenRouter is tried next."""
     facts = world.release.registry.get(name)
     if facts is None:
@@ -275,7 +277,7 @@ def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> 
     if world.release.since(0, 19) and not world.release.is_usable(key):
         raise Unresolved("key", f"no usable key for {name}: set {', '.join(facts['keys'])}")
     written = stripped(model.get("provider")).lower()
-    address = plain(model.get("base_url"), "model.base_url")
+    address = require_text(model.get("base_url"), "model.base_url")
     ignored = [address] if address and written != name else []
     if written == name and address.rstrip("/"):
         url = address.like(address.rstrip("/"))
@@ -285,4 +287,4 @@ def without_pool(world: World, name: str, model: dict[Any, Any], asked: str) -> 
         mode = urls.RESPONSES
     else:
         mode = _mode(world, name, model, url, written)
-    return Runtime(name, _shaped(world, name, mode, url), mode, key, ignored)
+    return RequestSettings(name, _shaped(world, name, mode, url), mode, key, ignored)

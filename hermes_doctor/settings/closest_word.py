@@ -16,7 +16,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return found[0][2] if found else None
 
 
-def only(word: str, known: Iterable[str]) -> str | None:
+def unambiguous(word: str, known: Iterable[str]) -> str | None:
     """Return the word itself or the known word it is a typo of; None if two are equally close."""
     known = list(known)
     if word in known:

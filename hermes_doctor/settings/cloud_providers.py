@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from hermes_doctor.settings import custom_providers, urls
-from hermes_doctor.settings.custom_providers import plain
+from hermes_doctor.settings.custom_providers import require_text
 from hermes_doctor.settings.inputs import ABSENT, World, section
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.sourced_text import DEFAULT, LOGIN, Source, Text, stripped
 
 ANTHROPIC = ("ANTHROPIC_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY")
@@ -23,9 +23,9 @@ def has_aws(world: World) -> bool:
     return bool(keys or world.getenv("AWS_BEARER_TOKEN_BEDROCK") or world.getenv("AWS_PROFILE"))
 
 
-def anthropic(world: World, model: dict[Any, Any]) -> Runtime:
+def anthropic(world: World, model: dict[Any, Any]) -> RequestSettings:
     """Resolve Anthropic's own API or a compatible address."""
-    address = plain(model.get("base_url"), "model.base_url")
+    address = require_text(model.get("base_url"), "model.base_url")
     address = address.like(address.rstrip("/"))
     own = stripped(model.get("provider")).lower() == "anthropic"
     trusted = own and urls.may_be_anthropic(address, world.release)
@@ -34,7 +34,7 @@ def anthropic(world: World, model: dict[Any, Any]) -> Runtime:
     if not key:
         raise Unresolved("key", "no key for anthropic is set")
     ignored = [address] if address and not trusted else []
-    return Runtime("anthropic", url, urls.MESSAGES, key, ignored)
+    return RequestSettings("anthropic", url, urls.MESSAGES, key, ignored)
 
 
 def anthropic_key(world: World) -> Text:
@@ -50,13 +50,13 @@ def _azure_key(world: World, model: dict[Any, Any]) -> Text:
     return next((one for one in able if one), ABSENT)
 
 
-def azure_anthropic(world: World, base_url: Text, key: Text) -> Runtime:
+def azure_anthropic(world: World, base_url: Text, key: Text) -> RequestSettings:
     """Resolve Anthropic's models at an Azure address of a fallback entry."""
     key = key or world.getenv("AZURE_ANTHROPIC_KEY") or world.getenv("ANTHROPIC_API_KEY")
-    return Runtime("anthropic", base_url.like(base_url.rstrip("/")), urls.MESSAGES, key)
+    return RequestSettings("anthropic", base_url.like(base_url.rstrip("/")), urls.MESSAGES, key)
 
 
-def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> Runtime:
+def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> RequestSettings:
     """Resolve Azure Foundry, whose address the operator must set."""
     own = stripped(model.get("provider")).lower() == "azure-foundry"
     address = stripped(model.get("base_url")) if own else ABSENT
@@ -78,10 +78,10 @@ def azure(world: World, model: dict[Any, Any], base_url: Text, key: Text) -> Run
     key = key or world.environment_first("AZURE_FOUNDRY_API_KEY")
     if not key:
         raise Unresolved("key", "no key for azure-foundry: set AZURE_FOUNDRY_API_KEY")
-    return Runtime("azure-foundry", url, mode, key, able[1:])
+    return RequestSettings("azure-foundry", url, mode, key, able[1:])
 
 
-def bedrock(world: World, model: dict[Any, Any], asked: str) -> Runtime:
+def bedrock(world: World, model: dict[Any, Any], asked: str) -> RequestSettings:
     """Resolve AWS Bedrock, with the credentials that its own library finds."""
     if asked not in _AWS_NAMES and not has_aws(world):
         raise Unresolved("key", "no credentials of AWS are set")
@@ -100,4 +100,4 @@ def bedrock(world: World, model: dict[Any, Any], asked: str) -> Runtime:
     key = next((world.getenv(name) for name in _AWS if world.getenv(name)), None)
     source = key.source if key else Source(LOGIN, "AWS's own chain")
     url = region.like(f"https://bedrock-runtime.{region}.amazonaws.com")
-    return Runtime("bedrock", url, mode, Text("aws-sdk", source))
+    return RequestSettings("bedrock", url, mode, Text("aws-sdk", source))

@@ -79,9 +79,9 @@ def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
         line = data.count(b"\n", 0, error.start) + 1
         return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
-        if too_deep(text):
+        if is_too_deep(text):
             return None, Fault(f"nested more than {DEEPEST} levels deep"), None
-        if unfolds(text):
+        if expands_too_far(text):
             return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
         loader = loader_for(text)(text)
         try:
@@ -110,7 +110,7 @@ def loader_for(text: str) -> Any:
     return yaml.SafeLoader if disputed else FAST
 
 
-def too_deep(text: str) -> bool:
+def is_too_deep(text: str) -> bool:
     """Tell whether building the values would overflow the stack."""
     depth = 0
     try:
@@ -124,7 +124,7 @@ def too_deep(text: str) -> bool:
     return False
 
 
-def unfolds(text: str) -> bool:
+def expands_too_far(text: str) -> bool:
     """Tell whether merges (`<<: [*a, *a]`) expand to more settings than can be built."""
     if "<<" not in text or "*" not in text:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.lazy import NOTHING
+from hermes_doctor.lazy import EMPTY
 from hermes_doctor.settings.inputs import World
 from hermes_doctor.settings.sourced_text import POOL, Source, Text, text
 
@@ -36,7 +36,7 @@ class Entry:
         status: str | None = None,
         until: float | None = None,
         uses: int = 0,
-        raw: Mapping[str, Any] = NOTHING,
+        raw: Mapping[str, Any] = EMPTY,
     ) -> None:
         self.label = label
         self.origin = origin
@@ -207,7 +207,7 @@ class Pool:
         return able[0] if able else None
 
 
-def seed(origin: str, token: Text, base_url: Text) -> Entry:
+def seed_entry(origin: str, token: Text, base_url: Text) -> Entry:
     """Return a credential that comes from a variable or from config.yaml."""
     label = origin.partition(":")[2] or origin
     return Entry(label, origin, token, base_url)

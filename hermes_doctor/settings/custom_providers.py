@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.credential_pool import Entry, Pool, seed
+from hermes_doctor.settings.credential_pool import Entry, Pool, seed_entry
 from hermes_doctor.settings.inputs import ABSENT, World, section
 from hermes_doctor.settings.sourced_text import Text, stripped, text
 
@@ -23,7 +23,7 @@ _CAMEL = {
 PREFIX = "custom:"
 
 
-class Custom(NamedTuple):
+class CustomProvider(NamedTuple):
     """A custom provider."""
 
     name: str
@@ -43,7 +43,7 @@ class Malformed(Exception):
     """A value of a type that Hermes cannot handle: every message fails."""
 
 
-def plain(value: Any, what: str) -> Text:
+def require_text(value: Any, what: str) -> Text:
     """Return a stripped text; raise Malformed for anything that Hermes would fail on."""
     if value and not isinstance(value, str):
         raise Malformed(f"{what} is a {type(value).__name__}, not text")
@@ -65,7 +65,7 @@ def is_enabled(block: Any, world: World) -> bool:
     return bool(flag)
 
 
-def find(world: World, requested: str) -> Custom | None:
+def find(world: World, requested: str) -> CustomProvider | None:
     """Return the custom provider of this name; a built-in one of exactly this name comes first."""
     wanted = slug(requested)
     if not wanted or wanted == "auto" or (wanted == "custom" and not world.release.since(0, 17)):
@@ -97,19 +97,21 @@ def find(world: World, requested: str) -> Custom | None:
     return None
 
 
-def _from_block(world: World, name: str, block: dict[Any, Any], called: str) -> Custom | None:
+def _from_block(
+    world: World, name: str, block: dict[Any, Any], called: str
+) -> CustomProvider | None:
     """Read an entry of `providers:`; here `key_env` is used, but `api_key_env` is not."""
     urls = [block[key] for key in ("api", "url", "base_url") if block.get(key)]
     if not urls:
         return None
-    url = plain(urls[0], f"the address of providers.{name}")
+    url = require_text(urls[0], f"the address of providers.{name}")
     key_env = stripped(block.get("key_env"))
     found = world.getenv(key_env) if key_env else ABSENT
     inline = stripped(block.get("api_key"))
     if found and isinstance(block.get("key_env"), Text):
         found = Text(found, block["key_env"].source._replace(via=found.source))
     shown = block.get("name", name) if called == name else called
-    return Custom(
+    return CustomProvider(
         name=str(shown or ""),
         key=name,
         base_url=url,
@@ -127,9 +129,9 @@ def api_mode(world: World, value: Any) -> Text | None:
     return word if word in world.release.api_modes else None
 
 
-def compatible(world: World) -> list[Custom]:
+def compatible(world: World) -> list[CustomProvider]:
     """Return all custom providers as Hermes lists them: the older list first, no duplicates."""
-    found: list[Custom] = []
+    found: list[CustomProvider] = []
     keys: set[str] = set()
     pairs: set[tuple[str, str, str]] = set()
     for custom, model in _every(world):
@@ -143,7 +145,7 @@ def compatible(world: World) -> list[Custom]:
     return found
 
 
-def _every(world: World) -> Iterator[tuple[Custom, str]]:
+def _every(world: World) -> Iterator[tuple[CustomProvider, str]]:
     older = world.config.get("custom_providers")
     if older is not None and not isinstance(older, list):
         return
@@ -153,7 +155,7 @@ def _every(world: World) -> Iterator[tuple[Custom, str]]:
         yield from _normal(world, block, str(name), f"providers.{name}")
 
 
-def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Custom, str]]:
+def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[CustomProvider, str]]:
     """Read an entry in the form of the older list, which accepts more spellings."""
     if not isinstance(block, dict):
         return
@@ -171,7 +173,7 @@ def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Cus
     mode = block.get("api_mode") or block.get("transport")
     model = block.get("model") or block.get("default_model")
     yield (
-        Custom(
+        CustomProvider(
             name=str(name),
             key=key.strip(),
             base_url=valid[0],
@@ -232,7 +234,7 @@ def _pooled(world: World) -> Iterator[Pooled]:
 def _seeds(world: World, known: list[Pooled], chosen: Pooled) -> Iterator[Entry]:
     name, url, key, written = chosen
     if key:
-        yield seed(f"config:{written}", key, url.like(url.rstrip("/")))
+        yield seed_entry(f"config:{written}", key, url.like(url.rstrip("/")))
     model = section(world.config, "model")
     address = stripped(model.get("base_url"))
     keys = [stripped(model[k]) for k in ("api_key", "api") if isinstance(model.get(k), str)]
@@ -241,4 +243,4 @@ def _seeds(world: World, known: list[Pooled], chosen: Pooled) -> Iterator[Entry]
         bare = address.rstrip("/")
         owner = next((one[0] for one in known if one[1].rstrip("/") == bare and bare), None)
         if owner == name:
-            yield seed("model_config", own, address.like(bare))
+            yield seed_entry("model_config", own, address.like(bare))

@@ -11,7 +11,7 @@ from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.sourced_text import Source
 
 
-class Older(NamedTuple):
+class DeprecatedSetting(NamedTuple):
     """A deprecated setting, and what to use instead."""
 
     name: str
@@ -21,17 +21,19 @@ class Older(NamedTuple):
     """Whether the replacement is set too and overrides it."""
 
 
-def older_settings(found: Resolved) -> Iterator[Older]:
+def older_settings(found: Resolved) -> Iterator[DeprecatedSetting]:
     """Yield the deprecated settings that are set, according to the release's own list."""
     world = found.world
-    for name, instead in unknown_keys.of("older", world.release).items():
+    for name, instead in unknown_keys.entries_for_release("older", world.release).items():
         variable = world.readings.dotenv.values.get(name)
         if variable:
-            yield Older(name, variable.source, instead)
+            yield DeprecatedSetting(name, variable.source, instead)
         above, _, key = name.rpartition(".")
         if above and key in section(world.raw, above):
-            yield Older(name, world.document.source(above, key), instead)
+            yield DeprecatedSetting(name, world.document.source(above, key), instead)
     turns = section(world.raw, "agent").get("max_turns")
     limit = world.readings.dotenv.values.get("HERMES_MAX_ITERATIONS")
     if turns is not None and limit and limit.strip() != str(turns):
-        yield Older("HERMES_MAX_ITERATIONS", limit.source, "agent.max_turns in config.yaml", True)
+        yield DeprecatedSetting(
+            "HERMES_MAX_ITERATIONS", limit.source, "agent.max_turns in config.yaml", True
+        )

@@ -180,7 +180,7 @@ def named(path: Path) -> str:
     """Return a path for display; parts that look like a key or token are redacted."""
     from hermes_doctor import redaction
 
-    return redaction.words(dotted(path))
+    return redaction.redact_words(dotted(path))
 
 
 def dotted(path: Path) -> str:

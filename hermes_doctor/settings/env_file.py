@@ -63,13 +63,13 @@ class EnvFile(NamedTuple):
 
         from dotenv import dotenv_values
 
-        from hermes_doctor.redaction import like_a_secret
+        from hermes_doctor.redaction import looks_like_secret
 
         text = self.text or ""
         pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
         name, value = next(iter(pairs.items()), ("", None))
         plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
-        return name if plain and not like_a_secret(name) else None
+        return name if plain and not looks_like_secret(name) else None
 
     def values(self) -> dict[str, str]:
         """Return the variables as python-dotenv reads them. Contains secrets: show only names."""

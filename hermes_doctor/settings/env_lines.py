@@ -95,7 +95,7 @@ def _end(lines: list[str], number: int, quote: str) -> int:
 def _joined(
     number: int, line: str, name: str, value: str, known: frozenset[str], release: Release
 ) -> Iterator[OddLine]:
-    parts = env_parsers.parts(line.strip(), release) if "=" in value else []
+    parts = env_parsers.split_line(line.strip(), release) if "=" in value else []
     if len(parts) > 1:
         other = parts[1].partition("=")[0]
         yield OddLine(number, JOINED, name, other, line, "\n".join(parts), True, True)
@@ -198,7 +198,7 @@ class OddPort(NamedTuple):
 
 def odd_ports(found: Resolved) -> Iterator[OddPort]:
     """Yield all invalid ports, wherever they are set."""
-    fatal = unknown_keys.of("numbers", found.world.release)
+    fatal = unknown_keys.entries_for_release("numbers", found.world.release)
     known = load_knowledge("platforms")["platforms"]
     for own in found.platforms:
         for name in known[own.name].get("listens", {}).get("port_variables", ()):

@@ -66,13 +66,13 @@ def _tidied(text: str, release: Release) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if line and not line.startswith("#"):
-            for part in parts(line, release):
+            for part in split_line(line, release):
                 yield number, part
         else:
             yield number, raw
 
 
-def parts(line: str, release: Release) -> list[str]:
+def split_line(line: str, release: Release) -> list[str]:
     """Split a line where another known variable starts."""
     if line.count("=") < 2:
         return [line]
@@ -186,7 +186,7 @@ def _keep(
     found[name] = Text(value, Source(ENV, name, NAME, line))
 
 
-def without_odd_letters(name: str, value: Text) -> Text:
+def ascii_credential(name: str, value: Text) -> Text:
     """Return a credential as it ends up in the environment: non-ASCII characters are removed."""
     if name.endswith(_CREDENTIAL) and not value.isascii():
         return value.like("".join(char for char in value if char.isascii()))

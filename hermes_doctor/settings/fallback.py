@@ -9,7 +9,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import request_route
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import ABSENT, World
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.sourced_text import Text, stripped, text
 
 _PLACES = ("fallback_providers", "fallback_model")
@@ -26,11 +26,11 @@ class Link(NamedTuple):
     odd: bool = False
     """Whether its provider is not text."""
 
-    def resolve(self, world: World) -> Runtime:
+    def resolve(self, world: World) -> RequestSettings:
         """Return what a request of this entry would use."""
         if self.odd and not world.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
-        asked = self.provider or request_route.requested(world, here=False)[0]
+        asked = self.provider or request_route.requested_provider(world, here=False)[0]
         return request_route.resolve(world, asked, self.base_url, self.key)
 
 
@@ -96,7 +96,7 @@ def _bare(url: Text) -> Text:
     return url.like(url.rstrip("/"))
 
 
-def tried(world: World) -> list[Link]:
+def tried_links(world: World) -> list[Link]:
     """Return the entries that a gateway tries when the main provider has no credentials.
 
     Older releases also try entries without a provider or a model.

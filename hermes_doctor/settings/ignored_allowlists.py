@@ -20,7 +20,7 @@ _BY_VARIABLE = frozenset(
 """Platforms that take the list only from a variable."""
 
 
-class Unheard(NamedTuple):
+class IgnoredAllowlist(NamedTuple):
     """An allowlist that is ignored."""
 
     path: Path
@@ -33,7 +33,7 @@ class Unheard(NamedTuple):
     """The variable that would work instead."""
 
 
-def unheard(found: Resolved) -> Iterator[Unheard]:
+def unheard(found: Resolved) -> Iterator[IgnoredAllowlist]:
     """Yield the ignored lists of platforms that would start."""
     for own in found.platforms:
         facts = platforms.form_of(load_knowledge("access").get(own.name, []), found.release) or {}
@@ -50,7 +50,7 @@ def unheard(found: Resolved) -> Iterator[Unheard]:
                 if users:
                     meant = other if turned and other not in block else None
                     path = (*above, own.name, key)
-                    yield Unheard(path, own.name, users, meant, facts.get("users"))
+                    yield IgnoredAllowlist(path, own.name, users, meant, facts.get("users"))
 
 
 def _users(value: Any) -> list[str]:

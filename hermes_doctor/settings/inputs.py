@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from hermes_doctor.lazy import NOTHING, pattern
+from hermes_doctor.lazy import EMPTY, pattern
 from hermes_doctor.settings import env_parsers
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.env_parsers import EnvReadings
@@ -27,9 +27,9 @@ class World:
         release: Release,
         document: Document,
         readings: EnvReadings = env_parsers.NOTHING,
-        started_with: Mapping[str, str] = NOTHING,
-        store: Mapping[str, Any] = NOTHING,
-        root_store: Mapping[str, Any] = NOTHING,
+        started_with: Mapping[str, str] = EMPTY,
+        store: Mapping[str, Any] = EMPTY,
+        root_store: Mapping[str, Any] = EMPTY,
         now: float = 0.0,
     ) -> None:
         self.release = release
@@ -55,9 +55,7 @@ class World:
             name: Text(value, Source(PROCESS, name)) for name, value in self.started_with.items()
         }
         found |= self.readings.dotenv.values
-        found = {
-            name: env_parsers.without_odd_letters(name, value) for name, value in found.items()
-        }
+        found = {name: env_parsers.ascii_credential(name, value) for name, value in found.items()}
         for name, value in self.raw.items():
             if isinstance(name, str) and isinstance(value, str | int | float):
                 try:

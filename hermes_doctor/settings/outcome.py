@@ -21,7 +21,7 @@ class Unresolved(Exception):
         """Whether Hermes tries the fallback chain instead."""
 
 
-class Runtime(NamedTuple):
+class RequestSettings(NamedTuple):
     """The provider, address, protocol and key of a request. The key is a secret."""
 
     provider: str

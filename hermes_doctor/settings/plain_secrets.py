@@ -21,14 +21,14 @@ _DEEPEST, _MOST, _SHORTEST = 8, 2000, 8
 Path = tuple[str | int, ...]
 
 
-class Clear(NamedTuple):
+class PlainSecret(NamedTuple):
     """The place of a plain secret, without its value."""
 
     path: str
     source: Source
 
 
-def find(world: World) -> Iterator[Clear]:
+def find(world: World) -> Iterator[PlainSecret]:
     """Yield every value that is a usable key or token according to its name."""
     from hermes_doctor.settings.key_state import state
     from hermes_doctor.settings.sourced_text import Text
@@ -36,7 +36,7 @@ def find(world: World) -> Iterator[Clear]:
     for path, value in suspects(world.raw):
         source = world.document.source(*path)
         if state(world.release, Text(value, source)) == "usable":
-            yield Clear(source.name, source)
+            yield PlainSecret(source.name, source)
 
 
 def suspects(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:

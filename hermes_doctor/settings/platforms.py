@@ -15,7 +15,7 @@ from hermes_doctor.settings.variables import Settings, section
 _PLACES = {"top": (), "platforms": ("platforms",), "gateway": ("gateway", "platforms")}
 """Where config.yaml can enable a platform, the highest precedence first."""
 _SCHEMES = {"http": 80, "ws": 80, "https": 443, "wss": 443}
-HELD, LISTENING = "held", "listening"
+ALWAYS_CONNECTED, LISTENING = "held", "listening"
 
 
 class Endpoint(NamedTuple):
@@ -133,7 +133,7 @@ def _platform(
         moved=moved is not None and moved not in usual,
         network=facts.get("network"),
         port=_port(settings, listens, blocks) if listening and listens else None,
-        proxies=tuple(proxies.every(settings, own)),
+        proxies=tuple(proxies.all_proxies(settings, own)),
         proxy_variables=own,
         notifies=form["notifies"],
         quiet_after=facts.get("quiet_after"),

@@ -44,7 +44,7 @@ def parse(variable: str, value: str) -> Proxy | None:
     return Proxy(variable, scheme, match["host"].strip("[]"), port, match["auth"])
 
 
-def every(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
+def all_proxies(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
     """Return each proxy that is set, a platform's own ones first."""
     found: dict[tuple[str, int], Proxy] = {}
     for variable in (*own, *(name.lower() for name in own), *_USUAL):
@@ -54,11 +54,11 @@ def every(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
     return list(found.values())
 
 
-def towards(settings: Settings, host: str, own: Iterable[str] = ()) -> Proxy | None:
+def proxy_for(settings: Settings, host: str, own: Iterable[str] = ()) -> Proxy | None:
     """Return the proxy for requests to this host; None if they go directly."""
     if any(_excepted(host, word) for word in _exceptions(settings)):
         return None
-    return next(iter(every(settings, own)), None)
+    return next(iter(all_proxies(settings, own)), None)
 
 
 def _exceptions(settings: Settings) -> list[str]:

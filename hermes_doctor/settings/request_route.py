@@ -12,9 +12,9 @@ from typing import Any
 
 from hermes_doctor.settings import builtin_providers, cloud_providers, custom_providers, urls
 from hermes_doctor.settings.credential_pool import Pool
-from hermes_doctor.settings.custom_providers import Custom, Malformed, plain
+from hermes_doctor.settings.custom_providers import CustomProvider, Malformed, require_text
 from hermes_doctor.settings.inputs import ABSENT, World
-from hermes_doctor.settings.outcome import NO_KEY, Runtime, Unresolved
+from hermes_doctor.settings.outcome import NO_KEY, RequestSettings, Unresolved
 from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped
 
 _VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
@@ -26,7 +26,7 @@ def resolve(
     requested: Text,
     base_url: Text = ABSENT,
     key: Text = ABSENT,
-) -> Runtime:
+) -> RequestSettings:
     """Resolve a provider by name, with the address and key of a fallback entry."""
     try:
         return _Resolver(world, requested, base_url, key).resolve()
@@ -44,12 +44,12 @@ def model_config(world: World) -> dict[Any, Any]:
     made = dict(model)
     if not made.get("default") and made.get("model"):
         made["default"] = made["model"]
-    plain(made.get("default"), "model.default")
-    plain(made.get("base_url"), "model.base_url")
+    require_text(made.get("default"), "model.default")
+    require_text(made.get("base_url"), "model.base_url")
     return made
 
 
-def requested(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
+def requested_provider(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
     """Return the requested provider, and the other settings that request one.
 
     In older releases, the variable comes first if the gateway itself asks (`here`).
@@ -91,13 +91,13 @@ class _Resolver:
 
     @cached_property
     def address(self) -> Text:
-        return plain(self.model.get("base_url"), "model.base_url")
+        return require_text(self.model.get("base_url"), "model.base_url")
 
-    def resolve(self) -> Runtime:
+    def resolve(self) -> RequestSettings:
         self._is_enabled()
         if self.asked == "moa" and self.release.since(0, 18):
             virtual = Text("moa-virtual-provider", Source(DEFAULT, "no key"))
-            return Runtime("moa", Text("moa://local"), urls.CHAT, virtual, [], [])
+            return RequestSettings("moa", Text("moa://local"), urls.CHAT, virtual, [], [])
         if self.asked == "anthropic" and "azure.com" in self.base_url:
             return cloud_providers.azure_anthropic(self.world, self.base_url, self.key)
         if self.asked == "azure-foundry":
@@ -120,7 +120,7 @@ class _Resolver:
             return True
         return self.release.since(0, 15) and self.release.provider(name) == "custom"
 
-    def _custom(self) -> Runtime | None:
+    def _custom(self) -> RequestSettings | None:
         """Resolve a custom provider, or the bare address of a fallback entry."""
         if self._means_custom(self.asked) and self.base_url:
             url = self.base_url.like(self.base_url.rstrip("/"))
@@ -128,7 +128,7 @@ class _Resolver:
             if pooled:
                 return pooled
             key, others = usable(self.world, [self.key, *self._env_keys(url)])
-            return Runtime("custom", url, self._mode(url), key or NO_KEY, [], others)
+            return RequestSettings("custom", url, self._mode(url), key or NO_KEY, [], others)
         found = custom_providers.find(self.world, self.asked)
         if found is None:
             return None
@@ -139,15 +139,17 @@ class _Resolver:
         pooled = self._pooled(url, found.api_mode, found.name)
         return pooled or self._of_entry(found, url)
 
-    def _of_entry(self, found: Custom, url: Text) -> Runtime:
+    def _of_entry(self, found: CustomProvider, url: Text) -> RequestSettings:
         named = self.world.getenv(found.key_env) if found.key_env else ABSENT
         if named:
             named = Text(named, found.key_env.source._replace(via=named.source))
         key, others = usable(self.world, [self.key, found.api_key, named, *self._env_keys(url)])
         mode = found.api_mode or self._mode(url)
-        return Runtime("custom", url, mode, key or NO_KEY, self._ignored(url, found), others)
+        return RequestSettings(
+            "custom", url, mode, key or NO_KEY, self._ignored(url, found), others
+        )
 
-    def _ignored(self, url: Text, found: Custom) -> list[Text]:
+    def _ignored(self, url: Text, found: CustomProvider) -> list[Text]:
         """Return the addresses that are set for this provider but not used."""
         candidates = [found.base_url, *found.other_urls, self.address]
         return [one for one in candidates if one and one.source != url.source]
@@ -164,7 +166,7 @@ class _Resolver:
         vendor = urls.vendor_variable(url) if gated else None
         return [*found, getenv(vendor)] if vendor else found
 
-    def _pooled(self, url: Text, mode: str | None, name: str | None) -> Runtime | None:
+    def _pooled(self, url: Text, mode: str | None, name: str | None) -> RequestSettings | None:
         pool = custom_providers.pool_for(self.world, url, name)
         entry = pool.select() if pool else None
         if pool is None or entry is None or not entry.token:
@@ -172,12 +174,14 @@ class _Resolver:
         others = [one.token for one in pool.entries if one is not entry and one.token]
         ignored = [self.address] if self.address and self.address.source != url.source else []
         chosen = mode or self._mode(url)
-        return Runtime("custom", url, chosen, entry.token, ignored, [*others, *self._env_keys(url)])
+        return RequestSettings(
+            "custom", url, chosen, entry.token, ignored, [*others, *self._env_keys(url)]
+        )
 
     def _mode(self, url: str) -> str:
         return urls.mode(url, self.release) or urls.CHAT
 
-    def _anonymous(self) -> Runtime | None:
+    def _anonymous(self) -> RequestSettings | None:
         """Resolve an address without a provider, which newer releases use."""
         if self.base_url or self.key or not self.release.since(0, 18) or not self.address:
             return None
@@ -187,11 +191,11 @@ class _Resolver:
             return None
         return self._openrouter()
 
-    def _builtin(self) -> Runtime:
+    def _builtin(self) -> RequestSettings:
         name = self._provider()
         given = self.base_url or self.key
         if given:
-            explicit = builtin_providers.explicit(
+            explicit = builtin_providers.with_explicit_settings(
                 self.world, name, self.model, self.base_url, self.key
             )
             if explicit:
@@ -206,7 +210,7 @@ class _Resolver:
             or self._openrouter()
         )
 
-    def _from_pool(self, name: str, pool: Pool) -> Runtime:
+    def _from_pool(self, name: str, pool: Pool) -> RequestSettings:
         return builtin_providers.from_pool(self.world, name, self.model, pool)
 
     def _may_pool(self) -> bool:
@@ -232,7 +236,7 @@ class _Resolver:
             raise Unresolved("none", "no provider is configured, and no key of one is set")
         return found
 
-    def _openrouter(self) -> Runtime:
+    def _openrouter(self) -> RequestSettings:
         """Resolve OpenRouter, or the address that replaces it."""
         getenv = self.world.getenv
         asked = "custom" if self._means_custom(self.asked) else str(self.asked)
@@ -256,7 +260,7 @@ class _Resolver:
         ignored = [one for one in (*able[1:], self.address) if one.source.kind != DEFAULT and one]
         ignored = [one for one in ignored if one.source != url.source]
         unique = list({one.source: one for one in ignored}.values())
-        return Runtime(provider, url, mode or self._mode(url), key, unique, others)
+        return RequestSettings(provider, url, mode or self._mode(url), key, unique, others)
 
     def _trusts_address(self, asked: str) -> bool:
         """Tell whether `model.base_url` applies to a provider that is not named."""

@@ -9,13 +9,13 @@ from hermes_doctor.settings import auxiliary, fallback, request_route
 from hermes_doctor.settings.access import Access, accesses
 from hermes_doctor.settings.inputs import ABSENT, World
 from hermes_doctor.settings.key_state import key_of
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
 
 _NOWHERE = Source(DEFAULT, "not set")
 
 
-class Trouble(NamedTuple):
+class RouteProblem(NamedTuple):
     """Why a provider cannot be used."""
 
     kind: str
@@ -33,7 +33,7 @@ class Route(NamedTuple):
     base_url: Answer | None
     api_mode: Answer | None
     key: Key | None
-    trouble: Trouble | None = None
+    trouble: RouteProblem | None = None
 
 
 class SideTask(NamedTuple):
@@ -89,10 +89,10 @@ def _main(world: World) -> tuple[Route, bool]:
     others: list[Text] = []
     model = model_answer(world)
     try:
-        asked, others = request_route.requested(world)
+        asked, others = request_route.requested_provider(world)
         found = request_route.resolve(world, asked)
     except Unresolved as error:
-        trouble = Trouble(error.kind, str(error))
+        trouble = RouteProblem(error.kind, str(error))
         return _route(world, "model", asked, others, model, None, trouble), error.falls_back
     if not model.value:
         model = _default_model(world, found.provider)
@@ -119,7 +119,7 @@ def _default_model(world: World, provider: str) -> Answer:
 
 def _instead(world: World, main: Route) -> Route | None:
     """Return the first fallback with credentials; if it names no model, with the main one."""
-    routes = (_link(world, link) for link in fallback.tried(world))
+    routes = (_link(world, link) for link in fallback.tried_links(world))
     found = next((one for one in routes if not one.trouble), None)
     if found is None or found.model.value:
         return found
@@ -134,7 +134,7 @@ def _link(world: World, link: fallback.Link) -> Route:
     try:
         found = link.resolve(world)
     except Unresolved as error:
-        trouble = Trouble(error.kind, str(error))
+        trouble = RouteProblem(error.kind, str(error))
         return _route(world, link.path, link.provider, [], model, None, trouble)
     return _route(world, link.path, link.provider, [], model, found, None)
 
@@ -145,8 +145,8 @@ def _route(
     asked: Text,
     others: list[Text],
     model: Answer,
-    found: Runtime | None,
-    trouble: Trouble | None,
+    found: RequestSettings | None,
+    trouble: RouteProblem | None,
 ) -> Route:
     said: Any = Answer(str(asked), asked.source, tuple(answer(one) for one in others))
     if found is None:

@@ -28,7 +28,7 @@ def shadowed(found: Resolved) -> Iterator[Shadowed]:
     """Yield the overridden settings of platforms that would start, if the values differ."""
     world = found.world
     started = {one.name for one in found.platforms}
-    for name, variable in unknown_keys.of("bridged", world.release).items():
+    for name, variable in unknown_keys.entries_for_release("bridged", world.release).items():
         path = tuple(name.split("."))
         if path[-2] in started:
             value = section(world.raw, *path[:-1]).get(path[-1])

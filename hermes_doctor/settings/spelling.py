@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import provider_entries
-from hermes_doctor.settings.closest_word import only
+from hermes_doctor.settings.closest_word import unambiguous
 from hermes_doctor.settings.inputs import World
 
 MEANT = {
@@ -47,7 +47,7 @@ def meant(world: World, word: str) -> str | None:
     """Return the provider that a name stands for; custom providers come first."""
     bare = word.strip().lower().removeprefix("custom:")
     mine = {one.name.lower(): one.word(world) for one in provider_entries.own_providers(world)}
-    name = only(bare, mine)
+    name = unambiguous(bare, mine)
     if name:
         return mine[name]
     listed = MEANT.get(bare)
@@ -56,7 +56,7 @@ def meant(world: World, word: str) -> str | None:
     known = [*world.release.registry, "openrouter", "custom", *world.release.aliases]
     if bare in ADDRESSES and bare not in known:  # a provider of its own, not a typo
         return None
-    name = only(bare, known)
+    name = unambiguous(bare, known)
     return world.release.provider(name) if name else None
 
 

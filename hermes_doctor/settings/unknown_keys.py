@@ -79,7 +79,7 @@ def is_of(forms: Any, release: Release) -> bool:
     )
 
 
-def of(topic: str, release: Release) -> dict[str, Any]:
+def entries_for_release(topic: str, release: Release) -> dict[str, Any]:
     """Return the entries of a topic for this release."""
     return {
         entry: form["is"]

@@ -66,7 +66,7 @@ def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
         return _encoding(data, fault)
     if len(bare) < len(data):
         return _zeros(data)
-    if config_file.too_deep(text) or config_file.unfolds(text):
+    if config_file.is_too_deep(text) or config_file.expands_too_far(text):
         return None
     lines = text.split("\n")
     marker = next((n for n, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
@@ -90,7 +90,7 @@ def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
 
 def _shown(data: bytes, line: int) -> str:
     texts = data.decode("utf-8", "replace").splitlines()[:line]
-    return redaction.lines(texts)[-1].strip() if len(texts) == line else ""
+    return redaction.redact_lines(texts)[-1].strip() if len(texts) == line else ""
 
 
 def _encoding(data: bytes, fault: Fault) -> YamlMistake:
@@ -204,7 +204,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
         return None
     for mend in mends:
         made = mend(text)
-        if config_file.too_deep(made):
+        if config_file.is_too_deep(made):
             continue
         try:
             values = yaml.load(made, config_file.FAST)

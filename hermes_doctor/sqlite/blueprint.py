@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 
 
 class Column(NamedTuple):
@@ -19,7 +19,7 @@ class Column(NamedTuple):
     """Its position in the primary key, from 1; 0 if it is not part of the key."""
     if_missing: str = "unknown"
     """What the release does without it: healed, silent, crash, or unknown."""
-    if_changed: Mapping[str, str] = NOTHING
+    if_changed: Mapping[str, str] = EMPTY
     """What happens to rows when it is `bare` (without its default) or `loose` (also without its
     NOT NULL): silent or crash. Harmless changes are not listed."""
 
@@ -48,15 +48,15 @@ class Blueprint(NamedTuple):
     database: str
     release: str
     tables: Mapping[str, Table]
-    virtual: Mapping[str, str] = NOTHING
+    virtual: Mapping[str, str] = EMPTY
     """The SQL of the full-text tables."""
-    indexes: Mapping[str, str] = NOTHING
-    triggers: Mapping[str, str] = NOTHING
+    indexes: Mapping[str, str] = EMPTY
+    triggers: Mapping[str, str] = EMPTY
     version: int | None = None
     """The number in its table `schema_version`, if it has that table."""
-    table_of: Mapping[str, str] = NOTHING
+    table_of: Mapping[str, str] = EMPTY
     """The table that an index or a trigger belongs to."""
-    if_missing: Mapping[str, str] = NOTHING
+    if_missing: Mapping[str, str] = EMPTY
     """What the release does without a table, full-text table, index or trigger."""
-    if_changed: Mapping[str, str] = NOTHING
+    if_changed: Mapping[str, str] = EMPTY
     """What the release does if a unique index is not unique or a trigger differs."""

@@ -11,7 +11,7 @@ from hermes_doctor.sqlite.pages import Pages
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
-COVERED = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
+HERMES_FULLTEXT = {"messages_fts": "messages", "messages_fts_trigram": "messages"}
 """Hermes' own full-text tables, and the table whose rows triggers copy into each of them."""
 FTS = pattern(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
@@ -61,7 +61,7 @@ class Catalog(NamedTuple):
             owner = next(e.table for e in self.entries if e.kind == "index" and e.name == name)
             return "search" if self.worth(owner) == "search" else "index"
         search = self.search_of(name)
-        if search is None or (name == f"{search}_content" and search not in COVERED):
+        if search is None or (name == f"{search}_content" and search not in HERMES_FULLTEXT):
             return "rows"  # a full-text table that is not Hermes' has the only copy of its text
         return "search"
 

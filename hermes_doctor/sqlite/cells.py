@@ -9,7 +9,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.records import Value
 
 LEAF, INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 13, 5, 10, 2
-BROKEN = (IndexError, ValueError, struct.error)
+PARSE_ERRORS = (IndexError, ValueError, struct.error)
 """The exceptions that parsing a damaged page raises; callers catch them for each cell."""
 ROW_LIMIT = 256 * 1024 * 1024
 SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
@@ -57,7 +57,7 @@ class Row:
         return (kind - 12) >> 1 if kind >= 12 else 0
 
 
-def head(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]] | None:
+def page_header(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]] | None:
     """The type of a b-tree page and its cell offsets; None if it is not a b-tree page."""
     kind = page[at]
     if kind not in (13, 10, 5, 2):
@@ -91,12 +91,12 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     return value << 8 | data[at + 8], at + 9
 
 
-def signed(value: int) -> int:
+def to_signed(value: int) -> int:
     """Convert an unsigned 64-bit varint to the signed rowid that it encodes."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def local(length: int, usable: int, *, index: bool) -> int:
+def local_size(length: int, usable: int, *, index: bool) -> int:
     """How many bytes of a payload are stored on the page itself, not on overflow pages."""
     most = (usable - 12) * 64 // 255 - 23 if index else usable - 35
     if length <= most:
@@ -161,7 +161,7 @@ def values_of(payload: bytes, kinds: list[int], at: int, *, whole: bool) -> list
     return values
 
 
-def remainder(payload: bytes, kinds: list[int], at: int) -> bytes:
+def truncated_value(payload: bytes, kinds: list[int], at: int) -> bytes:
     """The available bytes of the value in which a truncated payload ends."""
     for kind in kinds:
         size = (kind - 12) >> 1 if kind >= 12 else SIZES[kind]

@@ -37,7 +37,7 @@ class Changed(NamedTuple):
         return f"{self.table}.{self.name}" if self.kind == "column" else self.name
 
 
-def changed(found: Schema, plan: Blueprint) -> list[Changed]:
+def find_changed(found: Schema, plan: Blueprint) -> list[Changed]:
     """List all differences that are more than spelling.
 
     An upgrade appends columns and keeps the rest of the SQL as an older release wrote it. So the

@@ -20,7 +20,7 @@ def constrained(table: Table, column: Column) -> bool:
     )
 
 
-def appendable(table: Table, column: Column) -> bool:
+def can_append(table: Table, column: Column) -> bool:
     """Whether `ALTER TABLE ADD COLUMN` can add it, whatever rows exist."""
     default = column.default
     return not (
@@ -31,7 +31,7 @@ def appendable(table: Table, column: Column) -> bool:
     )
 
 
-def stand_in(table: Table, column: Column) -> str | None:
+def value_for_old_rows(table: Table, column: Column) -> str | None:
     """The SQL of the value that existing rows get in the column; None if there is no safe value.
 
     It is the default if there is one, else NULL, else an empty text or zero. An integer primary
@@ -50,7 +50,7 @@ def stand_in(table: Table, column: Column) -> str | None:
     return "''" if column.type.upper() == "TEXT" else "0"
 
 
-def declare(column: Column) -> str:
+def column_definition(column: Column) -> str:
     """The column definition for `ADD COLUMN`."""
     return (
         f"{quoted(column.name)} {column.type}"

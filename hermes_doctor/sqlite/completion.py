@@ -11,8 +11,13 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
 from hermes_doctor.sqlite.changed_parts import Changed
-from hermes_doctor.sqlite.column_rules import appendable, declare, quoted, stand_in
-from hermes_doctor.sqlite.missing_parts import Missing, feeds, words
+from hermes_doctor.sqlite.column_rules import (
+    can_append,
+    column_definition,
+    quoted,
+    value_for_old_rows,
+)
+from hermes_doctor.sqlite.missing_parts import Missing, triggers_feeding, words_of
 
 
 def complete(
@@ -101,20 +106,20 @@ class _Completion:
         unchanged in that case.
         """
         wanted = {one.name for one in missing if one.kind != "column"}
-        triggers = [name for name in feeds(self.plan, virtual) if not self._has(name)]
+        triggers = [name for name in triggers_feeding(self.plan, virtual) if not self._has(name)]
         if virtual in wanted:
             self.db.execute(self.plan.virtual[virtual])
         elif not self._has(virtual):
             return
         elif not any(name in wanted or self.plan.table_of[name] in touched for name in triggers):
-            sources = {self.plan.table_of[name] for name in feeds(self.plan, virtual)}
+            sources = {self.plan.table_of[name] for name in triggers_feeding(self.plan, virtual)}
             if not sources & self.renumbered:
                 return
         if not all(self._can_run(name) for name in triggers):
             return  # Hermes has yet to add a column that the triggers need
         for name in triggers:
             self.db.execute(self.plan.triggers[name])
-        told = set().union(*(words(self.plan.triggers[name]) for name in triggers))
+        told = set().union(*(words_of(self.plan.triggers[name]) for name in triggers))
         lost = any(one.kind == "column" and one.name in told for one in missing)
         if self._search(virtual).external:
             self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
@@ -125,7 +130,7 @@ class _Completion:
         """Whether the table has all columns that a trigger names."""
         table = self.plan.tables[self.plan.table_of[trigger]]
         there = self._columns(table.name)
-        named = words(self.plan.triggers[trigger])
+        named = words_of(self.plan.triggers[trigger])
         return all(one.name in there for one in table.columns if one.name in named)
 
     def _has(self, name: str) -> bool:
@@ -138,9 +143,11 @@ class _Completion:
         elif table.name in self.again:
             self._rebuild(table, lost)
             self.said.append(f"The table {table.name} was rebuilt as declared, with its rows.")
-        elif all(appendable(table, column) for column in lost):
+        elif all(can_append(table, column) for column in lost):
             for column in lost:
-                self.db.execute(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {declare(column)}")
+                self.db.execute(
+                    f"ALTER TABLE {quoted(table.name)} ADD COLUMN {column_definition(column)}"
+                )
         else:
             self._rebuild(table, lost)
 
@@ -154,7 +161,7 @@ class _Completion:
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
         values = {name: self._filled(table, column) for name, column in there.items()}
-        values |= {column.name: stand_in(table, column) or "" for column in lost}
+        values |= {column.name: value_for_old_rows(table, column) or "" for column in lost}
         if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix(f"what {table.name} lacks cannot be made up")
         belongings = db.execute(
@@ -166,7 +173,7 @@ class _Completion:
         fresh = f"{table.name}_as_declared"
         db.execute(_renamed(table.sql, fresh))
         for column in strange:
-            db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {declare(column)}")
+            db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {column_definition(column)}")
         for column in table.columns:
             if column.name not in values:  # Hermes adds and fills it itself
                 db.execute(f"ALTER TABLE {quoted(fresh)} DROP COLUMN {quoted(column.name)}")
@@ -188,7 +195,7 @@ class _Completion:
         name, column = quoted(there.name), table.column(there.name)
         if column is None or column.key:
             return name
-        default = stand_in(table, column) if column.notnull else column.default
+        default = value_for_old_rows(table, column) if column.notnull else column.default
         if there.notnull or default is None or (not column.notnull and there.default is not None):
             return name
         sql = f"SELECT count(*) FROM {quoted(table.name)} WHERE {name} IS NULL"
@@ -214,11 +221,11 @@ class _Completion:
     def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the statement of its insert trigger."""
         self.db.execute(f"DELETE FROM {virtual}")
-        self.db.execute(fulltext.select(self._search(virtual), "main"))
+        self.db.execute(fulltext.indexing_sql(self._search(virtual), "main"))
 
     def _search(self, virtual: str) -> fulltext.Index:
         """The full-text table as the release declares it, with how it is filled."""
-        [index] = fulltext.known({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
+        [index] = fulltext.parse_indexes({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
         return index
 
 

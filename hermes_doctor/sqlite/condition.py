@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite import first_page
 from hermes_doctor.sqlite.catalog import Catalog
-from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
+from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.hot_journal import Cutoff
     from hermes_doctor.sqlite.verdict import Damage
 
-SMALL = 4 * MEGABYTE
+SMALL_BYTES = 4 * MEGABYTE
 """A database up to this size is examined as a whole, in memory."""
-SMALL_DEEP = 64 * MEGABYTE
-QUICK = 0.03
+SMALL_BYTES_DEEP = 64 * MEGABYTE
+QUICK_CHECK_SECONDS = 0.03
 """Seconds for SQLite's own check of one database in a quick examination."""
-ONE = 0.01
+QUERY_SECONDS = 0.01
 """Seconds for one query in a quick examination."""
-WHOLE = 0.5
+SMALL_QUERY_SECONDS = 0.5
 """Seconds for one query to a small database; it needs that long only on an overloaded machine."""
-ATTRIBUTION = 1.0
+ATTRIBUTION_SECONDS = 1.0
 """Seconds to find out which tables are damaged, once damage was found."""
-ALONE = 4.0
+FILE_ALONE_SECONDS = 4.0
 """Seconds to check a file without its write-ahead log when it is damaged together with it."""
-PATIENCE = 2.0
+RETRY_SECONDS = 2.0
 """Seconds for repeated examinations of a database that is written whenever it looks damaged."""
-LOOKS = 4
+LEAST_ATTEMPTS = 4
 """The minimum number of these examinations, however long they take."""
-Watch = Callable[[Callable[[], float]], None]
+WatchProgress = Callable[[Callable[[], float]], None]
 """Receives, once, a function that returns the progress of the examination."""
 
 
@@ -59,7 +59,7 @@ class Condition(NamedTuple):
     free: Freelist | None = None
     damage: Damage | None = None
     flaws: tuple[Flaw, ...] = ()
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[Unchecked, ...] = ()
     rebuild: Rebuild | None = None
     """Hermes has not finished rebuilding its search index."""
     benign: frozenset[str] = frozenset()
@@ -86,8 +86,8 @@ class Condition(NamedTuple):
         """Seconds for one query about its rows; None for no limit."""
         if deep:
             return None
-        small = self.files.main.size + self.files.wal.size <= SMALL
-        return WHOLE if small else 2 * ONE
+        small = self.files.main.size + self.files.wal.size <= SMALL_BYTES
+        return SMALL_QUERY_SECONDS if small else 2 * QUERY_SECONDS
 
     @property
     def readable(self) -> bool:

@@ -21,18 +21,18 @@ from typing import Protocol
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.sqlite.snapshot import OpenFiles
 from hermes_doctor.system import disk
-from hermes_doctor.system.digests import PIECE
+from hermes_doctor.system.digests import CHUNK
 from hermes_doctor.system.files import Snapshot, open_regular
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 STRETCH = 16 * 1024 * 1024
 TRIES = 200
 _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
 
-def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+def write_copy(source: Path, target: int, held: Snapshot) -> Iterator[int]:
     """Write the copy into an empty file; yield repeatedly how many of its bytes are final.
 
     `held` is the snapshot of the source from before the read transaction started.
@@ -45,12 +45,12 @@ def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
         yield 0
         for start in range(0, size, STRETCH):
             end = min(start + STRETCH, size)
-            disk.transfer(book.main, target, start, min(end, length) - start)
+            disk.copy_range(book.main, target, start, min(end, length) - start)
             for at, page in _pages(book, log, start, end):
-                disk.place(target, page, at)
+                disk.write_at(target, page, at)
                 first = first if at else page
             if not start and first[18:20] == _KEEPS_LOG:
-                disk.place(target, _KEEPS_NONE, 18)
+                disk.write_at(target, _KEEPS_NONE, 18)
             yield end
         if os.fstat(target).st_size != size:
             raise CannotFix("it became shorter")
@@ -68,7 +68,9 @@ class Known(Protocol):
         """Whether it has these bytes at this offset."""
 
 
-def read(source: Path, held: Snapshot, known: Known | None = None) -> Iterator[bytes | range]:
+def read_chunks(
+    source: Path, held: Snapshot, known: Known | None = None
+) -> Iterator[bytes | range]:
     """Yield the same state in chunks of equal length (except the last); nothing is written.
 
     For a chunk that `known` already has, only its byte range is yielded.
@@ -77,8 +79,8 @@ def read(source: Path, held: Snapshot, known: Known | None = None) -> Iterator[b
         log = needed(book)
         before = _head(book)
         length, size = os.fstat(book.main).st_size, size_of(book, log)
-        for start in range(0, size, PIECE):
-            end = min(start + PIECE, size)
+        for start in range(0, size, CHUNK):
+            end = min(start + CHUNK, size)
             laid = list(_pages(book, log, start, end))
             if known and start and end <= length and _is(known, book.main, start, end, laid):
                 yield range(start, end)
@@ -120,12 +122,12 @@ def _bytes(fd: int, start: int, end: int) -> bytes:
 
 
 @contextmanager
-def _opened(source: Path, held: Snapshot) -> Iterator[Book]:
+def _opened(source: Path, held: Snapshot) -> Iterator[OpenFiles]:
     """Open the files of a database; raise if the main file was replaced since `held`."""
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
-            with acting_for(source) as here:
+            with as_owner_of(source) as here:
                 try:
                     fd = open_regular(here.with_name(here.name + suffix), follow=False)
                 except FileNotFoundError:
@@ -140,10 +142,10 @@ def _opened(source: Path, held: Snapshot) -> Iterator[Book]:
         now = Snapshot.of(os.fstat(main))
         if (now.dev, now.ino) != (held.dev, held.ino):
             raise CannotFix("it was replaced")
-        yield Book(main, log, index)
+        yield OpenFiles(main, log, index)
 
 
-def needed(book: Book) -> wal.Log:
+def needed(book: OpenFiles) -> wal.Log:
     """The part of the write-ahead log that is not yet in the file.
 
     The -shm file tells, because the reader keeps it valid.
@@ -151,23 +153,23 @@ def needed(book: Book) -> wal.Log:
     if book.log is None or os.fstat(book.log).st_size < wal.HEAD:
         return wal.EMPTY
     for _ in range(TRIES):
-        living = book.living()
+        living = book.shm_header()
         if living is not None and living.done >= living.committed:
             return wal.EMPTY
         if living is not None:
             log = wal.read(book.log, until=living.committed, living=True)
             fits = log.salts == living.salts and log.committed == living.committed
-            if fits and (now := book.living()) and now.salts == living.salts:
+            if fits and (now := book.shm_header()) and now.salts == living.salts:
                 return log
         time.sleep(0.005)  # another process is writing it right now
     raise CannotFix("what is said of its log is not so")
 
 
-def _head(book: Book) -> bytes:
+def _head(book: OpenFiles) -> bytes:
     return os.pread(book.log, wal.HEAD, 0) if book.log is not None else b""
 
 
-def size_of(book: Book, log: wal.Log) -> int:
+def size_of(book: OpenFiles, log: wal.Log) -> int:
     """The size of the copy; more than file and log together is refused, whatever they claim."""
     held = os.fstat(book.main).st_size
     if not log.pages:
@@ -178,7 +180,7 @@ def size_of(book: Book, log: wal.Log) -> int:
     return size
 
 
-def _pages(book: Book, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _pages(book: OpenFiles, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """The pages of the log in one byte range: the offset and the content of each."""
     if book.log is None or not log.pages:
         return

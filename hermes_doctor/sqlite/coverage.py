@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.sqlite.catalog import COVERED, FTS, Catalog
+from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, Catalog
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.fulltext_options import options
 from hermes_doctor.sqlite.reader import UNFINISHED, Reader
@@ -37,7 +37,7 @@ class Flaw(NamedTuple):
     """It had the only copy of its text, and that is lost."""
 
 
-class Unjudged(NamedTuple):
+class Unchecked(NamedTuple):
     """A full-text table that could not be checked, and why."""
 
     table: str
@@ -82,27 +82,27 @@ def rebuild_of(reader: Reader, catalog: Catalog, seconds: float | None) -> Rebui
     return Rebuild(int(found[HIGH_WATER]), None if progress is None else int(progress), declared)
 
 
-def source_of(catalog: Catalog, table: str) -> Source | Unjudged | None:
+def source_of(catalog: Catalog, table: str) -> Source | Unchecked | None:
     """Return what one of Hermes' own indexes covers; None for any other index."""
-    if table not in COVERED:
+    if table not in HERMES_FULLTEXT:
         return None
     said = options(_sql(catalog, "table", table))
     if "content" not in said:
-        source = COVERED[table]
+        source = HERMES_FULLTEXT[table]
         if source not in catalog.tables:
             return None
         if _conditional(catalog, table):
-            return Unjudged(table, "its triggers leave out rows")
+            return Unchecked(table, "its triggers leave out rows")
         return Source(source, "id", view=False)
     name, key = said["content"], said.get("content_rowid", "rowid")
     if name in catalog.tables and not FTS.match(_sql(catalog, "table", name)):
         return Source(name, key, view=False)
     if _sql(catalog, "view", name):
         return Source(name, key, view=True)
-    return Unjudged(table, "what it indexes is missing") if name else None
+    return Unchecked(table, "what it indexes is missing") if name else None
 
 
-def judge(
+def compare_with_source(
     reader: Reader,
     catalog: Catalog,
     table: str,
@@ -110,13 +110,13 @@ def judge(
     *,
     seconds: float | None,
     whole: bool,
-) -> Flaw | Unjudged | None:
+) -> Flaw | Unchecked | None:
     """Find rows that the index should have and lacks, or has and should not have."""
     source = source_of(catalog, table)
-    if source is None or isinstance(source, Unjudged):
+    if source is None or isinstance(source, Unchecked):
         return source
     if rebuild and (rebuild.progress is None or not rebuild.declared):
-        return Unjudged(table, "Hermes has not finished rebuilding it")
+        return Unchecked(table, "Hermes has not finished rebuilding it")
     one = _Compared(reader, catalog, table, source, seconds, whole)
     if rebuild:
         early = one.count(f"SELECT count(*) FROM {one.sizes} WHERE {_gap(rebuild)}")
@@ -126,9 +126,9 @@ def judge(
     unknown = one.unknown(f"{quoted(source.key)} <= {rebuild.progress}" if rebuild else "1")
     stray = one.stray()
     if one.refused == UNFINISHED:
-        return Unjudged(table, "there was no time to compare it with what it indexes")
+        return Unchecked(table, "there was no time to compare it with what it indexes")
     if one.refused:
-        return Unjudged(table, f"SQLite could not evaluate what it indexes ({one.refused})")
+        return Unchecked(table, f"SQLite could not evaluate what it indexes ({one.refused})")
     if unknown:
         return Flaw(table, f"{unknown} rows of {source.name} are missing from it", "some", unknown)
     if stray:

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.missing_parts import feeds
+from hermes_doctor.sqlite.missing_parts import triggers_feeding
 
 
 def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
@@ -26,7 +26,7 @@ def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
     for name, sql in plan.virtual.items():
         with contextlib.suppress(sqlite3.OperationalError):
             db.execute(sql)
-            for trigger in feeds(plan, name):
+            for trigger in triggers_feeding(plan, name):
                 db.execute(plan.triggers[trigger])
     if plan.version is not None:
         db.execute("INSERT INTO schema_version VALUES (?)", (plan.version,))

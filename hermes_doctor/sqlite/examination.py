@@ -16,13 +16,18 @@ from hermes_doctor.sqlite import (
     log_ancestry as descents,
 )
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.condition import Condition, Watch
+from hermes_doctor.sqlite.condition import Condition, WatchProgress
 from hermes_doctor.sqlite.coverage import Flaw
-from hermes_doctor.sqlite.fulltext_check import differs_by_release, readable, searched, verified
+from hermes_doctor.sqlite.fulltext_check import (
+    check_all,
+    differs_by_release,
+    openable_tables,
+    passes_own_check,
+)
 from hermes_doctor.sqlite.pages import Pages, PagesWithLog
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.snapshot import Book, image
-from hermes_doctor.sqlite.wal import EMPTY, Index, Log
+from hermes_doctor.sqlite.snapshot import OpenFiles, read_image
+from hermes_doctor.sqlite.wal import EMPTY, Log, ShmHeader
 from hermes_doctor.system import time_limits
 
 if TYPE_CHECKING:
@@ -39,7 +44,12 @@ class Examination:
     """The stages of one examination; a stage ends it if the following ones cannot work."""
 
     def __init__(
-        self, book: Book, found: Condition, deep: bool, seconds: float, watch: Watch | None
+        self,
+        book: OpenFiles,
+        found: Condition,
+        deep: bool,
+        seconds: float,
+        watch: WatchProgress | None,
     ) -> None:
         self.watch = watch
         self.book = book
@@ -53,7 +63,7 @@ class Examination:
         doubt: str | None = None
         small = self.small
         log = EMPTY
-        if how == inspector.LEFT:
+        if how == inspector.LEFTOVER_LOG:
             try:
                 reader = InProcess(self.found.files.path, how)
                 log = self.left(reader)
@@ -97,28 +107,32 @@ class Examination:
     @property
     def small(self) -> bool:
         beside = self.found.files
-        most = condition.SMALL_DEEP if self.deep else condition.SMALL
+        most = condition.SMALL_BYTES_DEEP if self.deep else condition.SMALL_BYTES
         return beside.main.size + beside.wal.size <= most
 
     def how(self) -> str:
         """The state of the files, as one of the three constants in `inspector`."""
         beside = self.found.files.sidecars
         if self.found.holders and ("-wal" in beside or "-shm" in beside):
-            return inspector.LIVE
+            return inspector.IN_USE
         log = self.found.files.wal
-        return inspector.LEFT if log.kind == "file" and log.size >= 32 else inspector.REST
+        return (
+            inspector.LEFTOVER_LOG
+            if log.kind == "file" and log.size >= 32
+            else inspector.NOT_IN_USE
+        )
 
     def left(self, reader: Reader) -> Log:
         """Read a write-ahead log that no process uses; SQLite tells how many frames are valid."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
-        index = Index.parse(answer.log_index)
+        index = ShmHeader.parse(answer.log_index)
         committed = index.committed if index else 0
         return self.book.read_log(live=False, committed=committed, seconds=0.03)
 
     def limit(self, times: float) -> float | None:
         if self.deep:
             return None
-        return condition.WHOLE if self.small else condition.ONE * times
+        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * times
 
     def first_page(self) -> sqlite_first_page.Fault | None:
         at = self.found.log.pages.get(1)
@@ -169,15 +183,15 @@ class Examination:
         return claimed - there - sum(there < number <= claimed for number in not_missing)
 
     def open(self, how: str, small: bool) -> Reader:
-        if small and how != inspector.LEFT:
+        if small and how != inspector.LEFTOVER_LOG:
             try:
-                return InMemory(image(self.book, most=2 * condition.SMALL_DEEP))
+                return InMemory(read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP))
             except CouldNotLook:  # a busy writer can prevent a consistent image
-                if how != inspector.LIVE:
+                if how != inspector.IN_USE:
                     raise
         if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
             raise CouldNotLook("it is in use, and reading it would hold its writer up")
-        if how == inspector.LIVE and (self.book.log is None or self.book.index is None):
+        if how == inspector.IN_USE and (self.book.log is None or self.book.index is None):
             raise CouldNotLook("it is in use, but its log or the index of it is gone")
         return InProcess(self.found.files.path, how)
 
@@ -185,7 +199,7 @@ class Examination:
         """Ask SQLite for its verdict and interpret it."""
         damage, finished = self.verdict(reader, sheets)
         if damage is None and not finished and self.suspicious():
-            self.seconds = condition.ATTRIBUTION
+            self.seconds = condition.ATTRIBUTION_SECONDS
             damage, finished = self.verdict(reader, sheets)
         if counted := self.wrong_count(damage, sheets):
             return self.end(reader, fault=counted)
@@ -206,7 +220,7 @@ class Examination:
         if damage and damage.indexes and not damage.rows:
             found = found._replace(damage=self.witnessed(reader, catalog, damage))
         whole = self.deep or self.small
-        rebuild, seen, unjudged = searched(reader, catalog, seconds=self.limit(1), whole=whole)
+        rebuild, seen, unjudged = check_all(reader, catalog, seconds=self.limit(1), whole=whole)
         found = found._replace(rebuild=rebuild, unjudged=unjudged)
         if self.deep and damage is None:
             seen += tuple(self.verified(reader, seen))
@@ -220,10 +234,10 @@ class Examination:
         """Find tables whose rows contradict their indexes: there the row may be the damaged one."""
         from dataclasses import replace
 
-        from hermes_doctor.sqlite.row_contradictions import contradicted
+        from hermes_doctor.sqlite.row_contradictions import count_contradictions
 
-        limit = None if self.deep else condition.ATTRIBUTION
-        disputed = contradicted(reader, catalog, damage.indexes, limit)
+        limit = None if self.deep else condition.ATTRIBUTION_SECONDS
+        disputed = count_contradictions(reader, catalog, damage.indexes, limit)
         return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
 
     def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
@@ -231,7 +245,7 @@ class Examination:
         whole = self.deep or self.small
         answers: list[tuple[str, Answer]] = []
         if whole:
-            limit = None if self.deep else max(self.seconds, condition.WHOLE)
+            limit = None if self.deep else max(self.seconds, condition.SMALL_QUERY_SECONDS)
             answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
         failed = whole and (answers[0][1].damaged or answers[0][1].error == "SQLITE_ERROR")
         if not whole or _complaints(answers) or failed:
@@ -247,14 +261,14 @@ class Examination:
         free = self.found.free.fault if self.found.free else None
         if not said and not errors and not free:
             return None, finished
-        from hermes_doctor.sqlite.verdict import judge
+        from hermes_doctor.sqlite.verdict import find_damage
 
-        damage = judge(
+        damage = find_damage(
             [*said, *([("", f"freelist: {free}")] if free else [])],
             errors[0].said or "damaged" if errors else "",
             self.found.catalog,
             sheets,
-            seconds=60.0 if self.deep else condition.ATTRIBUTION,
+            seconds=60.0 if self.deep else condition.ATTRIBUTION_SECONDS,
         )
         return (damage if damage.any else None), finished
 
@@ -264,7 +278,7 @@ class Examination:
         An interrupted check returns nothing, so it is done in small parts.
         """
         assert self.found.catalog is not None
-        seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION
+        seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION_SECONDS
         clock, limit = time_limits.Stopwatch(), 3600.0 if self.deep else seconds
         schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
@@ -317,18 +331,20 @@ class Examination:
         """Run FTS5's own check, which writes, on an in-memory image of a small database."""
         assert self.found.catalog is not None
         known = {flaw.table for flaw in seen}
-        tables = [name for name in readable(self.found.catalog) if name not in known]
+        tables = [name for name in openable_tables(self.found.catalog) if name not in known]
         if not tables or not self.small:
             return []
         picture = reader
         try:
             if not isinstance(reader, InMemory):
                 log = None if self.found.holders else self.found.log
-                picture = InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=log))
+                picture = InMemory(
+                    read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP, log=log)
+                )
             return [
                 Flaw(name, "it does not agree with itself", "search")
                 for name in tables
-                if not verified(picture, name)
+                if not passes_own_check(picture, name)
                 and not differs_by_release(picture, self.found.catalog, name)
             ]
         except CouldNotLook:
@@ -343,6 +359,8 @@ class Examination:
         broken = self.found.free is not None and self.found.free.fault is not None
         if not self.found.catalog.damaged and not broken:
             return None
-        from hermes_doctor.sqlite.verdict import judge
+        from hermes_doctor.sqlite.verdict import find_damage
 
-        return judge([], "damaged", self.found.catalog, sheets, seconds=condition.ATTRIBUTION)
+        return find_damage(
+            [], "damaged", self.found.catalog, sheets, seconds=condition.ATTRIBUTION_SECONDS
+        )

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers
 from hermes_doctor.sqlite.condition import (
-    ATTRIBUTION,
-    LOOKS,
-    PATIENCE,
-    QUICK,
-    SMALL,
-    SMALL_DEEP,
+    ATTRIBUTION_SECONDS,
+    LEAST_ATTEMPTS,
+    QUICK_CHECK_SECONDS,
+    RETRY_SECONDS,
+    SMALL_BYTES,
+    SMALL_BYTES_DEEP,
     Condition,
-    Watch,
+    WatchProgress,
 )
-from hermes_doctor.sqlite.snapshot import Book, Files, files, opened
+from hermes_doctor.sqlite.snapshot import Files, OpenFiles, database_files, open_files
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot
 
@@ -33,8 +33,8 @@ def examine(
     *,
     holders: Callable[[], Sequence[int]],
     deep: bool,
-    seconds: float = QUICK,
-    watch: Watch | None = None,
+    seconds: float = QUICK_CHECK_SECONDS,
+    watch: WatchProgress | None = None,
 ) -> Condition:
     """Examine a database; repeat if something looks wrong and its files changed.
 
@@ -43,9 +43,9 @@ def examine(
     """
     clock = time_limits.Stopwatch()
     again = 0
-    while again < LOOKS or clock.read() < PATIENCE:
+    while again < LEAST_ATTEMPTS or clock.read() < RETRY_SECONDS:
         using = tuple(holders())
-        before = files(path)
+        before = database_files(path)
         try:
             found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
         except CouldNotLook:
@@ -64,17 +64,17 @@ def examine(
 
 def _unchanged(before: Files) -> bool:
     """Whether the files are unchanged since they were examined."""
-    now = files(before.path)
+    now = database_files(before.path)
     return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
 
 
 def _once(
-    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: Watch | None
+    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: WatchProgress | None
 ) -> Condition:
-    beside = files(path)
+    beside = database_files(path)
     if beside.main.kind != "file":
         raise CouldNotLook(f"{path.name}: is not a regular file")
-    with opened(beside.path) as book:
+    with open_files(beside.path) as book:
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
@@ -86,15 +86,15 @@ def _once(
         return Examination(book, found, deep, seconds, watch).run()
 
 
-def _cut_off(book: Book, found: Condition, *, deep: bool) -> Cutoff | None:
+def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
     """Judge a rollback journal that SQLite would play back when it next opens the file."""
     from hermes_doctor.sqlite import hot_journal
     from hermes_doctor.sqlite.exclusive import in_use
 
     path = found.files.beside("-journal")
-    if not hot_journal.hot(path):
+    if not hot_journal.is_hot(path):
         return None
     if found.holders or in_use(found.files.path):
         raise CouldNotLook(f"{found.files.path.name}: is being written just now")
-    most, limit = (SMALL_DEEP, None) if deep else (SMALL, ATTRIBUTION)
+    most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
     return hot_journal.judge(book, path, found.header, most=most, limit=limit)

@@ -18,7 +18,7 @@ shared lock as long as it is open, so the process that holds all of them is the 
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_access(path: Path) -> Iterator[None]:
     """Hold SQLite's locks on the database; raise if it is open elsewhere. Writes nothing.
 
     The lock belongs to the descriptor (SQLite's own locks belong to the process), so reading and
@@ -49,10 +49,10 @@ def in_use(path: Path) -> bool:
 
     A connection that uses no write-ahead log holds no lock between transactions.
     """
-    return user_of(path) is not None
+    return process_using(path) is not None
 
 
-def user_of(path: Path) -> int | None:
+def process_using(path: Path) -> int | None:
     """A process that has the database open, by its locks; 0 if its pid is not visible to us."""
     command = getattr(fcntl, "F_OFD_GETLK", None)
     try:

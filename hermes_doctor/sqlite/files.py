@@ -11,7 +11,7 @@ from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, progress
 
 
-def real(path: Path) -> Path:
+def resolve_symlink(path: Path) -> Path:
     """Resolve a symlink: repairs keep the link and change the file that it points to."""
     try:
         return path.resolve(strict=True) if path.is_symlink() else path
@@ -24,11 +24,11 @@ def sidecars(database: Path) -> list[Path]:
     return [database.with_name(database.name + suffix) for suffix in SIDECARS]
 
 
-def prove(database: Path) -> None:
+def require_sound(database: Path) -> None:
     """Checkpoint the copy and let SQLite check every page; raise CannotFix if it is damaged."""
     import sqlite3
 
-    progress.tell("letting SQLite check every page")
+    progress.report("letting SQLite check every page")
     try:
         with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

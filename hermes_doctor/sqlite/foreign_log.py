@@ -18,14 +18,14 @@ from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.log_contradictions import Comparison
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
-from hermes_doctor.sqlite.snapshot import image
+from hermes_doctor.sqlite.snapshot import read_image
 from hermes_doctor.sqlite.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.wal import EMPTY
 from hermes_doctor.system import time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.condition import Condition
-    from hermes_doctor.sqlite.snapshot import Book
+    from hermes_doctor.sqlite.snapshot import OpenFiles
     from hermes_doctor.sqlite.verdict import Damage
 
 _NO_TIME = (
@@ -40,7 +40,7 @@ _NOT_PROVEN = (
 class Examination(Protocol):
     """The part of a running examination that is needed here."""
 
-    book: Book
+    book: OpenFiles
     found: Condition
     deep: bool
 
@@ -114,7 +114,9 @@ class Suspicion:
             return descent.what
         assert self.found.catalog is not None
         compared = Comparison(self.sheets)
-        compared.walk(self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION)
+        compared.walk(
+            self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION_SECONDS
+        )
         if compared.undecided:
             raise CouldNotLook(_NO_TIME)
         if not compared.foreign:
@@ -126,7 +128,7 @@ class Suspicion:
 
         A full-text table that another SQLite version filled does not count as damage.
         """
-        limit = None if self.deep else condition.ATTRIBUTION
+        limit = None if self.deep else condition.ATTRIBUTION_SECONDS
         answer = alone.ask("PRAGMA integrity_check(100)", limit)
         said = [str(row[0]) for row in answer.rows]
         if answer.unfinished:  # skip the full-text tables: they take longest
@@ -142,12 +144,12 @@ class Suspicion:
         clock = time_limits.Stopwatch()
         listed = alone.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
-            condition.ATTRIBUTION,
+            condition.ATTRIBUTION_SECONDS,
         )
         said: list[str] = []
         answer = listed
         for (name,) in listed.rows:
-            left = condition.ALONE - clock.read()
+            left = condition.FILE_ALONE_SECONDS - clock.read()
             if left <= 0:
                 return said, Answer([], "SQLITE_INTERRUPT")
             answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
@@ -159,8 +161,8 @@ class Suspicion:
     def alone(self) -> Reader:
         """A reader of the file without its log."""
         if self.examination.small:
-            return InMemory(image(self.book, most=2 * condition.SMALL_DEEP, log=EMPTY))
-        return InProcess(self.found.files.path, inspector.REST)
+            return InMemory(read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP, log=EMPTY))
+        return InProcess(self.found.files.path, inspector.NOT_IN_USE)
 
     def holds(self, pair: Reader, alone: Reader) -> bool:
         """Whether each table has, with the log, at least as many rows and as high a rowid."""

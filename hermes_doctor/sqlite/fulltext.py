@@ -57,7 +57,7 @@ INSERT = pattern(
 TEXTS = pattern(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
 
 
-def known(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index]:
+def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index]:
     """Parse full-text tables, each with the insert trigger that fills it."""
     fills = {}
     for sql in triggers.values():
@@ -89,7 +89,7 @@ def fill(
 
     `permit` is a context in which it may read a view that the schema declares.
     """
-    progress.tell(f"filling {index.name}")
+    progress.report(f"filling {index.name}")
     create(database, index)
     if index.external:
         with permit(database, index) if permit else contextlib.nullcontext():
@@ -98,10 +98,10 @@ def fill(
         alone = not database.in_transaction
         if alone:
             database.execute("BEGIN")
-        database.execute(select(index, source))
+        database.execute(indexing_sql(index, source))
         if alone:
             database.execute("COMMIT")
-    settle(database, index)
+    clear_settings(database, index)
 
 
 def create(database: sqlite3.Connection, index: Index) -> None:
@@ -110,7 +110,7 @@ def create(database: sqlite3.Connection, index: Index) -> None:
         database.execute(index.sql)
     except sqlite3.OperationalError as error:
         raise CannotFix("the SQLite of this Python cannot make full-text tables") from error
-    if not free_hand():
+    if not can_write_shadow_tables():
         return  # the settings could not be reset afterwards
     name = quoted(index.name)
     for option, value in (("automerge", 0), ("hashsize", HASH)):
@@ -133,12 +133,12 @@ def refill(database: sqlite3.Connection, index: Index, texts: str) -> None:
     )
 
 
-def settings(database: sqlite3.Connection, table: str) -> list[tuple[str, object]]:
+def read_settings(database: sqlite3.Connection, table: str) -> list[tuple[str, object]]:
     """Read the settings of a full-text table from its shadow table `table`."""
     return database.execute(f"SELECT k, v FROM {table} WHERE k <> 'version'").fetchall()
 
 
-def set_again(
+def apply_settings(
     database: sqlite3.Connection, index: Index, values: Sequence[tuple[str, object]]
 ) -> None:
     """Apply these settings to the new full-text table."""
@@ -147,7 +147,7 @@ def set_again(
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", pair)
 
 
-def size(index: Index) -> str:
+def row_count_sql(index: Index) -> str:
     """The SQL that counts the rows of an index.
 
     One without text of its own would count the rows of its source, so its sizes are counted.
@@ -163,7 +163,7 @@ def columns(database: sqlite3.Connection, index: Index) -> list[str]:
     return [row[0] for row in rows]
 
 
-def select(index: Index, source: str, condition: str = "") -> str:
+def indexing_sql(index: Index, source: str, condition: str = "") -> str:
     """The SQL that indexes the rows of its table."""
     return (
         f"INSERT INTO main.{quoted(index.name)}({index.fields}) SELECT {index.expression} "
@@ -171,13 +171,13 @@ def select(index: Index, source: str, condition: str = "") -> str:
     )
 
 
-def settle(database: sqlite3.Connection, index: Index) -> None:
+def clear_settings(database: sqlite3.Connection, index: Index) -> None:
     """Remove all settings, because Hermes creates the table without any."""
-    if free_hand():
+    if can_write_shadow_tables():
         database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
-def prove(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
+def check_integrity(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
     """Raise unless the index is sound; `against` also compares it with text stored elsewhere."""
     name = quoted(index.name)
     try:
@@ -189,16 +189,16 @@ def prove(database: sqlite3.Connection, index: Index, *, against: bool = False) 
     return f"integrity-check of {index.name}"
 
 
-def split(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
+def split_slowest(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
     """Separate the slowest index, for a thread of its own (`beside`), from the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
-    if not beside or not free_hand():
+    if not beside or not can_write_shadow_tables():
         slow = None
     return slow, [one for one in indexes if one is not slow]
 
 
 @cache
-def free_hand() -> bool:
+def can_write_shadow_tables() -> bool:
     """Whether shadow tables of a full-text table can be written; some SQLite builds forbid it."""
     with contextlib.closing(sqlite3.connect(":memory:")) as memory:
         try:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import coverage
-from hermes_doctor.sqlite.catalog import COVERED, SHADOWS, Catalog
+from hermes_doctor.sqlite.catalog import HERMES_FULLTEXT, SHADOWS, Catalog
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unjudged
+from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer, options
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
@@ -28,17 +28,17 @@ MOST = 2000
 """FTS5's own limit for levels and for segments."""
 
 
-def searched(
+def check_all(
     reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
-) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unjudged, ...]]:
+) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unchecked, ...]]:
     """Check all full-text tables: Hermes' unfinished rebuild, flaws, and what was not checked."""
     rebuild = coverage.rebuild_of(reader, catalog, seconds)
     said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
     wrong = tuple(one for one in said if isinstance(one, Flaw))
-    return rebuild, wrong, tuple(one for one in said if isinstance(one, Unjudged))
+    return rebuild, wrong, tuple(one for one in said if isinstance(one, Unchecked))
 
 
-def readable(catalog: Catalog) -> list[str]:
+def openable_tables(catalog: Catalog) -> list[str]:
     """The full-text tables that every SQLite can open."""
     return [name for name in catalog.searches if not foreign_tokenizer(declared(catalog, name))]
 
@@ -50,22 +50,24 @@ def flaws(
     *,
     seconds: float | None,
     whole: bool,
-) -> Iterator[Flaw | Unjudged]:
+) -> Iterator[Flaw | Unchecked]:
     """Yield the flaws of all tables; unless `whole`, only both ends of a table are read."""
     for table in catalog.searches:
         if tokenizer := foreign_tokenizer(declared(catalog, table)):
-            yield Unjudged(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
+            yield Unchecked(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
             continue
         gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
         if gone:
-            lost = "content" in gone and table not in COVERED
+            lost = "content" in gone and table not in HERMES_FULLTEXT
             behind = shown([f"{table}_{gone[0]}"])
             yield Flaw(table, f"its table {behind} is missing", "writes", lost=lost)
             continue
-        flaw: Flaw | Unjudged | None
+        flaw: Flaw | Unchecked | None
         flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
         if flaw is None:
-            flaw = coverage.judge(reader, catalog, table, rebuild, seconds=seconds, whole=whole)
+            flaw = coverage.compare_with_source(
+                reader, catalog, table, rebuild, seconds=seconds, whole=whole
+            )
         if flaw is not None:
             yield flaw
 
@@ -198,7 +200,7 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     return [segment for segment in found if segment[2]]  # a merged segment has no pages
 
 
-def verified(reader: Reader, table: str) -> bool:
+def passes_own_check(reader: Reader, table: str) -> bool:
     """Run FTS5's own check of a table; it writes, so use it only on an in-memory image."""
     name = quoted(table)
     answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
@@ -211,7 +213,7 @@ def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
     The trigram tokenizer reads past a NUL up to SQLite 3.47 and stops there from 3.48 on. Hermes
     stores messages with images and other parts as text that starts with a NUL.
     """
-    source = COVERED.get(table)
+    source = HERMES_FULLTEXT.get(table)
     sql = next((entry.sql for entry in catalog.entries if entry.name == table), "")
     if source is None or "trigram" not in sql.lower():
         return False

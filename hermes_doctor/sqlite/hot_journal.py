@@ -15,9 +15,9 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import journal as journals, log_ancestry
 from hermes_doctor.sqlite.header import Header
-from hermes_doctor.sqlite.log_ancestry import IMPOSSIBLE, LIKELY, PROVEN, Descent
+from hermes_doctor.sqlite.log_ancestry import IMPOSSIBLE, LIKELY, PROVEN, Ancestry
 from hermes_doctor.sqlite.reader import InMemory
-from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.sqlite.snapshot import OpenFiles
 from hermes_doctor.system.files import open_regular
 
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
@@ -35,7 +35,7 @@ class Cutoff(NamedTuple):
     records: int = 0
 
 
-def judge(book: Book, path: Path, header: Header, *, most: int, limit: float | None) -> Cutoff:
+def judge(book: OpenFiles, path: Path, header: Header, *, most: int, limit: float | None) -> Cutoff:
     """Judge the journal at `path`; SQLite is asked about files of up to `most` bytes."""
     fd = open_regular(path)
     try:
@@ -50,7 +50,7 @@ def judge(book: Book, path: Path, header: Header, *, most: int, limit: float | N
     return Cutoff(kind, (kin.what, *_told(sound)), len(undo.places))
 
 
-def hot(path: Path) -> bool:
+def is_hot(path: Path) -> bool:
     """Whether SQLite would play this journal back when it next opens the database."""
     try:
         fd = open_regular(path)
@@ -66,7 +66,7 @@ Sound = tuple[bool, bool] | None
 """Whether the database is sound with its journal, and without it; None if not checked."""
 
 
-def _kind(kin: Descent, sound: Sound) -> str:
+def _kind(kin: Ancestry, sound: Sound) -> str:
     if kin.level == IMPOSSIBLE:
         return UNCLEAR if sound == (True, False) else FOREIGN
     if kin.level == PROVEN:

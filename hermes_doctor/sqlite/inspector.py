@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-REST, LIVE, LEFT = "rest", "live", "left"
+NOT_IN_USE, IN_USE, LEFTOVER_LOG = "rest", "live", "left"
 """Not in use and without a write-ahead log; in use by others; with a log that no process uses."""
-OPTIONS = {REST: "mode=ro&immutable=1", LIVE: "mode=ro&readonly_shm=1", LEFT: "mode=ro"}
+OPTIONS = {
+    NOT_IN_USE: "mode=ro&immutable=1",
+    IN_USE: "mode=ro&readonly_shm=1",
+    LEFTOVER_LOG: "mode=ro",
+}
 MOST_ROWS = 500
 _NOATIME = getattr(os, "O_NOATIME", 0)
 HARMLESS = frozenset(
@@ -52,7 +56,7 @@ HARMLESS = frozenset(
 def main(how: str, path: str) -> None:
     """Answer queries until standard input ends."""
     index: list[int] = []
-    if not only_reading(path, index if how == LEFT else None):
+    if not only_reading(path, index if how == LEFTOVER_LOG else None):
         say({"error": "NO_HOOK"})
         return
     try:
@@ -61,7 +65,7 @@ def main(how: str, path: str) -> None:
         say({"error": name(error)})
         return
     connection.text_factory = bytes
-    asked = Asked(connection)
+    asked = TimedConnection(connection)
     asked.ask(f"PRAGMA mmap_size={1 << 40}")
     say({"error": None})
     while True:
@@ -89,7 +93,7 @@ def address(path: str, how: str) -> str:
     return f"file:{escaped}?{OPTIONS[how]}"
 
 
-class Asked:
+class TimedConnection:
     """Runs one statement after another on a connection, each with a time limit."""
 
     def __init__(self, connection: _sqlite3.Connection) -> None:

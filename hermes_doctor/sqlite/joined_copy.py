@@ -20,7 +20,7 @@ from hermes_doctor.sqlite import journal as journals, wal
 from hermes_doctor.sqlite.header import PAGE_SIZES
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import ABSENT, open_regular, snapshot
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 
 
 class Parts(NamedTuple):
@@ -45,7 +45,7 @@ def write(parts: Parts, target: int) -> None:
         if main is None:
             raise CannotFix(f"{parts.main.name} is missing")
         held = os.fstat(main).st_size
-        disk.transfer(main, target, 0, held)
+        disk.copy_range(main, target, 0, held)
         if _is_hot(journal):
             assert journal is not None
             _roll_back(main, journal, target)
@@ -58,11 +58,11 @@ def _roll_back(main: int, journal: int, target: int) -> None:
     (size,) = struct.unpack_from(">H", os.pread(main, 18, 0).ljust(18, b"\0"), 16)
     size = 65536 if size == 1 else size
     undo = journals.read(journal, size if size in PAGE_SIZES else 4096)
-    disk.cut(target, undo.pages * undo.page_size)
+    disk.truncate(target, undo.pages * undo.page_size)
     for number in undo.places:
         page = undo.page(journal, number)
         if page is not None:
-            disk.place(target, page, (number - 1) * undo.page_size)
+            disk.write_at(target, page, (number - 1) * undo.page_size)
 
 
 def _lay_over(fd: int, target: int, held: int) -> None:
@@ -77,8 +77,8 @@ def _lay_over(fd: int, target: int, held: int) -> None:
         page = os.pread(fd, log.page_size, at)
         if len(page) < log.page_size:
             raise CannotFix("its write-ahead log became shorter")
-        disk.place(target, page, (number - 1) * log.page_size)
-    disk.cut(target, size)
+        disk.write_at(target, page, (number - 1) * log.page_size)
+    disk.truncate(target, size)
 
 
 def _is_hot(fd: int | None) -> bool:
@@ -105,7 +105,7 @@ def _opened(parts: Parts) -> Iterator[tuple[int | None, int | None, int | None]]
             if snapshot(path) == ABSENT:
                 found.append(None)
                 continue
-            with acting_for(path) as here:
+            with as_owner_of(path) as here:
                 fd = open_regular(here, follow=False)
             stack.callback(os.close, fd)
             found.append(fd)

@@ -13,10 +13,16 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import consistent_copy
 from hermes_doctor.sqlite.errors import name_of
-from hermes_doctor.sqlite.soundness import address, judged, verdict_of
+from hermes_doctor.sqlite.soundness import address, background_check, check_structure
 from hermes_doctor.system import digests, disk
 from hermes_doctor.system.files import MEGABYTE, snapshot
-from hermes_doctor.system.workers import Child, Say, child, told, with_rights_of
+from hermes_doctor.system.workers import (
+    SendLine,
+    Worker,
+    lines_from_parent,
+    run_as_owner,
+    start_worker,
+)
 
 LONGEST = 3600.0
 """Seconds after which the reader ends its transaction, in case this process hangs."""
@@ -50,19 +56,19 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
     held = snapshot(source)
     try:
         with _followed(target) as follower:
-            with disk.fresh(target, lasting=False) as fd, _held_still(source) as reader:
+            with disk.new_file(target, lasting=False) as fd, _held_still(source) as reader:
                 final = 0
-                for now in consistent_copy.written(source, fd, held):
-                    follower.tell(str(now))
+                for now in consistent_copy.write_copy(source, fd, held):
+                    follower.send(str(now))
                     if progress and now > final:
                         progress(now - final)
                     final = now
                     if not reader.alive:
                         raise CannotFix("the reader that held it still is gone")
-            follower.told_all()
+            follower.close_input()
             places: list[Path] = []
-            verdict = with_rights_of(target, lambda place: _finished(place, places))
-            sha256, _, pieces = follower.hear()[1].partition(" ")
+            verdict = run_as_owner(target, lambda place: _finished(place, places))
+            sha256, _, pieces = follower.receive()[1].partition(" ")
         moved = places and places[0] != target
         if moved and disk.digest(target, like=sha256) != sha256:
             raise CannotFix("the copy is not what was written")
@@ -77,30 +83,30 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
 def _finished(place: Path, places: list[Path]) -> str:
     """Flush the copy to the disk while SQLite examines it; return SQLite's verdict."""
     places.append(place)
-    with judged(place) as verdict:
+    with background_check(place) as verdict:
         disk.sync_file(place)
         return verdict()
 
 
 @contextmanager
-def _followed(target: Path) -> Iterator[Child]:
+def _followed(target: Path) -> Iterator[Worker]:
     """Start a worker that hashes a file while it is written; we send it the final length so far."""
 
-    def follow(_: Say) -> str:
-        arriving = map(int, told())
+    def follow(_: SendLine) -> str:
+        arriving = map(int, lines_from_parent())
         next(arriving, None)  # now the file exists
-        pieces = disk.pieces_of_arriving(target, arriving)
-        return f"{digests.joined(pieces)} {digests.written(pieces)}"
+        pieces = disk.hash_while_written(target, arriving)
+        return f"{digests.combine(pieces)} {digests.to_text(pieces)}"
 
-    with child(target, follow) as follower:
+    with start_worker(target, follow) as follower:
         yield follower
 
 
 @contextmanager
-def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
+def _held_still(source: Path, *, examine: bool = False) -> Iterator[Worker]:
     """Start a worker that keeps a read transaction open and can also examine the database."""
 
-    def hold(say: Say) -> str:
+    def hold(say: SendLine) -> str:
         try:
             with contextlib.closing(sqlite3.connect(address(source), uri=True)) as reader:
                 reader.isolation_level = None
@@ -108,12 +114,12 @@ def _held_still(source: Path, *, examine: bool = False) -> Iterator[Child]:
                 reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 say("it is held")
                 if examine:
-                    say(verdict_of(reader))
+                    say(check_structure(reader))
                 time.sleep(LONGEST)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise CannotFix(name_of(error)) from None
         return ""
 
-    with child(source, hold) as reader:
-        reader.hear(READY)
+    with start_worker(source, hold) as reader:
+        reader.receive(READY)
         yield reader

@@ -18,7 +18,7 @@ from hermes_doctor.sqlite.wal import FRAME, HEAD, Log
 PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible"
 
 
-class Descent(NamedTuple):
+class Ancestry(NamedTuple):
     """How certain it is that two files belong together, and the evidence."""
 
     level: str
@@ -44,40 +44,40 @@ class _First(NamedTuple):
         return cls(changes, pages, schema, page[18:20] == b"\2\2")
 
 
-def of_journal(main: int, header: Header, journal: int, undo: Undo, log: Log) -> Descent:
+def of_journal(main: int, header: Header, journal: int, undo: Undo, log: Log) -> Ancestry:
     """Whether a journal can be that of the file's last transaction."""
     now = _First.of(header.head)
     if undo.shared:
-        return Descent(UNKNOWN, "it is of a transaction over several databases")
+        return Ancestry(UNKNOWN, "it is of a transaction over several databases")
     if header.page_size and undo.page_size != header.page_size:
-        return Descent(IMPOSSIBLE, "it is of a database with pages of another size")
+        return Ancestry(IMPOSSIBLE, "it is of a database with pages of another size")
     if now is None:
-        return Descent(UNKNOWN, "the first page of the database does not tell")
+        return Ancestry(UNKNOWN, "the first page of the database does not tell")
     if now.keeps_log and (log.committed or undo.places.keys() - {1}):
         what = "the database keeps a write-ahead log, which never leaves such a journal"
-        return Descent(IMPOSSIBLE, what)
+        return Ancestry(IMPOSSIBLE, what)
     if 1 in undo.places:
         return _counted(now, _First.of(undo.page(journal, 1)), undo)
     begun = now.changes <= 1 if not undo.pages else now.pages == undo.pages
     if not begun:
         what = f"it is of a database of {undo.pages} pages, which this one was not"
-        return Descent(IMPOSSIBLE, what)
+        return Ancestry(IMPOSSIBLE, what)
     if undo.pages * undo.page_size == header.snapshot.size and _equal(main, journal, undo):
-        return Descent(PROVEN, "nothing that it holds is different in the database")
-    return Descent(LIKELY, f"it began with the {undo.pages} pages that the database had")
+        return Ancestry(PROVEN, "nothing that it holds is different in the database")
+    return Ancestry(LIKELY, f"it began with the {undo.pages} pages that the database had")
 
 
-def _counted(now: _First, then: _First | None, undo: Undo) -> Descent:
+def _counted(now: _First, then: _First | None, undo: Undo) -> Ancestry:
     if then is None or then.pages != undo.pages:
-        return Descent(UNKNOWN, "the first page in it does not agree with its head")
+        return Ancestry(UNKNOWN, "the first page in it does not agree with its head")
     since = (now.changes - then.changes) & 0xFFFFFFFF
     if since <= 1 and now.schema < then.schema:
         what = f"it began at schema {then.schema:,}, and the database is at {now.schema:,}"
-        return Descent(IMPOSSIBLE, what)
+        return Ancestry(IMPOSSIBLE, what)
     if since <= 1:  # a transaction increments the counter as its last action
-        return Descent(PROVEN, f"it began at change {then.changes:,} of the database, its last")
+        return Ancestry(PROVEN, f"it began at change {then.changes:,} of the database, its last")
     what = f"it began at change {then.changes:,}, and the database is at {now.changes:,}"
-    return Descent(IMPOSSIBLE, what)
+    return Ancestry(IMPOSSIBLE, what)
 
 
 def _equal(main: int, journal: int, undo: Undo) -> bool:
@@ -88,7 +88,7 @@ def _equal(main: int, journal: int, undo: Undo) -> bool:
     )
 
 
-def of_log(header: Header, log_fd: int, log: Log) -> Descent:
+def of_log(header: Header, log_fd: int, log: Log) -> Ancestry:
     """Whether a write-ahead log can have started from this file, or a checkpointed state of it.
 
     The first version of page 1 in a log has a change counter one higher than the file that the log
@@ -97,21 +97,21 @@ def of_log(header: Header, log_fd: int, log: Log) -> Descent:
     """
     now = _First.of(header.head)
     if log.page_size and header.page_size and log.page_size != header.page_size:
-        return Descent(IMPOSSIBLE, "it is of a database with pages of another size")
+        return Ancestry(IMPOSSIBLE, "it is of a database with pages of another size")
     if now is None or not log.committed:
-        return Descent(UNKNOWN, "the first page of the database does not tell")
+        return Ancestry(UNKNOWN, "the first page of the database does not tell")
     if 1 not in log.pages:
         if now.pages == log.db_pages:
-            return Descent(LIKELY, f"it leaves the database at its {now.pages} pages")
+            return Ancestry(LIKELY, f"it leaves the database at its {now.pages} pages")
         what = f"it is of a database of {log.db_pages} pages, and this one has {now.pages}"
-        return Descent(IMPOSSIBLE, what)
+        return Ancestry(IMPOSSIBLE, what)
     first, last = (_First.of(_page(log_fd, log, at)) for at in (_begin(log_fd, log), log.pages[1]))
     if first is None or last is None:
-        return Descent(UNKNOWN, "the first page in it does not agree with itself")
+        return Ancestry(UNKNOWN, "the first page in it does not agree with itself")
     if first.changes - 1 <= now.changes <= last.changes:
-        return Descent(PROVEN, f"it goes on from change {now.changes:,} of the database")
+        return Ancestry(PROVEN, f"it goes on from change {now.changes:,} of the database")
     span = f"changes {first.changes:,} to {last.changes:,}"
-    return Descent(IMPOSSIBLE, f"it holds {span}, and the database is at {now.changes:,}")
+    return Ancestry(IMPOSSIBLE, f"it holds {span}, and the database is at {now.changes:,}")
 
 
 def _begin(fd: int, log: Log) -> int:

@@ -16,7 +16,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.catalog import MOST_PAGES
-from hermes_doctor.sqlite.cells import BROKEN, INTERIOR, LEAF, head, signed, varint
+from hermes_doctor.sqlite.cells import INTERIOR, LEAF, PARSE_ERRORS, page_header, to_signed, varint
 from hermes_doctor.sqlite.pages import Pages
 from hermes_doctor.system import time_limits
 
@@ -81,7 +81,7 @@ class Comparison:
         """By root page: the page of the schema that names it, which is not always page 1."""
         found: dict[int, int] = {}
         try:
-            for page, row in records.placed(self.pages, 1, most=MOST_PAGES):
+            for page, row in records.rows_with_pages(self.pages, 1, most=MOST_PAGES):
                 root = row[3] if len(row) > 3 else None
                 if isinstance(root, int) and root:
                     found.setdefault(root, page)
@@ -97,7 +97,7 @@ class Comparison:
             self._count(step, missing=True)
             return []
         start = 100 if step.number == 1 else 0
-        found = head(page, start, self.pages.usable)
+        found = page_header(page, start, self.pages.usable)
         if found is None:
             if not own or step.parent in self.pages.frames:
                 self._count(step)
@@ -108,7 +108,7 @@ class Comparison:
             return []
         try:
             keys = self._keys(page, kind, cells) if step.table else []
-        except BROKEN:
+        except PARSE_ERRORS:
             self.within |= own
             return []
         if any(one >= two for one, two in pairwise(keys)):
@@ -124,8 +124,8 @@ class Comparison:
         """The rowids on a page of a table; for a leaf only the first and the last."""
         if kind == LEAF:
             ends = (cells[0], cells[-1]) if len(cells) > 1 else cells
-            return [signed(varint(page, varint(page, at)[1])[0]) for at in ends]
-        return [signed(varint(page, at + 4)[0]) for at in cells]
+            return [to_signed(varint(page, varint(page, at)[1])[0]) for at in ends]
+        return [to_signed(varint(page, at + 4)[0]) for at in cells]
 
     def _children(
         self, step: _Step, page: bytes, kind: int, cells: tuple[int, ...], keys: list[int]

@@ -27,7 +27,7 @@ class Missing(NamedTuple):
         return f"{self.table}.{self.name}" if self.kind == "column" else self.name
 
 
-def missing(found: Schema, plan: Blueprint) -> list[Missing]:
+def find_missing(found: Schema, plan: Blueprint) -> list[Missing]:
     """List all missing parts; empty for a database that has none of the tables.
 
     Only presence counts, because the SQL text differs with the releases that upgraded a file. An
@@ -60,7 +60,9 @@ def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
 
 
 def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[Missing]:
-    later = {name for v in plan.virtual if v not in found.virtual for name in feeds(plan, v)}
+    later = {
+        name for v in plan.virtual if v not in found.virtual for name in triggers_feeding(plan, v)
+    }
     lost = {(one.table, one.name) for one in columns}
     for kind, parts, there in (
         ("index", plan.indexes, found.indexes),
@@ -70,16 +72,16 @@ def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[M
             table = plan.table_of[name]
             if name in there or name in later or table not in found.declarations:
                 continue
-            named = words(sql) if lost else frozenset()
+            named = words_of(sql) if lost else frozenset()
             if not any(owner == table and column in named for owner, column in lost):
                 yield Missing(kind, table, name, plan.if_missing[name])
 
 
-def words(sql: str) -> frozenset[str]:
+def words_of(sql: str) -> frozenset[str]:
     """All words of a statement, among them the names that it uses."""
     return frozenset(re.findall(r"\w+", sql))
 
 
-def feeds(plan: Blueprint, virtual: str) -> list[str]:
+def triggers_feeding(plan: Blueprint, virtual: str) -> list[str]:
     """The triggers that keep a full-text table up to date."""
-    return [name for name, sql in plan.triggers.items() if virtual in words(sql)]
+    return [name for name, sql in plan.triggers.items() if virtual in words_of(sql)]

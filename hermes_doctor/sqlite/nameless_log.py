@@ -24,7 +24,7 @@ from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
 from hermes_doctor.system import disk
-from hermes_doctor.system.workers import with_rights_of
+from hermes_doctor.system.workers import run_as_owner
 
 TRIES = 20
 
@@ -87,11 +87,11 @@ class Image:
 
     def write(self, path: Path) -> None:
         """Write the image as one new file without a log."""
-        with disk.fresh(path) as fd:
+        with disk.new_file(path) as fd:
             length = self.count * self.page_size
-            disk.transfer(self.main, fd, 0, min(length, os.fstat(self.main).st_size))
+            disk.copy_range(self.main, fd, 0, min(length, os.fstat(self.main).st_size))
             for number in self.log.pages:
-                disk.place(fd, self.page(number), (number - 1) * self.page_size)
+                disk.write_at(fd, self.page(number), (number - 1) * self.page_size)
 
 
 def _read(fd: int, like: bytes, at: int) -> bytes:
@@ -133,7 +133,7 @@ def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Pa
 def _copy(source: int, target: Path) -> str:
     """Copy the current content of a file; return the SHA-256 of what was read."""
     total, at = hashlib.sha256(), 0
-    with disk.fresh(target) as fd:
+    with disk.new_file(target) as fd:
         while chunk := os.pread(source, disk.CHUNK, at):
             disk.write(fd, chunk)
             total.update(chunk)
@@ -149,11 +149,11 @@ def _mark(main: int, log: int | None) -> tuple[object, ...]:
     return st.st_size, st.st_mtime_ns, st.st_ctime_ns
 
 
-def _committed(index: int | None) -> wal.Index | None:
-    return wal.Index.parse(os.pread(index, 136, 0)) if index is not None else None
+def _committed(index: int | None) -> wal.ShmHeader | None:
+    return wal.ShmHeader.parse(os.pread(index, 136, 0)) if index is not None else None
 
 
-def _holds(path: Path, known: wal.Index | None, log: int | None) -> bool:
+def _holds(path: Path, known: wal.ShmHeader | None, log: int | None) -> bool:
     """Whether a copy of a log has every frame that was committed when copying started."""
     if log is None or known is None:
         return True
@@ -175,7 +175,7 @@ class Compared(NamedTuple):
 
 def compare(first: Path, second: Path) -> Compared:
     """Compare two databases that are not in use; both are in one folder."""
-    return Compared(*json.loads(with_rights_of(first, lambda here: _compare(here, second))))
+    return Compared(*json.loads(run_as_owner(first, lambda here: _compare(here, second))))
 
 
 def _compare(first: Path, second: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
 from hermes_doctor.sqlite.header import Header
-from hermes_doctor.sqlite.snapshot import Book
+from hermes_doctor.sqlite.snapshot import OpenFiles
 from hermes_doctor.sqlite.wal import Log
 from hermes_doctor.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
 
@@ -49,7 +49,7 @@ class Pages:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Pages]:
+def open_pages(path: Path) -> Iterator[Pages]:
     """Open the pages of the database at `path`; nothing is locked, created or changed."""
     descriptors = [open_regular(path)]
     try:
@@ -100,7 +100,7 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
 class PagesWithLog(Pages):
     """The pages of a database whose write-ahead log has already been read."""
 
-    def __init__(self, book: Book, log: Log, header: Header) -> None:
+    def __init__(self, book: OpenFiles, log: Log, header: Header) -> None:
         self.db = book.main
         self.wal = book.log
         self.frames = dict(log.pages)

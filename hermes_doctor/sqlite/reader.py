@@ -66,7 +66,7 @@ class InMemory:
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.asked = inspector.Asked(self.connection)
+        self.asked = inspector.TimedConnection(self.connection)
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -93,7 +93,7 @@ class OnConnection:
     """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.asked = inspector.Asked(connection)
+        self.asked = inspector.TimedConnection(connection)
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
@@ -173,4 +173,4 @@ class InProcess:
 
 
 def _by_the_clock(seconds: float | None) -> float | None:
-    return None if seconds is None else time_limits.stretched(seconds)
+    return None if seconds is None else time_limits.stretch(seconds)

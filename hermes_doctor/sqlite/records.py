@@ -15,10 +15,10 @@ ROW_LIMIT = 16 * 1024 * 1024
 
 def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
     """The rows of the table at page `root`; raises if it has more than `most` pages."""
-    return (row for _, row in placed(pages, root, most=most))
+    return (row for _, row in rows_with_pages(pages, root, most=most))
 
 
-def placed(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int, list[Value]]]:
+def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int, list[Value]]]:
     """The same rows, each with the number of the leaf page that holds it."""
     seen: set[int] = set()
     todo = [root]

@@ -18,7 +18,7 @@ from hermes_doctor.sqlite.reader import Reader
 _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 
 
-def contradicted(
+def count_contradictions(
     reader: Reader, catalog: Catalog, indexes: Iterable[str], seconds: float | None
 ) -> dict[str, int]:
     """By table: how many rows have another value in one of these indexes."""

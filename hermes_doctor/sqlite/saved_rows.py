@@ -53,7 +53,7 @@ class SavedMessages(NamedTuple):
     """The sessions of these messages that the saved file has without its log."""
 
 
-class Lacking(NamedTuple):
+class MissingMessages(NamedTuple):
     """The saved messages that a database lacks."""
 
     own: tuple[Message, ...] = ()
@@ -71,7 +71,7 @@ class Lacking(NamedTuple):
         return len(self.own) + len(self.renumbered)
 
 
-def asking(reader: Reader) -> Ask:
+def query_function(reader: Reader) -> Ask:
     """A function that queries a reader, with a time limit for each query."""
 
     def ask(sql: str) -> Sequence[Sequence[Any]]:
@@ -89,13 +89,13 @@ def asking(reader: Reader) -> Ask:
 def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
     """Functions that query a saved database with its log, and the file without the log."""
     with (
-        contextlib.closing(InProcess(path, inspector.LEFT)) as whole,
-        contextlib.closing(InProcess(path, inspector.REST)) as file,
+        contextlib.closing(InProcess(path, inspector.LEFTOVER_LOG)) as whole,
+        contextlib.closing(InProcess(path, inspector.NOT_IN_USE)) as file,
     ):
-        yield asking(whole), asking(file)
+        yield query_function(whole), query_function(file)
 
 
-def messages(path: Path) -> SavedMessages:
+def read_messages(path: Path) -> SavedMessages:
     """Read the messages that only the log of a saved message history has."""
     with opened(path) as (whole, file):
         base = 0
@@ -109,7 +109,7 @@ def messages(path: Path) -> SavedMessages:
     return SavedMessages(found, base, frozenset(known))
 
 
-def tasks(path: Path, live: Ask) -> int:
+def count_missing_tasks(path: Path, live: Ask) -> int:
     """Count the tasks that only the log of a saved board has and the live board lacks."""
     with opened(path) as (whole, file):
         try:
@@ -130,7 +130,9 @@ def _tasks(ask: Ask) -> set[str]:
     raise CouldNotLook(f"it has more than {MOST:,} tasks")
 
 
-def lacking(saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]) -> Lacking:
+def find_missing_messages(
+    saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]
+) -> MissingMessages:
     """Find the saved messages that a database lacks, and how they can be added.
 
     `wanted_since` returns the time before which Hermes deletes sessions itself. A session that is
@@ -139,7 +141,7 @@ def lacking(saved: SavedMessages, ask: Ask, wanted_since: Callable[[], float]) -
     numbered = _numbered([one.id for one in saved.messages], ask)
     missing = [one for one in saved.messages if numbered.get(one.id) != one]
     if not missing:
-        return Lacking()
+        return MissingMessages()
     there = _sessions({one.session for one in missing}, ask)
     missing = [one for one in missing if one.session in there or one.session not in saved.known]
     later = list(_after(ask, saved.base, {one.session for one in missing}))
@@ -164,7 +166,7 @@ def _placed(
     later: Sequence[Message],
     numbered: dict[int, Message],
     there: set[str],
-) -> Lacking:
+) -> MissingMessages:
     """Keep a session together: all of its messages are added in the same way, or none."""
     own: list[Message] = []
     renumbered: list[Message] = []
@@ -180,7 +182,7 @@ def _placed(
             left += lost
     added = {one.session for one in (*own, *renumbered)}
     new = tuple(sorted(added - there))
-    return Lacking(tuple(own), tuple(renumbered), tuple(left), new)
+    return MissingMessages(tuple(own), tuple(renumbered), tuple(left), new)
 
 
 def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:

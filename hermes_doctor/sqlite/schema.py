@@ -61,7 +61,7 @@ class Schema:
 
 def read(path: Path) -> Schema:
     """Read the schema of the database at `path`; repeat if it changes during the read."""
-    end = time.monotonic() + time_limits.stretched(PATIENCE)
+    end = time.monotonic() + time_limits.stretch(PATIENCE)
     while True:
         before = _mark(path)
         try:
@@ -94,7 +94,7 @@ def _mark(path: Path) -> _Mark:
 def _once(path: Path) -> Schema:
     parts: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}}
     version_root = 0
-    with pages.opened(path) as book:
+    with pages.open_pages(path) as book:
         first = book.read(1)
         for row in records.rows(book, 1, most=MOST_PAGES):
             if len(row) < 5 or not isinstance(row[1], str):

@@ -39,7 +39,7 @@ class Files(NamedTuple):
         return self.path.with_name(self.path.name + suffix)
 
 
-def files(path: Path) -> Files:
+def database_files(path: Path) -> Files:
     """Take snapshots of a database's files; a symlink is resolved first, as SQLite does."""
     try:
         real = path.resolve(strict=True)
@@ -61,7 +61,7 @@ def set_aside_logs(path: Path) -> list[Path]:
     return [one for one in found if snapshot(one).kind == "file"]
 
 
-class Book:
+class OpenFiles:
     """The open descriptors of one database's files."""
 
     def __init__(self, main: int, log: int | None, index: int | None) -> None:
@@ -69,9 +69,9 @@ class Book:
         self.log = log
         self.index = index
 
-    def living(self) -> wal.Index | None:
+    def shm_header(self) -> wal.ShmHeader | None:
         """Read the header of the -shm file as it is now."""
-        return wal.Index.parse(os.pread(self.index, 136, 0)) if self.index is not None else None
+        return wal.ShmHeader.parse(os.pread(self.index, 136, 0)) if self.index is not None else None
 
     def mark(self) -> tuple[object, ...]:
         """A mark that changes when a process writes without a write-ahead log."""
@@ -97,7 +97,7 @@ class Book:
         """
         if self.log is None:
             return wal.EMPTY
-        living = self.living() if live else None
+        living = self.shm_header() if live else None
         if living is not None:
             found = wal.read(self.log, until=living.committed, living=True, most=most)
             if found.salts == living.salts and found.committed >= living.committed:
@@ -106,7 +106,7 @@ class Book:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Book]:
+def open_files(path: Path) -> Iterator[OpenFiles]:
     """Open a database, its write-ahead log and its -shm file; nothing is locked or created.
 
     A log or -shm file that is not a regular file, or that we may not read, counts as missing.
@@ -125,12 +125,12 @@ def opened(path: Path) -> Iterator[Book]:
         main, log, index = found
         assert main is not None
         try:
-            yield Book(main, log, index)
+            yield OpenFiles(main, log, index)
         except OSError as error:
             raise CouldNotLook(reason(error, path)) from error
 
 
-def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
+def read_image(book: OpenFiles, *, most: int, log: Log | None = None) -> bytes:
     """Read the whole database as a reader would see it, ready to be opened in memory.
 
     A writer may continue meanwhile: the log is read first, and if it is not restarted and no
@@ -141,11 +141,11 @@ def image(book: Book, *, most: int, log: Log | None = None) -> bytes:
     for _ in range(TRIES):
         before = book.mark()
         read = book.read_log() if log is None else log
-        living = book.living() if log is None else None
+        living = book.shm_header() if log is None else None
         data = bytearray(_all(book.main, most))
         if read.pages and book.log is not None:
             data = _overlaid(book.log, read, data, most)
-        after = book.living()
+        after = book.shm_header()
         if living and after and read.salts == living.salts:
             whole = after.salts == living.salts and after.backfill <= read.committed
         else:

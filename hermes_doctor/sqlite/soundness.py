@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system.files import MEGABYTE
-from hermes_doctor.system.workers import Child, child
+from hermes_doctor.system.workers import Worker, start_worker
 
 Question = Callable[[sqlite3.Connection], bool]
 LARGE = 256 * MEGABYTE
@@ -32,7 +32,7 @@ _BY_TABLE = (3, 33)
 
 
 @contextmanager
-def judged(path: Path) -> Iterator[Callable[[], str]]:
+def background_check(path: Path) -> Iterator[Callable[[], str]]:
     """Check a database in the background; yield a function that waits for the verdict.
 
     The verdict is `ok`, `damaged`, or SQLite's name for the error that ended the check.
@@ -46,14 +46,14 @@ def judged(path: Path) -> Iterator[Callable[[], str]]:
         judges = [stack.enter_context(_judge(path, question)) for question in questions]
 
         def verdict() -> str:
-            said = [judge.hear()[1] for judge in judges]
+            said = [judge.receive()[1] for judge in judges]
             return next((one for one in said if one != OK), OK)
 
         yield verdict
 
 
-def _judge(path: Path, question: Question) -> AbstractContextManager[Child]:
-    return child(path, lambda _: _asked(path, question))
+def _judge(path: Path, question: Question) -> AbstractContextManager[Worker]:
+    return start_worker(path, lambda _: _asked(path, question))
 
 
 def address(path: Path, more: str = "") -> str:
@@ -70,7 +70,7 @@ def _asked(path: Path, question: Question) -> str:
         return name_of(error)
 
 
-def verdict_of(database: sqlite3.Connection) -> str:
+def check_structure(database: sqlite3.Connection) -> str:
     """SQLite's verdict on the structure of a database that is already open."""
     try:
         return OK if _structure(database) else DAMAGED

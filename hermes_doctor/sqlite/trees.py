@@ -18,7 +18,7 @@ SCHEMA = "sqlite_master"
 
 
 @dataclass
-class Owners:
+class PageOwners:
     """The table or index of each page; `finished` is False if the time ran out."""
 
     pages: dict[int, str] = field(default_factory=dict)
@@ -27,19 +27,19 @@ class Owners:
     finished: bool = True
 
 
-def owners(
+def find_owners(
     pages: Pages,
     roots: Iterable[tuple[str, int, bool]],
     *,
     seconds: float,
     overflow: bool,
-) -> Owners:
+) -> PageOwners:
     """Walk each b-tree (name, root page, whether it is a table) until the time is over.
 
     Without `overflow` only interior pages are read, which is enough to find the leaves.
     """
-    found = Owners()
-    end = time.monotonic() + time_limits.stretched(seconds)
+    found = PageOwners()
+    end = time.monotonic() + time_limits.stretch(seconds)
     for name, root, table in [(SCHEMA, 1, True), *roots]:
         kinds = TABLE if table else INDEX
         todo = [(root, False)]
@@ -62,7 +62,7 @@ def owners(
 
 
 def _children(
-    pages: Pages, number: int, kinds: dict[int, str], found: Owners, name: str, overflow: bool
+    pages: Pages, number: int, kinds: dict[int, str], found: PageOwners, name: str, overflow: bool
 ) -> list[tuple[int, bool]]:
     page = pages.read(number)
     start = 100 if number == 1 else 0
@@ -96,7 +96,9 @@ def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
         return True
 
 
-def _overflow(pages: Pages, page: bytes, at: int, found: Owners, name: str, *, table: bool) -> None:
+def _overflow(
+    pages: Pages, page: bytes, at: int, found: PageOwners, name: str, *, table: bool
+) -> None:
     """Follow the overflow pages of a long row."""
     length, at = varint(page, at)
     if table:

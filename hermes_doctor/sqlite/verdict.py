@@ -9,7 +9,7 @@ from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.sqlite.trees import SCHEMA, Owners, owners
+from hermes_doctor.sqlite.trees import SCHEMA, PageOwners, find_owners
 
 _PAGES = pattern(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
 _ROOTS = pattern(r"\b[Tt]ree (\d{1,10})")
@@ -103,7 +103,7 @@ class _Reading:
             self.other |= not roots and not pages and not table
 
 
-def judge(
+def find_damage(
     said: Iterable[tuple[str, str]],
     error: str,
     catalog: Catalog,
@@ -124,7 +124,7 @@ def judge(
             pages=frozenset({1}),
             searches=frozenset({malformed[1]} & set(catalog.searches)),
         )
-    trees = Owners(finished=False)
+    trees = PageOwners(finished=False)
     if pages is not None and (reading.pages or reading.roots or reading.other or error):
         trees = _owners(catalog, pages, seconds)
     by_root = {entry.root: entry.name for entry in catalog.entries if entry.root}
@@ -142,13 +142,13 @@ def judge(
     return _sorted(names, reading, catalog, hit)
 
 
-def _owners(catalog: Catalog, pages: Pages, seconds: float) -> Owners:
+def _owners(catalog: Catalog, pages: Pages, seconds: float) -> PageOwners:
     roots = [
         (entry.name, entry.root, entry.kind == "table") for entry in catalog.entries if entry.root
     ]
     clustered = {e.name for e in catalog.entries if "WITHOUT ROWID" in e.sql.upper()}
     roots = [(name, root, table and name not in clustered) for name, root, table in roots]
-    return owners(pages, roots, seconds=seconds, overflow=True)
+    return find_owners(pages, roots, seconds=seconds, overflow=True)
 
 
 def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozenset[int]) -> Damage:

@@ -93,7 +93,7 @@ class _Walk:
         until: int | None,
         living: bool,
     ) -> Log:
-        end = None if seconds is None else time.monotonic() + time_limits.stretched(seconds)
+        end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
         slots = min(whole, most) if most is not None else whole
         pages: dict[int, int] = {}
@@ -205,7 +205,7 @@ def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int
     return one, two
 
 
-class Index(NamedTuple):
+class ShmHeader(NamedTuple):
     """The header of a -shm file: the state of the write-ahead log according to its users."""
 
     change: int
@@ -217,7 +217,7 @@ class Index(NamedTuple):
     """How many of them are copied completely."""
 
     @classmethod
-    def parse(cls, head: bytes) -> Index | None:
+    def parse(cls, head: bytes) -> ShmHeader | None:
         """Parse the first 136 bytes; None if the file is not in use or is being written."""
         if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
             return None

@@ -76,7 +76,7 @@ class Step:
         """Close what `prepare` opened; always called, also after a failure."""
 
 
-class Act(Step):
+class MachineAction(Step):
     """A machine action: a step that changes the machine (such as systemd), not files of the plan.
 
     It is executed after the files are in place and before the gateway starts. It is idempotent.
@@ -98,7 +98,7 @@ class Act(Step):
         """Execute the action; raise CannotFix if that fails."""
         raise NotImplementedError
 
-    def take_back(self) -> None:
+    def revert(self) -> None:
         """Revert the action, as far as possible."""
 
     def changes(self) -> Sequence[Change]:

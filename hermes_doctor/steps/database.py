@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.sqlite.files import prove, real, sidecars
+from hermes_doctor.sqlite.files import require_sound, resolve_symlink, sidecars
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.files import _other_names
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import Snapshot, snapshot
-from hermes_doctor.system.held_files import open_held
-from hermes_doctor.system.workers import with_rights_of
+from hermes_doctor.system.held_files import open_file_of_process
+from hermes_doctor.system.workers import run_as_owner
 
 Rebuild = Callable[[Path], Sequence[str] | None]
 """Repairs the copy of a database in place, and may return notes for the receipt."""
@@ -50,7 +50,7 @@ class ReplaceDatabase(Step):
         return f"rebuild {self.path.name} on a copy and swap it in: {self.why}{also}"
 
     def changes(self) -> Sequence[Change]:
-        path = real(self.path)
+        path = resolve_symlink(self.path)
         beside = [(p, snapshot(p)) for p in sidecars(path)]
         gone = [Change(p, taken, absent=True) for p, taken in beside if taken.kind != "absent"]
         never = tuple((p, taken) for p, taken in beside if taken.kind == "absent")
@@ -58,18 +58,18 @@ class ReplaceDatabase(Step):
         return [*gone, Change(path, self.expect, make=self._make, beside=never, room=room)]
 
     def _make(self, target: Path) -> None:
-        source = real(self.path)
-        progress.tell(f"copying {self.path.name}")
+        source = resolve_symlink(self.path)
+        progress.report(f"copying {self.path.name}")
         try:
-            with disk.fresh(target) as fd:
+            with disk.new_file(target) as fd:
                 if self.expect.kind != "absent":
                     disk.copy(source, fd)
             for suffix in ("-wal", "-journal"):  # SQLite replays the one and rolls back the other
                 log = source.with_name(source.name + suffix)
                 if snapshot(log).kind == "file":
-                    with disk.fresh(target.with_name(target.name + suffix)) as fd:
+                    with disk.new_file(target.with_name(target.name + suffix)) as fd:
                         disk.copy(log, fd)
-            self.said[:] = json.loads(with_rights_of(target, self._rebuilt))
+            self.said[:] = json.loads(run_as_owner(target, self._rebuilt))
         except BaseException:
             disk.remove(target)
             raise
@@ -80,7 +80,7 @@ class ReplaceDatabase(Step):
     def _rebuilt(self, target: Path) -> str:
         try:
             said = self.rebuild(target)
-            prove(target)
+            require_sound(target)
         except CannotFix as why:
             if any(name in str(why) for name in _NO_ROOM):  # not a fault of the database
                 raise Trouble(
@@ -113,7 +113,7 @@ class SaveLost(Step):
     def prepare(self) -> None:
         for suffix, fd in self.fds:
             try:
-                self.held[suffix] = open_held(self.pid, fd, self.path)
+                self.held[suffix] = open_file_of_process(self.pid, fd, self.path)
             except OSError:
                 raise CannotFix(self._gone()) from None
 
@@ -135,7 +135,7 @@ class SaveLost(Step):
         ]
 
     def _make(self, suffix: str, target: Path) -> None:
-        with disk.fresh(target) as fd:
+        with disk.new_file(target) as fd:
             offset = 0
             while chunk := os.pread(self.held[suffix], disk.CHUNK, offset):
                 disk.write(fd, chunk)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.files import real
+from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.base import Change, Maker, Step
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
@@ -25,7 +25,7 @@ def _other_names(path: Path) -> str:
 
 def _writer(data: bytes) -> Maker:
     def make(path: Path) -> None:
-        with disk.fresh(path) as fd:
+        with disk.new_file(path) as fd:
             disk.write(fd, data)
 
     return make
@@ -58,7 +58,7 @@ class ReplaceFile(Step):
         return self.path.name, self.before, self.data
 
     def changes(self) -> Sequence[Change]:
-        return [Change(real(self.path), self.expect, make=_writer(self.data))]
+        return [Change(resolve_symlink(self.path), self.expect, make=_writer(self.data))]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ReplaceSpan(Step):
         return self.path.name, self.before, self.after
 
     def changes(self) -> Sequence[Change]:
-        return [Change(real(self.path), self.expect, make=_writer(self.after))]
+        return [Change(resolve_symlink(self.path), self.expect, make=_writer(self.after))]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class SetMode(Step):
         return f"chmod {self.mode:04o} {self.path.name} (now {self.expect.mode:04o}): {self.why}"
 
     def changes(self) -> Sequence[Change]:
-        return [Change(real(self.path), self.expect, mode=self.mode)]
+        return [Change(resolve_symlink(self.path), self.expect, mode=self.mode)]
 
 
 @dataclass(frozen=True)
@@ -153,4 +153,4 @@ class SetOwner(Step):
 
     def changes(self) -> Sequence[Change]:
         owner = (self.uid, self.gid)
-        return [Change(real(self.path), self.expect, owner=owner, from_root=True)]
+        return [Change(resolve_symlink(self.path), self.expect, owner=owner, from_root=True)]

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from hermes_doctor.gateway.detached import python_of
-from hermes_doctor.gateway.hermes_command import profile_words, refuse_led_away
-from hermes_doctor.gateway.manager_commands import ask, insist, owner_of
+from hermes_doctor.gateway.hermes_command import profile_arguments, refuse_other_profile
+from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
 from hermes_doctor.gateway.systemd import Manager, manager_of
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.home_of import is_same
-from hermes_doctor.records.journal import ActRecord
-from hermes_doctor.steps.base import Act
+from hermes_doctor.processes.home_of import is_same_folder
+from hermes_doctor.records.journal import MachineActionRecord
+from hermes_doctor.steps.base import MachineAction
 from hermes_doctor.supervisors.scope import of_user
 from hermes_doctor.supervisors.systemd import definitions
 from hermes_doctor.system import disk
@@ -33,7 +33,7 @@ _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
 @dataclass(frozen=True)
-class ReloadUnits(Act):
+class ReloadUnits(MachineAction):
     """Machine action: make systemd reload its units and drop-ins."""
 
     home: Home
@@ -57,12 +57,12 @@ class ReloadUnits(Act):
     def do(self) -> None:
         self.manager.insist("daemon-reload")
 
-    def take_back(self) -> None:
+    def revert(self) -> None:
         self.do()
 
 
 @dataclass(frozen=True)
-class ResetFailed(Act):
+class ResetFailed(MachineAction):
     """Machine action: reset the failed state of a systemd unit, so it can be started."""
 
     home: Home
@@ -90,7 +90,7 @@ class ResetFailed(Act):
 
 
 @dataclass(frozen=True)
-class EnableLinger(Act):
+class EnableLinger(MachineAction):
     """Machine action: let the services of the home's owner run on after logout (lingering)."""
 
     home: Home
@@ -104,10 +104,10 @@ class EnableLinger(Act):
         self._name()
 
     def do(self) -> None:
-        insist(["loginctl", "enable-linger", self._name()])
+        run_checked(["loginctl", "enable-linger", self._name()])
 
-    def take_back(self) -> None:
-        insist(["loginctl", "disable-linger", self._name()])
+    def revert(self) -> None:
+        run_checked(["loginctl", "disable-linger", self._name()])
 
     def _name(self) -> str:
         name = owner_of(self.home).name
@@ -117,7 +117,7 @@ class EnableLinger(Act):
 
 
 @dataclass(frozen=True)
-class InstallService(Act):
+class InstallService(MachineAction):
     """Machine action: install a systemd user unit for this home with Hermes' own installer."""
 
     home: Home
@@ -158,11 +158,11 @@ class InstallService(Act):
         if installation.release < OLDEST_INSTALLER:
             raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
         owner = owner_of(self.home)
-        refuse_led_away(self.home, owner.folder, "the unit that Hermes makes")
+        refuse_other_profile(self.home, owner.folder, "the unit that Hermes makes")
         python = str(python_of(installation.where, owner))
-        words = profile_words(self.home, owner.folder)
+        words = profile_arguments(self.home, owner.folder)
         before = self._units()
-        said = ask(
+        said = run_command(
             [
                 *(python, "-m", "hermes_cli.main", *words, "gateway", "install"),
                 *("--no-start-now", "--start-on-login"),
@@ -174,13 +174,13 @@ class InstallService(Act):
         )
         made = {name: home for name, home in self._units().items() if name not in before}
         mine = made.get(self.unit)
-        if mine is None or not is_same(mine, self.home.path):
+        if mine is None or not is_same_folder(mine, self.home.path):
             for name in made:
                 self._remove(name)
             what = "another home's" if mine else f"no {self.unit}"
             raise CannotFix(f"Hermes' installer made {what}: {said.text or said.code}")
 
-    def take_back(self) -> None:
+    def revert(self) -> None:
         self._remove(self.unit)
 
     def _units(self) -> dict[str, Path | None]:
@@ -198,10 +198,10 @@ class InstallService(Act):
 
 
 @dataclass(frozen=True)
-class TakeBack(Act):
+class RevertAction(MachineAction):
     """Machine action that reverts another one, for `undo`; reverting it repeats the other."""
 
-    act: Act
+    act: MachineAction
     kind: ClassVar[str] = _BACK
     lasting: ClassVar[bool] = True
 
@@ -215,18 +215,18 @@ class TakeBack(Act):
         self.act.refuse()
 
     def do(self) -> None:
-        self.act.take_back()
+        self.act.revert()
 
-    def take_back(self) -> None:
+    def revert(self) -> None:
         self.act.do()
 
 
-def remade(home: Home, record: ActRecord) -> Act | None:
+def action_from_record(home: Home, record: MachineActionRecord) -> MachineAction | None:
     """Create the machine action that a receipt records; None if its kind or unit is unknown."""
     if record.kind == _BACK:
         words = {key: word for key, word in record.words.items() if key != "of"}
-        act = remade(home, ActRecord(record.words.get("of", ""), words))
-        return TakeBack(act) if act and not isinstance(act, TakeBack) else None
+        act = action_from_record(home, MachineActionRecord(record.words.get("of", ""), words))
+        return RevertAction(act) if act and not isinstance(act, RevertAction) else None
     system = record.words.get("scope") == "system"
     unit = record.words.get("unit", "")
     if record.kind == ReloadUnits.kind:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.stores.entries import difference, named
-from hermes_doctor.stores.json_repairs import Mended, mend
+from hermes_doctor.stores.entries import difference, entries_by_name
+from hermes_doctor.stores.json_repairs import RepairedStore, repair_bytes
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -31,10 +31,10 @@ def best(home: Home, file: StoreFile) -> Repair | None:
     """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
     from hermes_doctor.stores import store_file
 
-    mended = mend(file.data, file.store)
+    mended = repair_bytes(file.data, file.store)
     if mended is not None and mended.lossless:
         return _repair(file, mended, f"by itself, {mended.how}; every entry stays", lossless=True)
-    copies = store_file.sound_copies(home, file)
+    copies = store_file.intact_copies(home, file)
     newest = copies[0] if copies else None
     if mended is None:
         return _copied(file, newest) if newest else None
@@ -54,63 +54,63 @@ def _again(file: StoreFile) -> str:
 
 def _copied(file: StoreFile, copy: TextCopy) -> Repair:
     """Replace a file of which nothing can be kept by a copy."""
-    before = named(file.values, file.store)
+    before = entries_by_name(file.values, file.store)
     empty = file.flaw is not None and file.flaw.kind == "empty"
     unread = "" if before or empty else "; nothing of what is in it can be read"
     return _made(file, copy.data, f"by {_of(copy)}{unread}{_again(file)}", before, ())
 
 
-def _both(file: StoreFile, mended: Mended, copy: TextCopy) -> Repair | None:
+def _both(file: StoreFile, mended: RepairedStore, copy: TextCopy) -> Repair | None:
     """Combine what is left of the file with what only the copy has; None if it adds nothing."""
-    from hermes_doctor.stores.damage import judge
+    from hermes_doctor.stores.damage import examine_bytes
 
-    theirs = judge(copy.data, file.store).values
+    theirs = examine_bytes(copy.data, file.store).values
     data = _joined(file, mended.values, theirs, None if mended.cut else mended.lost)
     if data is None:
         return None
     why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
-    return _made(file, data, why, named(mended.values, file.store), mended.lost)
+    return _made(file, data, why, entries_by_name(mended.values, file.store), mended.lost)
 
 
 def _joined(
     file: StoreFile, mine: Any, theirs: Any, missing: tuple[str, ...] | None
 ) -> bytes | None:
     """Add the entries that only the other store has (`missing`, or all); None if there are none."""
-    from hermes_doctor.stores.json_repairs import written
-    from hermes_doctor.stores.merge_copy import joined
+    from hermes_doctor.stores.json_repairs import to_json
+    from hermes_doctor.stores.merge_copy import merge
 
     try:
-        values = joined(mine, theirs, file.store, missing)
-        data = written(values)
+        values = merge(mine, theirs, file.store, missing)
+        data = to_json(values)
     except (ValueError, RecursionError):
         return None
-    more = set(named(values, file.store)) != set(named(mine, file.store))
+    more = set(entries_by_name(values, file.store)) != set(entries_by_name(mine, file.store))
     return data if more else None
 
 
-def _repair(file: StoreFile, mended: Mended, why: str, *, lossless: bool = False) -> Repair:
-    before = named(mended.values, file.store)
+def _repair(file: StoreFile, mended: RepairedStore, why: str, *, lossless: bool = False) -> Repair:
+    before = entries_by_name(mended.values, file.store)
     return _made(file, mended.data, why, before, mended.lost)._replace(lossless=lossless)
 
 
 def _made(
     file: StoreFile, data: bytes, why: str, before: dict[str, Any], cut: tuple[str, ...]
 ) -> Repair:
-    from hermes_doctor.stores.damage import judge
+    from hermes_doctor.stores.damage import examine_bytes
 
-    after = named(judge(data, file.store).values, file.store)
+    after = entries_by_name(examine_bytes(data, file.store).values, file.store)
     head = f"{file.path.name}, {file.store.holds} one by one:"
     lines = (head, *difference(before, after, cut, file.store))
     return Repair(data, why, lossless=False, lines=lines, entries=len(after))
 
 
-def rejoin(home: Home, file: StoreFile) -> Repair | None:
+def restore_set_aside(home: Home, file: StoreFile) -> Repair | None:
     """Add to an intact store what only its NAME.corrupt has; None if there is nothing to add.
 
     Hermes copies a store that it cannot read to NAME.corrupt and starts with an empty one.
     """
     from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.stores.damage import judge
+    from hermes_doctor.stores.damage import examine_bytes
     from hermes_doctor.stores.store_file import LIMIT
     from hermes_doctor.system.files import read
 
@@ -119,8 +119,8 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
         data, taken = read(aside, LIMIT)
     except (FileNotFoundError, CouldNotLook):
         return None
-    values, flaw = judge(data, file.store)
-    mended = mend(data, file.store) if flaw else None
+    values, flaw = examine_bytes(data, file.store)
+    mended = repair_bytes(data, file.store) if flaw else None
     values = mended.values if mended else values
     own = home.path.stat().st_uid
     if (
@@ -134,5 +134,5 @@ def rejoin(home: Home, file: StoreFile) -> Repair | None:
         return None
     why = f"by itself and what only {aside.name} has; what is in it now stays"
     lost = mended.lost if mended else ()
-    made = _made(file, union, why, named(file.values, file.store), lost)
+    made = _made(file, union, why, entries_by_name(file.values, file.store), lost)
     return made._replace(lossless=True)

@@ -20,7 +20,7 @@ _DECODER = json.JSONDecoder()
 _KEY = r'"((?:[^"\\\n]|\\.){0,500})": ?'
 
 
-class Salvaged(NamedTuple):
+class SalvagedEntries(NamedTuple):
     """The readable entries of a damaged text."""
 
     values: Any
@@ -28,7 +28,7 @@ class Salvaged(NamedTuple):
     """The entries that start there and cannot be read."""
 
 
-def salvage(text: str, store: Store) -> Salvaged:
+def salvage(text: str, store: Store) -> SalvagedEntries:
     """Return every entry that can be read on its own, and the names of the others."""
     values: Any = [] if store.top == LIST else {}
     lost: list[str] = []
@@ -38,7 +38,7 @@ def salvage(text: str, store: Store) -> Salvaged:
         part = _part(text, path[0]) if path else text
         for number, (key, entry) in enumerate(_entries(part, len(path) + 1, listed=listed)):
             if entry is None and listed:
-                lost.append(called(key, store) or f"number {number + 1}")
+                lost.append(entry_name(key, store) or f"number {number + 1}")
             elif entry is None:
                 lost.append(".".join((*path, key)) if len(store.entries) > 1 else key)
             elif listed:
@@ -49,7 +49,7 @@ def salvage(text: str, store: Store) -> Salvaged:
             values[path[0]] = found
         else:
             values = found
-    return Salvaged(values, tuple(lost))
+    return SalvagedEntries(values, tuple(lost))
 
 
 def _part(text: str, name: str) -> str:
@@ -85,7 +85,7 @@ def _unescaped(key: str) -> str:
         return key
 
 
-def called(piece: str, store: Store) -> str | None:
+def entry_name(piece: str, store: Store) -> str | None:
     """Return the name of a list entry, if that much of it is readable."""
     for field in store.names:
         said = re.search(rf'"{re.escape(field)}"\s*:\s*"([^"\\]{{1,80}})"', piece)

@@ -105,7 +105,7 @@ def _store(kind: str, facts: Mapping[str, Any]) -> Store:
 
 
 @cache
-def harmless(kind: str, installed: tuple[int, ...] | None) -> frozenset[str]:
+def harmless_flaws(kind: str, installed: tuple[int, ...] | None) -> frozenset[str]:
     """Return the flaws that do not keep a release from reading a store of this kind."""
     flaws = load_knowledge("loaders")[kind]
     return frozenset(flaw for flaw in flaws if outcome(kind, flaw, installed) == WHOLE)

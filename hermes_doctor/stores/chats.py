@@ -14,7 +14,7 @@ _COMPLETE = (0, 16)
 _ALWAYS = "local"
 
 
-class Stranger(NamedTuple):
+class UnknownPlatform(NamedTuple):
     """A platform that has chats although the release does not know it."""
 
     name: str
@@ -23,7 +23,7 @@ class Stranger(NamedTuple):
     """The first release that has it; None if it was never part of Hermes."""
 
 
-def strangers(values: Any, release: tuple[int, ...]) -> list[Stranger]:
+def unknown_platforms(values: Any, release: tuple[int, ...]) -> list[UnknownPlatform]:
     """Return the platforms of chats that this release does not know."""
     if not isinstance(values, dict):
         return []
@@ -31,11 +31,11 @@ def strangers(values: Any, release: tuple[int, ...]) -> list[Stranger]:
     found = []
     for name, count in Counter(filter(None, map(_platform, values.values()))).items():
         if name not in known:
-            found.append(Stranger(name, count, None))
+            found.append(UnknownPlatform(name, count, None))
             continue
         since = min((one for form in known[name] for one in form["releases"]), key=numbers)
         if max(release, _COMPLETE) < numbers(since):
-            found.append(Stranger(name, count, since))
+            found.append(UnknownPlatform(name, count, since))
     return found
 
 

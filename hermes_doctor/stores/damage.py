@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.stores.catalogue import ANY, LIST, Store
-from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, wrong
+from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, field_faults
 
 BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
 EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
@@ -37,7 +37,7 @@ class Flaw(NamedTuple):
     """How many of these come after the first at which some releases stop."""
 
 
-class Judged(NamedTuple):
+class ExaminedStore(NamedTuple):
     """The values of a store, and its flaw."""
 
     values: Any
@@ -45,69 +45,71 @@ class Judged(NamedTuple):
     flaw: Flaw | None
 
 
-def judge(data: bytes, store: Store, harmless: Container[str] = ()) -> Judged:
+def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> ExaminedStore:
     """Parse these bytes as Hermes does, and return the first flaw that would affect it.
 
     The kinds in `harmless` are not flaws for the given release.
     """
     if not data.strip(_BLANKS):
-        return Judged(None, Flaw(EMPTY, "it is empty"))
+        return ExaminedStore(None, Flaw(EMPTY, "it is empty"))
     if not data.strip(b"\0" + _BLANKS):
-        return Judged(None, Flaw(EMPTY, f"it holds nothing but {len(data)} NUL bytes"))
+        return ExaminedStore(None, Flaw(EMPTY, f"it holds nothing but {len(data)} NUL bytes"))
     marked = data.startswith(codecs.BOM_UTF8)
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         kind = "it is UTF-16" if data.startswith(_UTF16) else f"byte {error.start} is not UTF-8"
-        return Judged(None, Flaw(BINARY, kind))
+        return ExaminedStore(None, Flaw(BINARY, kind))
     found = _parsed(text)
     if found.flaw is None:
         flaws = (one for one in _shape(found.values, store) if one.kind not in harmless)
-        found = Judged(found.values, next(flaws, None))
+        found = ExaminedStore(found.values, next(flaws, None))
     if found.flaw is None and marked:
-        return Judged(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
+        return ExaminedStore(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
     return found
 
 
-def _parsed(text: str) -> Judged:
+def _parsed(text: str) -> ExaminedStore:
     try:
         return _decoded(text)
     except RecursionError:
-        return Judged(None, Flaw(DEEP, "it is nested too deeply"))
+        return ExaminedStore(None, Flaw(DEEP, "it is nested too deeply"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+        return ExaminedStore(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     except ValueError:
-        return Judged(None, Flaw(DEEP, "it holds a number that is too long to be one"))
+        return ExaminedStore(None, Flaw(DEEP, "it holds a number that is too long to be one"))
 
 
-def _decoded(text: str) -> Judged:
+def _decoded(text: str) -> ExaminedStore:
     """Parse a text and what surrounds it; JSONDecodeError if nothing can be read."""
     try:
-        return Judged(json.loads(text), None)
+        return ExaminedStore(json.loads(text), None)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
     try:
         values = json.loads(text, strict=False)
-        return Judged(values, Flaw(CONTROL, f"{place}: a control character within a text"))
+        return ExaminedStore(values, Flaw(CONTROL, f"{place}: a control character within a text"))
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
-        return Judged(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
+        return ExaminedStore(None, Flaw(TORN, f"{place}: it is no JSON from there on"))
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)
         count = len(text) - len(bare)
         if inner.flaw is None:
-            return Judged(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
-        return Judged(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
+            return ExaminedStore(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
+        return ExaminedStore(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
     values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
-    return Judged(values, Flaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end"))
+    return ExaminedStore(
+        values, Flaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end")
+    )
 
 
 def _shape(values: Any, store: Store) -> Iterator[Flaw]:
     """Yield what is wrong with the structure of valid JSON, the most costly first."""
-    if not is_a(values, store.top):
+    if not has_type(values, store.top):
         yield _top(values, store)
         return
     odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
@@ -134,7 +136,8 @@ def _top(values: Any, store: Store) -> Flaw:
 def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
     """Yield the flaws of single entries."""
     faults = [
-        {*wrong(one, store).values()} if is_a(one, store.entry) else {ENTRY} for one in entries
+        {*field_faults(one, store).values()} if has_type(one, store.entry) else {ENTRY}
+        for one in entries
     ]
     sound = sum(not fault for fault in faults)
     stops = next((number for number, fault in enumerate(faults) if fault - {LEFT}), len(faults))
@@ -143,12 +146,12 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
         count = sum(kind in fault for fault in faults)
         if count:
             yield Flaw(kind, f"{count} of its entries {words}", sound, behind)
-    count = len(namesakes(entries, store))
+    count = len(duplicate_ids(entries, store))
     if count:
         yield Flaw(TWICE, f"{count} of its entries have the id of another", sound)
 
 
-def namesakes(entries: list[Any], store: Store) -> list[int]:
+def duplicate_ids(entries: list[Any], store: Store) -> list[int]:
     """Return the positions of enabled entries that have the id of an earlier one."""
     if "id" not in store.needs:
         return []
@@ -162,7 +165,7 @@ def namesakes(entries: list[Any], store: Store) -> list[int]:
 
 
 def _holds(values: Any, key: str, store: Store) -> bool:
-    return is_a(values.get(key), store.inside)
+    return has_type(values.get(key), store.inside)
 
 
 def _odd_holder(values: Any, key: str, store: Store) -> bool:
@@ -171,7 +174,7 @@ def _odd_holder(values: Any, key: str, store: Store) -> bool:
     return not absent and not _holds(values, key, store)
 
 
-def is_a(value: object, kind: str) -> bool:
+def has_type(value: object, kind: str) -> bool:
     """Tell whether a value is of the type that a description names."""
     return kind == ANY or isinstance(value, list if kind == LIST else dict)
 
@@ -185,7 +188,7 @@ def raw_entries(values: Any, store: Store) -> list[Any]:
     """Return the values of all entries of any type; notes that are objects are left out."""
     found: list[Any] = []
     for path in store.entries:
-        holder = inside(values, path)
+        holder = container_at(values, path)
         if isinstance(holder, dict):
             notes = {key for key, one in holder.items() if key[:1] == "_" and isinstance(one, dict)}
             found += [one for key, one in holder.items() if key not in notes]
@@ -194,7 +197,7 @@ def raw_entries(values: Any, store: Store) -> list[Any]:
     return found
 
 
-def inside(values: Any, path: tuple[str, ...]) -> dict[str, Any] | list[Any] | None:
+def container_at(values: Any, path: tuple[str, ...]) -> dict[str, Any] | list[Any] | None:
     """Return the container at a path of the document."""
     for key in path:
         values = values.get(key) if isinstance(values, dict) else None

@@ -7,18 +7,18 @@ from typing import Any
 
 from hermes_doctor import redaction
 from hermes_doctor.stores.catalogue import Store
-from hermes_doctor.stores.damage import inside
+from hermes_doctor.stores.damage import container_at
 
 LONGEST = 60
 MOST, FEW = 40, 5
 
 
-def named(values: Any, store: Store) -> dict[str, Any]:
+def entries_by_name(values: Any, store: Store) -> dict[str, Any]:
     """Map the name of each entry to its value; Hermes' own notes (`_…`) are left out."""
     found: dict[str, Any] = {}
     often: dict[str, int] = {}
     for path in store.entries:
-        holder = inside(values, path)
+        holder = container_at(values, path)
         pairs = holder.items() if isinstance(holder, dict) else enumerate(holder or ())
         for key, value in pairs:
             if isinstance(key, str) and key.startswith("_"):
@@ -46,7 +46,7 @@ def _unused(name: str, found: Mapping[str, Any], often: dict[str, int]) -> str:
 
 def shown(name: str, store: Store) -> str:
     """Shorten and redact a name for display, on one line."""
-    text = redaction.clean(name) if store.shown else redaction.words(name)
+    text = redaction.clean(name) if store.shown else redaction.redact_words(name)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.stores.schedules import senseless
+from hermes_doctor.stores.schedules import has_no_next_run
 
 if TYPE_CHECKING:
     from hermes_doctor.stores.catalogue import Store
@@ -20,7 +20,7 @@ _SCHEDULE, _TIME, _NAME = "schedule", "time", "name"
 _GIVEN, _MOMENT, _SOURCE = "given", "moment", "source"
 
 
-def wrong(entry: Any, store: Store) -> dict[str, str]:
+def field_faults(entry: Any, store: Store) -> dict[str, str]:
     """Return the invalid fields and the kind of each fault; disabled entries are not read."""
     if not store.needs or not isinstance(entry, dict) or not entry.get("enabled", True):
         return {}
@@ -54,7 +54,7 @@ def _source(value: object) -> str | None:
 
 def _planned(entry: dict[str, Any], schedule: object) -> bool:
     """Tell whether a schedule gives the next time, or does not have to yet."""
-    return isinstance(schedule, dict) and (not senseless(schedule) or _later(entry))
+    return isinstance(schedule, dict) and (not has_no_next_run(schedule) or _later(entry))
 
 
 def _later(entry: dict[str, Any]) -> bool:
@@ -72,9 +72,9 @@ def _is_time(value: object) -> bool:
         return False
 
 
-def mended_fields(entry: dict[str, Any], key: str, store: Store) -> bool:
+def repair_fields(entry: dict[str, Any], key: str, store: Store) -> bool:
     """Repair the fields of an entry in place; False if that is impossible."""
-    mended = [_mended(entry, key, field, store) for field in wrong(entry, store)]
+    mended = [_mended(entry, key, field, store) for field in field_faults(entry, store)]
     return all(mended)
 
 
@@ -83,7 +83,7 @@ def _mended(entry: dict[str, Any], key: str, field: str, store: Store) -> bool:
     if kind in (_TIME, _SOURCE):
         entry[field] = None
     elif kind == _NAME:
-        entry[field] = entry.pop("job_id", None) or made_up(entry)
+        entry[field] = entry.pop("job_id", None) or generated_id(entry)
     elif kind == _SCHEDULE and isinstance(entry[field], dict):
         entry |= {"enabled": False, "state": "paused"}
     elif kind == _SCHEDULE:
@@ -109,7 +109,7 @@ def _other_moment(entry: dict[str, Any], store: Store) -> str | None:
     return said or begun.isoformat()
 
 
-def made_up(entry: dict[str, Any], number: int = 0) -> str:
+def generated_id(entry: dict[str, Any], number: int = 0) -> str:
     """Return an id as Hermes makes them, always the same for the same entry."""
     import json
     from hashlib import sha256

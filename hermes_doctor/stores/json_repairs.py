@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.stores import truncated_json
-from hermes_doctor.stores.broken_json import called, salvage
+from hermes_doctor.stores.broken_json import entry_name, salvage
 from hermes_doctor.stores.catalogue import LIST, Store
 from hermes_doctor.stores.damage import (
     BARE,
@@ -23,21 +23,28 @@ from hermes_doctor.stores.damage import (
     TAIL,
     TORN,
     TWICE,
-    inside,
-    is_a,
-    judge,
-    namesakes,
+    container_at,
+    duplicate_ids,
+    examine_bytes,
+    has_type,
     raw_entries,
 )
-from hermes_doctor.stores.entries import named
-from hermes_doctor.stores.fields import FIELD, LEFT, ORIGIN, made_up, mended_fields, wrong
-from hermes_doctor.stores.merge_copy import joined
+from hermes_doctor.stores.entries import entries_by_name
+from hermes_doctor.stores.fields import (
+    FIELD,
+    LEFT,
+    ORIGIN,
+    field_faults,
+    generated_id,
+    repair_fields,
+)
+from hermes_doctor.stores.merge_copy import merge
 
 _NO_LETTER = pattern(rb"[\x80-\xbf\xd7\xf7]|[\x80-\xff]{2}")
 """What text in ASCII with single Latin-1 letters, as saved by old editors, does not contain."""
 
 
-class Mended(NamedTuple):
+class RepairedStore(NamedTuple):
     """A store that was repaired."""
 
     data: bytes
@@ -56,12 +63,12 @@ class Mended(NamedTuple):
         return not (self.lost or self.cut or self.guessed)
 
 
-def mend(data: bytes, store: Store, often: int = 3) -> Mended | None:
+def repair_bytes(data: bytes, store: Store, often: int = 3) -> RepairedStore | None:
     """Return the same entries in a file that Hermes reads; None if that is impossible.
 
     Behind one flaw there may be others, which are repaired in turn.
     """
-    values, flaw = judge(data, store)
+    values, flaw = examine_bytes(data, store)
     bench = _Bench(data, data.removeprefix(codecs.BOM_UTF8), values, store)
     way = _WAYS.get(flaw.kind) if flaw else None
     try:
@@ -70,14 +77,14 @@ def mend(data: bytes, store: Store, often: int = 3) -> Mended | None:
         return None
     if made is None:
         return None
-    found = judge(made.data, store)
+    found = examine_bytes(made.data, store)
     if found.flaw and flaw and found.flaw.kind != flaw.kind and often:
-        return _on(made, mend(made.data, store, often - 1))
-    sound = found.flaw is None and named(found.values, store)
+        return _on(made, repair_bytes(made.data, store, often - 1))
+    sound = found.flaw is None and entries_by_name(found.values, store)
     return made._replace(values=found.values) if sound else None
 
 
-def _on(first: Mended, then: Mended | None) -> Mended | None:
+def _on(first: RepairedStore, then: RepairedStore | None) -> RepairedStore | None:
     """Combine one repair with the next."""
     return then and then._replace(
         how=f"{first.how}, {then.how}",
@@ -96,117 +103,125 @@ class _Bench(NamedTuple):
     values: Any
     store: Store
 
-    def unmarked(self) -> Mended:
+    def unmarked(self) -> RepairedStore:
         """Remove a byte order mark."""
-        return Mended(self.bare, None, "without its byte order mark")
+        return RepairedStore(self.bare, None, "without its byte order mark")
 
-    def unpadded(self) -> Mended:
+    def unpadded(self) -> RepairedStore:
         """Remove the NUL bytes that a crash left at the end."""
-        return Mended(self.bare.rstrip(b"\0"), None, "without the NUL bytes behind its end")
+        return RepairedStore(self.bare.rstrip(b"\0"), None, "without the NUL bytes behind its end")
 
-    def without_tail(self) -> Mended:
+    def without_tail(self) -> RepairedStore:
         """Remove what follows the document's end, or merge it if it is a second document."""
         text = self.bare.decode("utf-8").lstrip()
         end = json.JSONDecoder(strict=False).raw_decode(text)[1]
-        first = named(self.values, self.store)
+        first = entries_by_name(self.values, self.store)
         later, whole = self._second(text[end:].lstrip().encode())
-        changed = [n for n, value in named(later, self.store).items() if first.get(n) != value]
+        changed = [
+            n for n, value in entries_by_name(later, self.store).items() if first.get(n) != value
+        ]
         if changed and whole:
-            both = joined(later, self.values, self.store, None)
+            both = merge(later, self.values, self.store, None)
             lost = tuple(f"{name}, as the first of two says" for name in changed if name in first)
-            return Mended(written(both), None, "with the entries of both lists in it", lost)
-        return Mended(f"{text[:end]}\n".encode(), None, "without what follows its end", (*changed,))
+            return RepairedStore(to_json(both), None, "with the entries of both lists in it", lost)
+        return RepairedStore(
+            f"{text[:end]}\n".encode(), None, "without what follows its end", (*changed,)
+        )
 
     def _second(self, tail: bytes) -> tuple[Any, bool]:
         """Return the document that follows the first one, and whether it is complete."""
-        values, flaw = judge(tail, self.store)
+        values, flaw = examine_bytes(tail, self.store)
         if flaw is None or flaw.kind != TORN:
-            fits = is_a(values, self.store.top) and (flaw is None or flaw.kind == TAIL)
+            fits = has_type(values, self.store.top) and (flaw is None or flaw.kind == TAIL)
             return (values, True) if fits else (None, False)
         made = _Bench(tail, tail, None, self.store).closed()
-        return (judge(made.data, self.store).values if made else None), False
+        return (examine_bytes(made.data, self.store).values if made else None), False
 
-    def escaped(self) -> Mended:
+    def escaped(self) -> RepairedStore:
         """Escape control characters as JSON requires."""
         how = "with its control characters written as such"
-        return Mended(written(self.values), None, how)
+        return RepairedStore(to_json(self.values), None, how)
 
-    def wrapped(self) -> Mended | None:
+    def wrapped(self) -> RepairedStore | None:
         """Turn a bare list into the value that it was meant to be."""
         if not self.store.list_is or not isinstance(self.values, list):
             return None
         how = f"with the list as the {self.store.list_is} that it is"
-        return Mended(written({self.store.list_is: self.values}), None, how)
+        return RepairedStore(to_json({self.store.list_is: self.values}), None, how)
 
-    def in_utf8(self) -> Mended | None:
+    def in_utf8(self) -> RepairedStore | None:
         """Convert UTF-16, as saved on Windows, or Latin-1 to UTF-8; else extract the entries."""
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return Mended(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
+            return RepairedStore(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
         if not _NO_LETTER.search(self.data):
             data = self.data.decode("latin-1").encode("utf-8")
-            if judge(data, self.store).flaw is None:
+            if examine_bytes(data, self.store).flaw is None:
                 how = "as UTF-8, its letters taken for Latin-1"
-                return Mended(data, None, how, guessed=True)
+                return RepairedStore(data, None, how, guessed=True)
         return self.salvaged()
 
-    def salvaged(self) -> Mended | None:
+    def salvaged(self) -> RepairedStore | None:
         """Keep the entries that can be read on their own."""
         left = salvage(self.bare.decode("utf-8", "replace"), self.store)
-        if not named(left.values, self.store):
+        if not entries_by_name(left.values, self.store):
             return None
         how = "with the entries that can be read"
-        return Mended(written(left.values), None, how, left.lost, cut=True)
+        return RepairedStore(to_json(left.values), None, how, left.lost, cut=True)
 
-    def reheld(self) -> Mended | None:
+    def reheld(self) -> RepairedStore | None:
         """Turn entries in a mapping into a list; remove containers without entries."""
         odd = [path[0] for path in self.store.entries if path and self._no_holder(path[0])]
         held = self.values[odd[0]]
         if self.store.inside == LIST and isinstance(held, dict):
             how = f"with its {odd[0]} as the list that they are"
-            return Mended(written({**self.values, odd[0]: [*held.values()]}), None, how)
+            return RepairedStore(to_json({**self.values, odd[0]: [*held.values()]}), None, how)
         kept = {key: value for key, value in self.values.items() if key not in odd}
-        return Mended(written(kept), None, f"without {odd[0]}, which are none", (*odd,), cut=True)
+        return RepairedStore(
+            to_json(kept), None, f"without {odd[0]}, which are none", (*odd,), cut=True
+        )
 
     def _no_holder(self, key: str) -> bool:
-        return key in self.values and not is_a(self.values[key], self.store.inside)
+        return key in self.values and not has_type(self.values[key], self.store.inside)
 
-    def put_right(self) -> Mended:
+    def put_right(self) -> RepairedStore:
         """Reset invalid fields to the value that Hermes would use without them."""
         kept = json.loads(json.dumps(self.values))
         how = "with such fields left for Hermes to fill in"
-        if any("schedule" in wrong(entry, self.store) for entry in raw_entries(kept, self.store)):
+        if any(
+            "schedule" in field_faults(entry, self.store) for entry in raw_entries(kept, self.store)
+        ):
             how += " (a job whose schedule is none runs when it is given one)"
         lost: list[str] = []
         for path in self.store.entries:
-            holder = inside(kept, path)
+            holder = container_at(kept, path)
             if isinstance(holder, list):
                 lost += [f"number {n}" for n, one in enumerate(holder, 1) if not self._righted(one)]
-                holder[:] = [one for one in holder if not wrong(one, self.store)]
+                holder[:] = [one for one in holder if not field_faults(one, self.store)]
             elif holder is not None:
                 own = [(key, one) for key, one in holder.items() if key[:1] != "_"]
                 bad = [key for key, one in own if not self._righted(one, key)]
                 lost += bad
                 for key in bad:
                     del holder[key]
-        return Mended(written(kept), None, how, tuple(lost))
+        return RepairedStore(to_json(kept), None, how, tuple(lost))
 
     def _righted(self, entry: dict[str, Any], key: str = "") -> bool:
-        return mended_fields(entry, key, self.store)
+        return repair_fields(entry, key, self.store)
 
-    def renamed(self) -> Mended:
+    def renamed(self) -> RepairedStore:
         """Give an entry with the id of another a new id."""
         kept = json.loads(json.dumps(self.values))
         entries = raw_entries(kept, self.store)
-        for number in namesakes(entries, self.store):
-            entries[number]["id"] = made_up(entries[number], number)
-        return Mended(written(kept), None, "with an id of its own for each entry")
+        for number in duplicate_ids(entries, self.store):
+            entries[number]["id"] = generated_id(entries[number], number)
+        return RepairedStore(to_json(kept), None, "with an id of its own for each entry")
 
-    def without_odd(self) -> Mended:
+    def without_odd(self) -> RepairedStore:
         """Remove what is not an entry; Hermes' own notes are not counted as lost."""
         kept = json.loads(json.dumps(self.values))
         lost: list[str] = []
         for path in self.store.entries:
-            holder = inside(kept, path)
+            holder = container_at(kept, path)
             if isinstance(holder, list):
                 lost += [f"number {n + 1}" for n, one in enumerate(holder) if self._odd(one)]
                 holder[:] = [one for one in holder if not self._odd(one)]
@@ -215,25 +230,27 @@ class _Bench(NamedTuple):
                 lost += [key for key in odd if not key.startswith("_")]
                 for key in odd:
                     del holder[key]
-        return Mended(written(kept), None, "without what is no entry", tuple(lost))
+        return RepairedStore(to_json(kept), None, "without what is no entry", tuple(lost))
 
     def _odd(self, entry: object) -> bool:
-        return not is_a(entry, self.store.entry)
+        return not has_type(entry, self.store.entry)
 
-    def closed(self) -> Mended | None:
+    def closed(self) -> RepairedStore | None:
         """Keep the complete part of a file that is cut off."""
         text = self.bare.decode("utf-8").rstrip("\0")
-        found = truncated_json.torn(text, self.store.entries)
+        found = truncated_json.close_truncated(text, self.store.entries)
         if found is None:
             return self.salvaged()
         lost = found.lost
         paths = self.store.entries
         deep = any(lost[: len(path)] == path and len(lost) > len(path) for path in paths)
         names = (_torn_name(found, self.store),) if deep else ()
-        return Mended(found.text.encode(), None, "closed where it breaks off", names, cut=True)
+        return RepairedStore(
+            found.text.encode(), None, "closed where it breaks off", names, cut=True
+        )
 
 
-def written(values: Any) -> bytes:
+def to_json(values: Any) -> bytes:
     """Write values as Hermes does."""
     text = json.dumps(values, indent=2, ensure_ascii=False)
     try:
@@ -242,15 +259,15 @@ def written(values: Any) -> bytes:
         return f"{json.dumps(values, indent=2)}\n".encode()
 
 
-def _torn_name(found: truncated_json.Torn, store: Store) -> str:
+def _torn_name(found: truncated_json.TruncatedText, store: Store) -> str:
     """Return the name of the entry that is cut off, if that much of it is left."""
     last = found.lost[-1]
     if isinstance(last, str):
         return last if len(store.entries) == 1 else ".".join(map(str, found.lost))
-    return called(found.rest, store) or f"number {last + 1}"
+    return entry_name(found.rest, store) or f"number {last + 1}"
 
 
-_WAYS: Mapping[str, Callable[[_Bench], Mended | None]] = {
+_WAYS: Mapping[str, Callable[[_Bench], RepairedStore | None]] = {
     BOM: _Bench.unmarked,
     PADDING: _Bench.unpadded,
     TAIL: _Bench.without_tail,

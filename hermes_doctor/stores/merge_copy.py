@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from hermes_doctor.stores.catalogue import Store
-from hermes_doctor.stores.damage import inside
+from hermes_doctor.stores.damage import container_at
 
 
-def joined(own: Any, theirs: Any, store: Store, missed: Collection[str] | None) -> Any:
+def merge(own: Any, theirs: Any, store: Store, missed: Collection[str] | None) -> Any:
     """Return `own` with what only `theirs` has; if `missed` is given, only those entries.
 
     What the store itself still has is newer than any copy, so it stays unchanged.
@@ -20,7 +20,7 @@ def joined(own: Any, theirs: Any, store: Store, missed: Collection[str] | None) 
     if not isinstance(made, type(other)):
         return made
     for path in store.entries:
-        holder, source = inside(made, path), inside(other, path)
+        holder, source = container_at(made, path), container_at(other, path)
         if holder is None and path and source:
             holder = made.setdefault(path[0], type(source)())
         if isinstance(holder, dict) and isinstance(source, dict):

@@ -31,7 +31,7 @@ _CONTENT_COUNTS = (0, 18)
 """From this release on an empty old folder does not count."""
 
 
-class Kept(NamedTuple):
+class PairingFile(NamedTuple):
     """A pairing file."""
 
     path: Path
@@ -112,19 +112,19 @@ def _names(folder: Path) -> list[str]:
         return ["unreadable"]  # Hermes also treats it as occupied
 
 
-def kept(path: Path) -> Kept:
+def read_pairing_file(path: Path) -> PairingFile:
     """Read a pairing file as Hermes does: a damaged one is empty."""
     import json
 
     try:
         data, taken = read(path, _LIMIT)
     except FileNotFoundError:
-        return Kept(path, b"", ABSENT, {})
+        return PairingFile(path, b"", ABSENT, {})
     try:
         values = json.loads(data)
     except (ValueError, RecursionError):
         values = None
-    return Kept(path, data, taken, values if isinstance(values, dict) else {})
+    return PairingFile(path, data, taken, values if isinstance(values, dict) else {})
 
 
 def pending_file(folder: Path, platform: str) -> Path:
@@ -137,7 +137,7 @@ def approved_file(folder: Path, platform: str) -> Path:
     return folder / f"{platform}{_APPROVED}"
 
 
-def waits(entry: object, now: float) -> bool:
+def is_pending(entry: object, now: float) -> bool:
     """Tell whether an entry is still valid; one without a time is not."""
     if not isinstance(entry, dict):
         return False
@@ -161,7 +161,7 @@ def _requests(folder: Path, names: list[str], now: float) -> Iterator[PairingReq
             continue
         found = _readable(folder / name)
         for entry, info in found.items():
-            if waits(info, now) and isinstance(info.get("user_id"), str):
+            if is_pending(info, now) and isinstance(info.get("user_id"), str):
                 said = info.get("user_name")
                 yield PairingRequest(
                     platform=name.removesuffix(_PENDING),
@@ -193,6 +193,6 @@ def _approved(folder: Path, names: list[str]) -> dict[str, frozenset[str]]:
 def _readable(path: Path) -> Mapping[str, Any]:
     """Read a file; empty if we may not read it, which another check reports."""
     try:
-        return kept(path).values
+        return read_pairing_file(path).values
     except CouldNotLook:
         return {}

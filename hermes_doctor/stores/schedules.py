@@ -26,7 +26,7 @@ _WORD = pattern(r"[a-z]+")
 _NUMBERS = pattern(r"(?<![/#(\d-])(\d{1,9})(?:-(\d{1,9}))?")
 
 
-def senseless(schedule: dict[str, Any]) -> bool:
+def has_no_next_run(schedule: dict[str, Any]) -> bool:
     """Tell whether Hermes fails to determine the next run of a schedule."""
     kind = schedule.get("kind")
     if kind == "interval":

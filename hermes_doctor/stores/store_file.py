@@ -10,7 +10,7 @@ from hermes_doctor.backup import copies
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, TextCopy
-from hermes_doctor.stores.catalogue import NONE, PART, WHOLE, Store, harmless, outcome, stores
+from hermes_doctor.stores.catalogue import NONE, PART, WHOLE, Store, harmless_flaws, outcome, stores
 from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, read, read_tail
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def find(home: Home, release: tuple[int, ...] | None) -> Stores:
             except CouldNotLook as doubt:
                 doubts.append(str(doubt))
                 continue
-            from hermes_doctor.stores.damage import judge
+            from hermes_doctor.stores.damage import examine_bytes
 
-            values, flaw = judge(data, store, harmless(store.kind, release))
+            values, flaw = examine_bytes(data, store, harmless_flaws(store.kind, release))
             said = _outcome(store, values, flaw, release)
             name = home.name_of(path)
             found[path] = StoreFile(store, path, name, data, taken, values, flaw, said)
@@ -104,23 +104,25 @@ def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:
             yield home / folder / name / rest if slash else home / folder / name
 
 
-def sound_copies(home: Home, file: StoreFile) -> list[TextCopy]:
+def intact_copies(home: Home, file: StoreFile) -> list[TextCopy]:
     """Return copies with at least one entry, newest first; harmless flaws are repaired."""
-    from hermes_doctor.stores.damage import judge
-    from hermes_doctor.stores.entries import named
-    from hermes_doctor.stores.json_repairs import mend
+    from hermes_doctor.stores.damage import examine_bytes
+    from hermes_doctor.stores.entries import entries_by_name
+    from hermes_doctor.stores.json_repairs import repair_bytes
 
     found: dict[bytes, TextCopy] = {}
-    for copy in copies.texts(home, file.name, LIMIT):
-        values, flaw = judge(copy.data, file.store)
+    for copy in copies.text_copies(home, file.name, LIMIT):
+        values, flaw = examine_bytes(copy.data, file.store)
         if flaw is not None:
-            mended = mend(copy.data, file.store)
+            mended = repair_bytes(copy.data, file.store)
             if mended is None or not mended.lossless:
                 continue
             copy = copy._replace(data=mended.data)
             values = mended.values
         known = found.get(copy.data)
-        if named(values, file.store) and (known is None or known.modified < copy.modified):
+        if entries_by_name(values, file.store) and (
+            known is None or known.modified < copy.modified
+        ):
             found[copy.data] = copy
     return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
 

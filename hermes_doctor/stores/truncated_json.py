@@ -16,7 +16,7 @@ _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _ESCAPE = 6
 
 
-class Torn(NamedTuple):
+class TruncatedText(NamedTuple):
     """The complete part of a text that is cut off."""
 
     text: str
@@ -113,7 +113,7 @@ class _Scan:
         return _BrokenOff() if ended else ValueError("broken in the middle")
 
 
-def torn(text: str, containers: Sequence[Path]) -> Torn | None:
+def close_truncated(text: str, containers: Sequence[Path]) -> TruncatedText | None:
     """Return the complete part of a text that is cut off; None if it is damaged otherwise."""
     text = text.rstrip(_BLANKS)
     scan = _Scan(text, containers)
@@ -128,4 +128,4 @@ def torn(text: str, containers: Sequence[Path]) -> Torn | None:
     if scan.good is None:
         return None
     at, closers = scan.good
-    return Torn(f"{text[:at]}\n{closers}\n", scan.lost, text[scan.began :])
+    return TruncatedText(f"{text[:at]}\n{closers}\n", scan.lost, text[scan.began :])

@@ -33,7 +33,7 @@ PATIENCE = 30.0
 POLICIES = ("always", "unless-stopped", "on-failure")
 
 
-def inside() -> bool:
+def is_inside() -> bool:
     """Whether this process runs in a container."""
     return in_container()
 
@@ -54,7 +54,7 @@ def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
     )
 
 
-def this(pid: int, home: Path) -> Unit:
+def own_container(pid: int, home: Path) -> Unit:
     """Return the container that we are in; its restart policy is not visible from inside."""
     return Unit(
         kind=DOCKER,
@@ -130,9 +130,9 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]
 
 
-def only(command: str, ids: Sequence[str], home: Home) -> Unit:
+def only_container(command: str, ids: Sequence[str], home: Home) -> Unit:
     """Return the only container of a home; CouldNotLook if there is none or more than one."""
-    unfinished = left(command, ids)
+    unfinished = unfinished_replacements(command, ids)
     ids = [id for id in ids if id not in unfinished]
     if len(ids) != 1:
         many = f"{len(ids)} containers have" if ids else "no container has"
@@ -143,7 +143,7 @@ def only(command: str, ids: Sequence[str], home: Home) -> Unit:
     return found
 
 
-def left(command: str, ids: Sequence[str]) -> list[str]:
+def unfinished_replacements(command: str, ids: Sequence[str]) -> list[str]:
     """Return the containers that Compose created as a replacement before it was interrupted.
 
     They were never started, and the container that they should replace still exists.
@@ -253,7 +253,7 @@ def read_inspect(text: str, home: Path) -> Unit | None:
         raise CouldNotLook("the container engine answers in unknown words") from None
 
 
-def revival(unit: Unit) -> tuple[bool | None, str]:
+def will_restart(unit: Unit) -> tuple[bool | None, str]:
     """Return whether the engine restarts a container (None: unknown), and a clause with why."""
     policy = unit.settings.get("Restart")
     if policy is None:

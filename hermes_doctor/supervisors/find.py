@@ -15,11 +15,11 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.processes.lineage import (
     Ancestor,
-    Place,
+    ControlGroup,
     ancestors,
+    control_group_of,
     in_container,
     name_of,
-    place_of,
 )
 from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, systemd
 from hermes_doctor.supervisors.unit import (
@@ -148,7 +148,7 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
         slots = s6.slots()
         line = {pid, *(one.pid for one in ancestors(pid))} if pid is not None else set()
         return slots, next((slot for slot in slots if slot.pid and slot.pid in line), None)
-    place = place_of(pid) if pid is not None else Place()
+    place = control_group_of(pid) if pid is not None else ControlGroup()
     units = _units(home, pid, place, unsure)
     if pid is None:
         outside = None if in_container() else _container_of(home, unsure)
@@ -166,7 +166,7 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
         from hermes_doctor.supervisors import docker
 
         if docker.is_main(pid, above_all):
-            held = docker.this(pid, home.path)
+            held = docker.own_container(pid, home.path)
             return [*units, held], held
     return units, _other(above_all, home)
 
@@ -178,14 +178,14 @@ def _runs(unit: Unit, pid: int, home: Home) -> bool:
     from hermes_doctor.supervisors import wrapper
 
     if unit.pid is None:
-        return runs_gateway(unit.program) and wrapper.concerns(unit, home.path)
-    line = wrapper.between(unit.pid, pid)
+        return runs_gateway(unit.program) and wrapper.is_for_home(unit, home.path)
+    line = wrapper.processes_between(unit.pid, pid)
     if line is None or any(one.name.startswith(_BY_HAND) for one in line):
         return False
-    return wrapper.concerns(unit, home.path) and wrapper.wraps(unit.pid, pid, home.path)
+    return wrapper.is_for_home(unit, home.path) and wrapper.wraps(unit.pid, pid, home.path)
 
 
-def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list[Unit]:
+def _units(home: Home, pid: int | None, place: ControlGroup, unsure: list[str]) -> list[Unit]:
     """Return the systemd units for any home; systemd is asked about those of this home."""
     found: list[Unit] = []
     for scope in systemd.scopes(_users(home, pid, place)):
@@ -200,20 +200,20 @@ def _units(home: Home, pid: int | None, place: Place, unsure: list[str]) -> list
             said = systemctl.ask(scope, asked)
         except CouldNotLook as why:
             found += [
-                systemctl.unasked(scope, unit, str(why)) if unit.name in asked else unit
+                systemctl.without_answer(scope, unit, str(why)) if unit.name in asked else unit
                 for unit in units
             ]
             if here and here not in names:
                 unsure.append(f"{here}: {why}")
             continue
-        found += [systemctl.told(unit, said.get(unit.name, {})) for unit in units]
+        found += [systemctl.with_properties(unit, said.get(unit.name, {})) for unit in units]
         if here and here not in [unit.name for unit in units]:
-            extra = systemd.foreign(scope, here, said.get(here, {}))
+            extra = systemd.from_properties(scope, here, said.get(here, {}))
             found += [extra] if extra else []
     return found
 
 
-def _users(home: Home, pid: int | None, place: Place) -> list[int]:
+def _users(home: Home, pid: int | None, place: ControlGroup) -> list[int]:
     """Return the uids whose user managers may run it: the home's, the process's, the service's."""
     uids = []
     for path in [str(home.path), *([f"/proc/{pid}"] if pid is not None else [])]:
@@ -299,17 +299,17 @@ def _revival(
     if pid is None and owner.state in ("failed", "inactive"):
         return False, f"{owner.name} is {owner.state}"
     if owner.systemd:
-        return systemd.revival(owner)
+        return systemd.will_restart(owner)
     if owner.kind == DOCKER:
         from hermes_doctor.supervisors import docker
 
-        return docker.revival(owner)
+        return docker.will_restart(owner)
     if owner.kind == LAUNCHD:
         from hermes_doctor.supervisors import launchd
 
-        return launchd.revival(owner)
+        return launchd.will_restart(owner)
     if owner.kind == TASK:
         from hermes_doctor.supervisors import windows
 
-        return windows.revival(owner)
+        return windows.will_restart(owner)
     return True, f"{'s6' if owner.kind == S6 else owner.name} looks after it"

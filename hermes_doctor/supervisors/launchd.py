@@ -93,11 +93,11 @@ def _asked(unit: Unit) -> Unit:
         answer = commands.ask("launchctl", "print", f"{domain}/{unit.name}")
     except CouldNotLook as why:
         return unit._replace(silence=str(why))
-    told_of = told(unit, answer)
+    told_of = with_status(unit, answer)
     return told_of._replace(settings={**told_of.settings, "domain": domain})
 
 
-def told(unit: Unit, answer: commands.Answer) -> Unit:
+def with_status(unit: Unit, answer: commands.Answer) -> Unit:
     """Add the output of `launchctl print` to a job."""
     if answer.code == _ABSENT or "Could not find service" in answer.err + answer.out:
         return unit._replace(state="inactive", settings={"Loaded": "no"})
@@ -117,7 +117,7 @@ def told(unit: Unit, answer: commands.Answer) -> Unit:
     )
 
 
-def revival(unit: Unit) -> tuple[bool | None, str]:
+def will_restart(unit: Unit) -> tuple[bool | None, str]:
     """Return whether launchd restarts a job (None: unknown), and a clause that says why."""
     if unit.settings.get("Loaded") == "no":
         return False, f"{unit.name} is not loaded"

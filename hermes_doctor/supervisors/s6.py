@@ -66,10 +66,10 @@ def _asked(unit: Unit, slot: Path) -> Unit:
         return unit._replace(silence=str(why))
     if answer.code:
         return unit._replace(silence="s6 does not tell the state of this slot")
-    return told(unit, answer.out)
+    return with_status(unit, answer.out)
 
 
-def told(unit: Unit, status: str) -> Unit:
+def with_status(unit: Unit, status: str) -> Unit:
     """Add to a slot what `s6-svstat` prints: `down (exitcode 78) 9 seconds, normally up`."""
     match = _STATUS.match(status.strip())
     if not match:

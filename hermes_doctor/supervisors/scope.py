@@ -10,7 +10,7 @@ from hermes_doctor.supervisors.unit import SYSTEMD_SYSTEM, SYSTEMD_USER
 from hermes_doctor.system.files import folder_of
 
 
-def runtime_of(uid: int) -> Path:
+def runtime_folder(uid: int) -> Path:
     """Return the runtime folder of a user, which has the sockets of the user manager."""
     own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
     return Path(own or f"/run/user/{uid}")
@@ -33,7 +33,7 @@ class Scope(NamedTuple):
         return SYSTEMD_SYSTEM if self.uid is None else SYSTEMD_USER
 
 
-def machine() -> Scope:
+def system_scope() -> Scope:
     """Return the system manager."""
     names = (
         *("/etc/systemd/system", "/run/systemd/transient", "/run/systemd/system"),
@@ -53,7 +53,7 @@ def of_user(uid: int) -> Scope | None:
     user = Path(folder_of(uid, entry.pw_dir))
     folders = (
         *(user / ".config/systemd/user", Path("/etc/systemd/user")),
-        *(runtime_of(uid) / "systemd/user", Path("/run/systemd/user")),
+        *(runtime_folder(uid) / "systemd/user", Path("/run/systemd/user")),
         *(user / ".local/share/systemd/user", Path("/usr/local/lib/systemd/user")),
         Path("/usr/lib/systemd/user"),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.supervisors.scope import runtime_of
+from hermes_doctor.supervisors.scope import runtime_folder
 from hermes_doctor.supervisors.unit import Unit
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
             raise CouldNotLook("systemd does not run on this machine")
     else:
         user = _as(scope)
-        runtime = runtime_of(scope.uid)
+        runtime = runtime_folder(scope.uid)
         if not bus_of(scope.uid):
             raise CouldNotLook(f"the service manager of {scope.name} does not run")
         command.append("--user")
@@ -71,7 +71,7 @@ def _as(scope: Scope) -> User | None:
 
 def bus_of(uid: int) -> bool:
     """Whether the user manager of a user is running."""
-    runtime = runtime_of(uid)
+    runtime = runtime_folder(uid)
     return any(os.path.exists(runtime / name) for name in ("systemd/private", "bus"))
 
 
@@ -86,7 +86,7 @@ def read_answer(text: str) -> dict[str, Mapping[str, str]]:
     return found
 
 
-def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
+def with_properties(unit: Unit, properties: Mapping[str, str]) -> Unit:
     """Add the properties from systemd to a unit."""
     pid = int(properties.get("MainPID") or 0) or None
     state = properties.get("ActiveState", "unknown")
@@ -99,7 +99,7 @@ def told(unit: Unit, properties: Mapping[str, str]) -> Unit:
     )
 
 
-def unasked(scope: Scope, unit: Unit, why: str) -> Unit:
+def without_answer(scope: Scope, unit: Unit, why: str) -> Unit:
     """Mark a unit whose manager could not be asked; if no manager runs, the unit is inactive."""
     if scope.uid is not None and _visible(scope.uid) and not bus_of(scope.uid):
         return unit._replace(state="inactive", settings={**unit.settings, "Manager": "absent"})

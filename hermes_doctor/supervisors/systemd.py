@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.supervisors.scope import Scope, machine, of_user, runtime_of
-from hermes_doctor.supervisors.systemctl import told
+from hermes_doctor.supervisors.scope import Scope, of_user, runtime_folder, system_scope
+from hermes_doctor.supervisors.systemctl import with_properties
 from hermes_doctor.supervisors.unit import Unit, home_of, runs_gateway
 from hermes_doctor.system.files import listing, read_head
 
@@ -92,11 +92,11 @@ def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
     who, user = _who(scope, definition.last("User"))
     say = {
         **{"h": str(user), "u": who, "i": name.partition("@")[2].removesuffix(".service")},
-        **{"n": name, "t": str(runtime_of(scope.uid)) if scope.uid is not None else "/run"},
+        **{"n": name, "t": str(runtime_folder(scope.uid)) if scope.uid is not None else "/run"},
     }
     program = definition.program(say)
     environment = definition.environment(say)
-    folder = unit_file.filled(definition.last("WorkingDirectory"), say)
+    folder = unit_file.expand_specifiers(definition.last("WorkingDirectory"), say)
     home = environment.get("HOME")
     return Unit(
         kind=scope.kind,
@@ -136,7 +136,7 @@ def _wanted(scope: Scope, name: str) -> bool:
     )
 
 
-def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | None:
+def from_properties(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | None:
     """Return a unit that `definitions` did not find, from the properties that systemd reports."""
     path = properties.get("FragmentPath", "")
     if properties.get("LoadState") != "loaded" or not path:
@@ -145,7 +145,7 @@ def foreign(scope: Scope, name: str, properties: Mapping[str, str]) -> Unit | No
         unit = _unit(scope, name, Path(path))
     except (FileNotFoundError, CouldNotLook):
         return None
-    return told(unit, properties) if unit else None
+    return with_properties(unit, properties) if unit else None
 
 
 def hermes_name(home: Path, user: Path) -> str:
@@ -161,7 +161,7 @@ def hermes_name(home: Path, user: Path) -> str:
     return f"hermes-gateway-{digest[:8]}.service"
 
 
-def revival(unit: Unit) -> tuple[bool | None, str]:
+def will_restart(unit: Unit) -> tuple[bool | None, str]:
     """Return whether systemd restarts a unit that ended by itself, and a clause that says why."""
     word = unit.settings.get("Restart") or unit.declared.get("Restart") or "no"
     why = f"{unit.name} has Restart={word}"
@@ -177,4 +177,4 @@ def scopes(uids: Sequence[int]) -> list[Scope]:
     if not here():
         return []
     found = [scope for uid in dict.fromkeys(uids) if (scope := of_user(uid))]
-    return [*found, machine()]
+    return [*found, system_scope()]

@@ -102,7 +102,7 @@ def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) 
     from hermes_doctor.processes import gateway_command
 
     base = Path(environment.get("HERMES_HOME") or user / ".hermes")
-    profile = gateway_command.profile(flat(program))
+    profile = gateway_command.profile_in(split_command(program))
     if profile == "default" and base.parent.name == "profiles":
         base = base.parent.parent
     elif profile not in (None, "", "default") and base.parent.name != "profiles":
@@ -117,11 +117,11 @@ def runs_gateway(program: Sequence[str]) -> bool:
     """Whether a command runs a gateway, directly or through a shell, sudo or uv."""
     from hermes_doctor.processes import gateway_command
 
-    found = flat(program)
+    found = split_command(program)
     return any(gateway_command.is_gateway(found[n:]) for n in range(len(found)))
 
 
-def flat(program: Sequence[str]) -> list[str]:
+def split_command(program: Sequence[str]) -> list[str]:
     """Return the words of a command; the script of a shell's -c is split into words, too."""
     found: list[str] = []
     for word in program:

@@ -45,7 +45,7 @@ class Definition(NamedTuple):
         found = words(self.last("ExecStart"))
         if found:
             found[0] = found[0].lstrip(_PREFIXES)
-        return [filled(word, say) for word in found]
+        return [expand_specifiers(word, say) for word in found]
 
     def environment(self, say: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that it sets, also those from environment files."""
@@ -54,9 +54,9 @@ class Definition(NamedTuple):
             for word in words(value):
                 name, given, text = word.partition("=")
                 if given:
-                    made[name] = filled(text, say)
+                    made[name] = expand_specifiers(text, say)
         for value in self.settings.get("EnvironmentFile", ()):
-            made |= _variables(Path(filled(value.removeprefix("-"), say)))
+            made |= _variables(Path(expand_specifiers(value.removeprefix("-"), say)))
         return made
 
 
@@ -133,7 +133,7 @@ def words(text: str) -> list[str]:
         return text.split()
 
 
-def filled(text: str, say: Mapping[str, str]) -> str:
+def expand_specifiers(text: str, say: Mapping[str, str]) -> str:
     """Expand the specifiers (%h, %u, …) of a value; unknown ones stay."""
     return re.sub(r"%(.)", lambda m: "%" if m[1] == "%" else say.get(m[1], m[0]), text)
 

@@ -41,10 +41,10 @@ def _asked(home: Home, name: str) -> Unit:
         return unit._replace(silence=str(why))
     if answer.code:
         return unit._replace(state="inactive", settings={"Registered": "no"})
-    return told(unit, answer.out)
+    return with_status(unit, answer.out)
 
 
-def told(unit: Unit, text: str) -> Unit:
+def with_status(unit: Unit, text: str) -> Unit:
     """Add to a task the XML that `schtasks /Query /XML` prints.
 
     A missing setting has the default of Windows, which is wrong for a service.
@@ -59,7 +59,7 @@ def told(unit: Unit, text: str) -> Unit:
     return unit._replace(state="active", settings=settings)
 
 
-def revival(unit: Unit) -> tuple[bool | None, str]:
+def will_restart(unit: Unit) -> tuple[bool | None, str]:
     """Return whether Windows restarts a task, and a clause that says why."""
     if unit.settings.get("Registered") != "yes":
         return False, f"the task {unit.name} is not registered"

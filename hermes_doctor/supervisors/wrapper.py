@@ -16,7 +16,7 @@ _SCRIPTS = 4
 """The first words of a command, among which its script is searched."""
 
 
-def between(main: int, pid: int) -> list[Ancestor] | None:
+def processes_between(main: int, pid: int) -> list[Ancestor] | None:
     """Return the processes from the parent of `pid` up to `main`; None if `main` is not above."""
     line = ancestors(pid)
     top = next((one for one in line if one.pid == main), None)
@@ -31,16 +31,16 @@ def wraps(main: int, pid: int, home: Path) -> bool:
     """
     if main == pid:
         return True
-    line = between(main, pid)
+    line = processes_between(main, pid)
     return line is not None and not any(_of_another(one.pid, home) for one in line)
 
 
-def concerns(unit: Unit, home: Path) -> bool:
+def is_for_home(unit: Unit, home: Path) -> bool:
     """Whether a unit is for a gateway, and does not name another home."""
     runs = runs_gateway(unit.program)
     says = "HERMES_HOME" in unit.environment
     if runs or says:
-        return unit.home is None or home_of.is_same(unit.home, home)
+        return unit.home is None or home_of.is_same_folder(unit.home, home)
     return unit.name.startswith("hermes") or any(map(_mentions, unit.program[:_SCRIPTS]))
 
 
@@ -53,8 +53,8 @@ def _of_another(pid: int, home: Path) -> bool:
     if claim is None or not claim.locked:
         if not gateway_command.is_gateway(argv):
             return False
-        claim = claim or home_of.by_environment(pid, gateway_command.profile(argv))
-    return claim is None or not home_of.is_same(claim.home, home)
+        claim = claim or home_of.by_environment(pid, gateway_command.profile_in(argv))
+    return claim is None or not home_of.is_same_folder(claim.home, home)
 
 
 def _mentions(word: str) -> bool:

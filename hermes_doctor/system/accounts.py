@@ -49,7 +49,7 @@ def refuse_untrusted(place: Path, user: Account | None) -> None:
     """Raise CannotFix if root would run as root something that another user could have written."""
     if os.geteuid() != 0 or (user is not None and user.uid != 0):
         return
-    from hermes_doctor.system.trust import distrust
+    from hermes_doctor.system.trust import why_untrusted
 
-    if why := distrust(place, firm=True):
+    if why := why_untrusted(place, firm=True):
         raise CannotFix(f"root does not run what is in {place}: {why}")

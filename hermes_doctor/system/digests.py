@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Data = bytes | bytearray | memoryview | mmap.mmap
 
-PIECE = 256 * 1024
+CHUNK = 256 * 1024
 """Bytes of a chunk; smaller chunks make a long list, larger ones hash too much around a change."""
 PREFIX = "pieces:"
 LENGTH = 32
@@ -34,10 +34,10 @@ class Digest(Protocol):
         """Return the digest as text."""
 
 
-def like(known: str | None) -> Digest:
+def new_like(known: str | None) -> Digest:
     """Return a new hash of the same form as a known digest; plain if none is known."""
     if known is not None and known.startswith(PREFIX):
-        return Pieces()
+        return ChunkedDigest()
     return sha256()
 
 
@@ -55,12 +55,12 @@ def of(data: Data) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def joined(each: Iterable[bytes]) -> str:
+def combine(each: Iterable[bytes]) -> str:
     """Return the digest of a file from the digests of its chunks."""
     return PREFIX + sha256(b"".join(each)).hexdigest()
 
 
-class Pieces:
+class ChunkedDigest:
     """A hash by chunks; it may be fed with any number of bytes at a time."""
 
     def __init__(self) -> None:
@@ -72,16 +72,16 @@ class Pieces:
         with memoryview(data) as view:
             start = 0
             if self._left:
-                start = PIECE - len(self._left)
+                start = CHUNK - len(self._left)
                 self._left += view[:start]
-                if len(self._left) < PIECE:
+                if len(self._left) < CHUNK:
                     return
                 self.each.append(of(self._left))
                 self._left = bytearray()
-            while start + PIECE <= len(view):
-                with view[start : start + PIECE] as part:
+            while start + CHUNK <= len(view):
+                with view[start : start + CHUNK] as part:
                     self.each.append(of(part))
-                start += PIECE
+                start += CHUNK
             self._left += view[start:]
 
     def all(self) -> list[bytes]:
@@ -90,30 +90,30 @@ class Pieces:
 
     def hexdigest(self) -> str:
         """Return the digest as text, with the prefix that shows its form."""
-        return joined(self.all())
+        return combine(self.all())
 
 
-def of_file(fd: int) -> list[bytes]:
+def chunks_of_file(fd: int) -> list[bytes]:
     """Return the digests of the chunks of an open file."""
-    found = Pieces()
+    found = ChunkedDigest()
     at = 0
-    while chunk := os.pread(fd, PIECE, at):
+    while chunk := os.pread(fd, CHUNK, at):
         found.update(chunk)
         at += len(chunk)
     return found.all()
 
 
-def written(each: Sequence[bytes | None]) -> str:
+def to_text(each: Sequence[bytes | None]) -> str:
     """Write chunk digests as one text, with zeros for the unknown ones."""
     return b"".join(one or bytes(LENGTH) for one in each).hex()
 
 
-def parsed(text: str, size: int) -> list[bytes] | None:
+def from_text(text: str, size: int) -> list[bytes] | None:
     """Parse chunk digests from a text; None if it does not fit a file of that size."""
     try:
         data = bytes.fromhex(text)
     except ValueError:
         return None
-    if len(data) != LENGTH * -(-size // PIECE):
+    if len(data) != LENGTH * -(-size // CHUNK):
         return None
     return [data[at : at + LENGTH] for at in range(0, len(data), LENGTH)]

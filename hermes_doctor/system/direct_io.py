@@ -41,9 +41,9 @@ def blocks(fd: int) -> Iterator[memoryview]:
     if size >= LARGE:
         yield from _ahead(fd)
         return
-    if not past_memory(fd):
+    if not enable_direct_io(fd):
         _forget(fd)
-    room, at = memoryview(Rooms.of_thread().piece), 0  # a new buffer costs as much as the read
+    room, at = memoryview(Buffers.of_thread().piece), 0  # a new buffer costs as much as the read
     while at < size and (count := _read(fd, room[: whole_pages(size - at)], at)):
         yield room[:count]
         at += count
@@ -53,7 +53,7 @@ def _ahead(fd: int) -> Iterator[memoryview]:
     """Yield the blocks of a file; each is read while the caller uses the previous one."""
     here, other = _room(BLOCK), _room(BLOCK)
     at = 0
-    if not past_memory(fd):
+    if not enable_direct_io(fd):
         _forget(fd)
     with ThreadPoolExecutor(1) as reader:  # leaving it waits for the last read
         coming = reader.submit(_read, fd, here, at)
@@ -78,12 +78,12 @@ def _read(fd: int, into: mmap.mmap | memoryview, at: int) -> int:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    through_memory(fd)  # this disk does not support it, or not at this offset
+    disable_direct_io(fd)  # this disk does not support it, or not at this offset
     _forget(fd)
     return os.preadv(fd, [into], at)
 
 
-def past_memory(fd: int) -> bool:
+def enable_direct_io(fd: int) -> bool:
     """Turn direct I/O on, which takes whole pages only; return False if it is unsupported."""
     try:
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | _DIRECT)
@@ -92,12 +92,12 @@ def past_memory(fd: int) -> bool:
     return bool(_DIRECT)
 
 
-def through_memory(fd: int) -> None:
+def disable_direct_io(fd: int) -> None:
     """Turn direct I/O off."""
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~_DIRECT)
 
 
-class Rooms:
+class Buffers:
     """Two page-aligned buffers: one to copy a chunk with, one to read it back into."""
 
     def __init__(self) -> None:
@@ -109,11 +109,11 @@ class Rooms:
         self._differ = CDLL(None).memcmp  # releases the GIL, so other threads can work
 
     @classmethod
-    def of_thread(cls) -> Rooms:
+    def of_thread(cls) -> Buffers:
         """Return the buffers of the current thread."""
         if not hasattr(_here, "rooms"):
             _here.rooms = cls()
-        found: Rooms = _here.rooms
+        found: Buffers = _here.rooms
         return found
 
     def fill(self, fd: int) -> int:
@@ -129,7 +129,7 @@ class Rooms:
         self.piece[count:end] = bytes(end - count)
         return memoryview(self.piece)[:end]
 
-    def held_by(self, fd: int, at: int, count: int) -> bool:
+    def matches_disk(self, fd: int, at: int, count: int) -> bool:
         """Whether the disk holds at this offset what was read; False if it cannot be read."""
         try:
             read = os.preadv(fd, [memoryview(self.back)[: whole_pages(count)]], at)

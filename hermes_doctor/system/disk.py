@@ -19,7 +19,7 @@ from typing import IO
 
 from hermes_doctor.system import digests, direct_io, privileges, renameat2, sparse_files
 from hermes_doctor.system.files import StrPath, open_regular, walk
-from hermes_doctor.system.privileges import acting_at, acting_for
+from hermes_doctor.system.privileges import as_owner_of, as_owner_of_str_path
 
 CHUNK = 1024 * 1024
 _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
@@ -53,7 +53,7 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Sync the names in a folder to the disk."""
-    with acting_for(folder / "_") as here:
+    with as_owner_of(folder / "_") as here:
         fd = os.open(here.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync(fd)
@@ -64,7 +64,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def settle(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
+def sync_tree(folder: Path, fresh: Collection[StrPath] | None = None) -> None:
     """Sync everything below a folder: one by one if it is little, else the whole disk at once.
 
     `fresh` are the files that still need a sync; None means all of them.
@@ -100,19 +100,19 @@ def _sync_disk(folder: Path) -> bool:
 
 def rename(old: Path, new: Path) -> None:
     """Rename within one folder, atomically; a file with the new name is replaced."""
-    with acting_for(new) as here:
+    with as_owner_of(new) as here:
         os.rename(here.with_name(old.name), here)
 
 
 def exchange(one: Path, two: Path) -> bool:
     """Swap the files behind two names of one folder atomically; False where that is unsupported."""
-    with acting_for(two) as here:
+    with as_owner_of(two) as here:
         return renameat2.call(here.with_name(one.name), here, renameat2.EXCHANGE)
 
 
 def rename_to_free(old: Path, new: Path) -> None:
     """Rename within one folder; FileExistsError where the new name is taken."""
-    with acting_for(new) as here:
+    with as_owner_of(new) as here:
         source = here.with_name(old.name)
         if renameat2.call(source, here, renameat2.NOREPLACE):
             return
@@ -123,11 +123,11 @@ def rename_to_free(old: Path, new: Path) -> None:
 
 def link(old: Path, new: Path) -> None:
     """Make a hard link in the same folder."""
-    with acting_for(new) as here:
+    with as_owner_of(new) as here:
         os.link(here.with_name(old.name), here, follow_symlinks=False)
 
 
-def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
+def link_into_folder(old: StrPath, new: StrPath, *, own: bool = False) -> None:
     """Hard-link a file that will not change into another folder of the same owner.
 
     `own` skips the comparison of the owners; the caller knows that both folders are its own.
@@ -138,7 +138,7 @@ def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
     if user is None:
         os.link(old, new, follow_symlinks=False)
         return
-    with acting_for(Path(new)) as here:
+    with as_owner_of(Path(new)) as here:
         if here != Path(new):  # the folder is reached through a descriptor
             old = here.parent / os.path.relpath(old, Path(new).parent)
         os.link(old, here, follow_symlinks=False)
@@ -146,31 +146,31 @@ def share(old: StrPath, new: StrPath, *, own: bool = False) -> None:
 
 def make_symlink(target: str, path: Path) -> None:
     """Make a new symlink."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         os.symlink(target, here)
 
 
 def set_time(path: Path, mtime_ns: int) -> None:
     """Set the modification time of a file."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         os.utime(here, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
     """Remove a file or a symlink, if it exists."""
-    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
+    with contextlib.suppress(FileNotFoundError), as_owner_of(path) as here:
         os.unlink(here)
 
 
 def remove_folder(path: Path) -> None:
     """Remove an empty folder, if it exists."""
-    with contextlib.suppress(FileNotFoundError), acting_for(path) as here:
+    with contextlib.suppress(FileNotFoundError), as_owner_of(path) as here:
         os.rmdir(here)
 
 
 def set_mode(path: Path, mode: int) -> None:
     """Set the permissions of a file; symlinks are not followed."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         if os.chmod in os.supports_follow_symlinks:
             os.chmod(here, mode, follow_symlinks=False)
         elif os.path.isdir("/proc/self/fd"):
@@ -186,7 +186,7 @@ def set_mode(path: Path, mode: int) -> None:
 
 def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
     """Set the owner of a file; symlinks are not followed."""
-    privileges.give(path, uid, gid, from_root=from_root)
+    privileges.change_owner(path, uid, gid, from_root=from_root)
 
 
 def make_folder(path: Path, *, lasting: bool = True) -> None:
@@ -196,7 +196,7 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        with acting_for(folder) as here:
+        with as_owner_of(folder) as here:
             try:
                 os.mkdir(here, FOLDER_MODE)
             except FileExistsError:  # another worker was faster
@@ -207,13 +207,13 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
 
 
 @contextmanager
-def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
+def new_file(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
     """Create a new file and yield its descriptor; it is synced at the end, removed on failure.
 
     Without `lasting` it is not synced here: the code that finishes the file does that.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with acting_at(path) as here:
+    with as_owner_of_str_path(path) as here:
         fd = os.open(here, flags, mode)
     try:
         yield fd
@@ -226,20 +226,20 @@ def fresh(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iter
         os.close(fd)
 
 
-def nameless(folder: Path) -> int:
+def unnamed_file(folder: Path) -> int:
     """Return a descriptor on a new private file that has no name, so it is gone once closed."""
     if hasattr(os, "O_TMPFILE"):
-        with contextlib.suppress(OSError), acting_for(folder / "_") as here:
+        with contextlib.suppress(OSError), as_owner_of(folder / "_") as here:
             return os.open(here.parent, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, FILE_MODE)
     path = folder / f".hermes-doctor-{os.urandom(8).hex()}"  # some disks do not support O_TMPFILE
-    with fresh(path, lasting=False) as fd:
+    with new_file(path, lasting=False) as fd:
         remove(path)
         return os.dup(fd)
 
 
 def append(path: Path, data: bytes) -> None:
     """Append to an unfinished file of this tool; it is not synced."""
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         fd = os.open(here, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         write(fd, data)
@@ -256,7 +256,7 @@ def save_all(path: Path, data: Iterable[bytes]) -> None:
     """Do the same as `save` with data that comes in chunks."""
     temp = path.with_name(path.name + ".new")
     remove(temp)
-    with fresh(temp) as fd:
+    with new_file(temp) as fd:
         for chunk in data:
             write(fd, chunk)
     try:
@@ -274,26 +274,26 @@ def copy(
 
     The digest has the same form as the digest `like`.
     """
-    with acting_for(source) as here:
+    with as_owner_of(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
         if sparse_files.is_sparse(os.fstat(fd)):
             return _copy_sparse(fd, target, progress, like)
-        return drain(file, target, progress, like=like)
+        return copy_stream(file, target, progress, like=like)
 
 
 def _copy_sparse(
     source: int, target: int, progress: Progress | None, like: str | None = None
 ) -> tuple[str, int]:
     """Copy a file with holes into an empty one; return its digest and its size."""
-    digest = digests.like(like)
+    digest = digests.new_like(like)
 
     def seen(piece: bytes | memoryview) -> None:
         digest.update(piece)
         if progress:
             progress(len(piece))
 
-    total = sparse_files.copy(source, target, place, seen)
+    total = sparse_files.copy(source, target, write_at, seen)
     os.lseek(target, total, os.SEEK_SET)
     return digest.hexdigest(), total
 
@@ -307,24 +307,24 @@ def copy_read_back(
     the file is hashed only once, and it does not evict from a small machine's page cache what a
     gateway reads. A file that is small, sparse or on a disk without direct I/O is not verified.
     """
-    with acting_at(source) as here:
+    with as_owner_of_str_path(source) as here:
         fd = open_regular(here, follow=False)
     with os.fdopen(fd, "rb", buffering=0) as file:
         known = os.fstat(fd)
         most = known.st_size
         if sparse_files.is_sparse(known):
             return (*_copy_sparse(fd, target, progress), False)
-        if most < DIRECT or not direct_io.past_memory(target):
-            return (*drain(file, target, progress, most), False)
+        if most < DIRECT or not direct_io.enable_direct_io(target):
+            return (*copy_stream(file, target, progress, most), False)
         digest, total, held = digests.sha256(), 0, True
-        rooms = direct_io.Rooms.of_thread()
+        rooms = direct_io.Buffers.of_thread()
         while total <= most and (count := rooms.fill(fd)):
             padded = rooms.padded(count)
             digest.update(padded[:count])
             held = _write_past_memory(target, padded) and held
             if len(padded) != count:
                 os.ftruncate(target, total + count)
-            held = held and rooms.held_by(target, total, count)
+            held = held and rooms.matches_disk(target, total, count)
             total += count
             if progress:
                 progress(count)
@@ -341,7 +341,7 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        direct_io.through_memory(fd)
+        direct_io.disable_direct_io(fd)
         write(fd, data)
         return False
     write(fd, data)
@@ -356,12 +356,12 @@ def write_or_skip(fd: int, data: bytes | memoryview) -> None:
         write(fd, data)
 
 
-def end_here(fd: int) -> None:
+def truncate_here(fd: int) -> None:
     """Set the end of a file to the current position, so that skipped zeros at the end count."""
     os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
 
 
-def drain(
+def copy_stream(
     source: IO[bytes],
     target: int,
     progress: Progress | None = None,
@@ -375,7 +375,7 @@ def drain(
     It stops soon after `most` bytes, because a file may grow as fast as it is read. With
     `skip_zeros`, long runs of zeros become holes.
     """
-    digest = digests.like(like)
+    digest = digests.new_like(like)
     total = 0
     while (most is None or total <= most) and (chunk := source.read(CHUNK)):
         (write_or_skip if skip_zeros else write)(target, chunk)
@@ -384,11 +384,11 @@ def drain(
         if progress:
             progress(len(chunk))
     if skip_zeros:
-        end_here(target)
+        truncate_here(target)
     return digest.hexdigest(), total
 
 
-def transfer(source: int, target: int, start: int, length: int) -> None:
+def copy_range(source: int, target: int, start: int, length: int) -> None:
     """Copy a range of a file to the same offset in another, inside the kernel where possible.
 
     If the source is shorter, less is copied. Holes stay holes.
@@ -397,7 +397,7 @@ def transfer(source: int, target: int, start: int, length: int) -> None:
     if length > 0 and sparse_files.is_sparse(os.fstat(source)):
         for at, piece, is_hole in sparse_files.chunks(source, start, end):
             if not is_hole:
-                place(target, bytes(piece), at)
+                write_at(target, bytes(piece), at)
             start = at + len(piece)
         if os.fstat(target).st_size < start:
             os.ftruncate(target, start)
@@ -416,11 +416,11 @@ def _moved(source: int, target: int, start: int, length: int) -> int:
             if error.errno not in _NOT_BY_KERNEL:
                 raise
     chunk = os.pread(source, min(length, CHUNK), start)
-    place(target, chunk, start)
+    write_at(target, chunk, start)
     return len(chunk)
 
 
-def place(fd: int, data: bytes, at: int) -> None:
+def write_at(fd: int, data: bytes, at: int) -> None:
     """Write all of the data at an offset of a file."""
     view = memoryview(data)
     while view:
@@ -428,15 +428,15 @@ def place(fd: int, data: bytes, at: int) -> None:
         view, at = view[count:], at + count
 
 
-def cut(fd: int, length: int) -> None:
+def truncate(fd: int, length: int) -> None:
     """Set the length of a file."""
     os.ftruncate(fd, length)
 
 
 def digest(path: StrPath, progress: Progress | None = None, like: str | None = None) -> str:
     """Return the digest of a regular file in the form of `like`, read from the disk if possible."""
-    total = digests.like(like)
-    with acting_at(path) as here:
+    total = digests.new_like(like)
+    with as_owner_of_str_path(path) as here:
         fd = open_regular(here, follow=False)
     try:
         for chunk in direct_io.blocks(fd):
@@ -448,7 +448,7 @@ def digest(path: StrPath, progress: Progress | None = None, like: str | None = N
     return total.hexdigest()
 
 
-def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
+def hash_while_written(path: Path, arriving: Iterator[int]) -> list[bytes]:
     """Compute the chunk digests of a file while it is still being written (see `digests`).
 
     `arriving` yields how many bytes are final so far. The file is mapped, because that is fastest;
@@ -456,8 +456,8 @@ def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
     """
     import mmap
 
-    found, at = digests.Pieces(), 0
-    with acting_for(path) as here:
+    found, at = digests.ChunkedDigest(), 0
+    with as_owner_of(path) as here:
         fd = open_regular(here, follow=False)
     try:
         for final in arriving:
@@ -470,12 +470,12 @@ def pieces_of_arriving(path: Path, arriving: Iterator[int]) -> list[bytes]:
     return found.all()
 
 
-def extended(path: StrPath) -> dict[str, str]:
+def extended_attributes(path: StrPath) -> dict[str, str]:
     """Return the extended attributes of a file, including access lists: base64 values by name."""
     if not hasattr(os, "listxattr"):
         return {}
     found = {}
-    with contextlib.suppress(OSError), acting_at(path) as here:
+    with contextlib.suppress(OSError), as_owner_of_str_path(path) as here:
         for name in os.listxattr(here, follow_symlinks=False):
             if name.startswith(("security.", "trusted.")):  # set by the machine, not by the owner
                 continue
@@ -485,19 +485,19 @@ def extended(path: StrPath) -> dict[str, str]:
     return found
 
 
-def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
+def set_extended_attributes(path: Path, attributes: Mapping[str, str]) -> None:
     """Give a new file the extended attributes of the file that it replaces.
 
     Attributes of security modules are set by the machine itself. Failing to set any other is an
     error, because an access list would be lost.
     """
-    for name in set(extended(path)) - set(attributes):
+    for name in set(extended_attributes(path)) - set(attributes):
         if name.startswith("system.posix_acl_"):  # inherited from the folder's default list
-            with acting_for(path) as here:
+            with as_owner_of(path) as here:
                 os.removexattr(here, name, follow_symlinks=False)
     for name, value in attributes.items():
         try:
-            with acting_for(path) as here:
+            with as_owner_of(path) as here:
                 os.setxattr(here, name, base64.b64decode(value), follow_symlinks=False)
         except OSError:
             if not name.startswith(("security.", "trusted.")):
@@ -506,7 +506,7 @@ def set_extended(path: Path, attributes: Mapping[str, str]) -> None:
 
 @contextmanager
 def _on(path: Path) -> Iterator[int]:
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         fd = os.open(here, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield fd

@@ -22,9 +22,9 @@ def swap(new: Path, path: Path, old: Path, known: Snapshot, *, must_keep: bool =
     either, the old file is lost, unless `must_keep` demands a copy.
     """
     if disk.exchange(new, path):
-        if not same(snapshot(new), known):
+        if not is_unchanged(snapshot(new), known):
             disk.exchange(new, path)
-            raise changed(path)
+            raise changed_error(path)
         disk.rename(new, old)
         return
     disk.remove(old)
@@ -35,9 +35,9 @@ def swap(new: Path, path: Path, old: Path, known: Snapshot, *, must_keep: bool =
             raise
         if must_keep:
             copy_whole(path, old)
-    if not same(snapshot(path), known):
+    if not is_unchanged(snapshot(path), known):
         disk.remove(old)
-        raise changed(path)
+        raise changed_error(path)
     disk.rename(new, path)
 
 
@@ -45,43 +45,43 @@ def copy_whole(path: Path, new: Path) -> None:
     """Copy a file with its metadata; the new name appears when the copy is complete."""
     part = new.with_name(f"{new.name}.part")
     disk.remove(part)
-    with disk.fresh(part) as fd:
+    with disk.new_file(part) as fd:
         disk.copy(path, fd)
-    dress_like(path, part)
+    copy_metadata(path, part)
     disk.rename(part, new)
 
 
-def dress_like(old: Path, new: Path) -> None:
+def copy_metadata(old: Path, new: Path) -> None:
     """Give a file the owner, mode, attributes and time of another one."""
     taken, now = snapshot(old), snapshot(new)
     if (now.uid, now.gid) != (taken.uid, taken.gid):
         disk.set_owner(new, taken.uid, taken.gid)
-    disk.set_extended(new, disk.extended(old))
+    disk.set_extended_attributes(new, disk.extended_attributes(old))
     disk.set_time(new, taken.mtime_ns)
     disk.set_mode(new, taken.mode)
 
 
-def put_away(path: Path, old: Path, known: Snapshot) -> None:
+def move_away(path: Path, old: Path, known: Snapshot) -> None:
     """Move a file to `old`, and back again if it is not `known`."""
     disk.rename(path, old)
-    if not same(snapshot(old), known):
+    if not is_unchanged(snapshot(old), known):
         disk.rename_to_free(old, path)
-        raise changed(path)
+        raise changed_error(path)
 
 
-def put_in(new: Path, path: Path) -> None:
+def move_to_free_name(new: Path, path: Path) -> None:
     """Move a file to a name that must be free."""
     try:
         disk.rename_to_free(new, path)
     except FileExistsError:
-        raise changed(path) from None
+        raise changed_error(path) from None
 
 
-def same(now: Snapshot, known: Snapshot) -> bool:
+def is_unchanged(now: Snapshot, known: Snapshot) -> bool:
     """Whether a file is unchanged; ctime is ignored, because a new name alone changes it."""
     return now._replace(ctime_ns=0) == known._replace(ctime_ns=0)
 
 
-def changed(path: Path) -> Trouble:
+def changed_error(path: Path) -> Trouble:
     """Return the error for a file that was not replaced because it had changed."""
     return Trouble(f"another program changed {path.name} during the run")

@@ -282,10 +282,10 @@ def _plain(name: str) -> bool:
 
 def which(name: str) -> str | None:
     """Return the path of a program on PATH; unlike `shutil`, it loads no compression modules."""
-    return next(whiches(name), None)
+    return next(which_all(name), None)
 
 
-def whiches(name: str) -> Iterator[str]:
+def which_all(name: str) -> Iterator[str]:
     """Yield every path of a program on PATH, in the order of PATH."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, name)

@@ -10,7 +10,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.system import privileges
 
 
-def open_held(pid: int, fd: str, database: Path) -> int:
+def open_file_of_process(pid: int, fd: str, database: Path) -> int:
     """Open a file that a process has open, for reading; OSError if the process closed it.
 
     `database` is the path in the home that the file belongs to. The owner of the home controls

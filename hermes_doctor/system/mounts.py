@@ -26,7 +26,7 @@ class Mount(NamedTuple):
     kind: str
 
     @property
-    def shared(self) -> bool:
+    def is_unreliable(self) -> bool:
         """Whether locks and shared memory on it are unreliable."""
         return self.kind in _REMOTE or self.kind.startswith("fuse.")
 

@@ -23,7 +23,7 @@ REMEMBERED = 20_000
 """The most folders whose owner is cached."""
 
 
-class Rights(NamedTuple):
+class Privileges(NamedTuple):
     """A user with his groups, and his topmost folder on the way to a path."""
 
     uid: int
@@ -34,18 +34,18 @@ class Rights(NamedTuple):
     """Whether he can reach that folder by its name. He cannot if root closed a folder above it, as
     for a container's volume seen from outside."""
 
-    def take(self) -> None:
+    def become(self) -> None:
         """Become that user permanently; used in worker processes."""
         os.setgroups(self.groups)
         os.setresgid(self.gid, self.gid, self.gid)
         os.setresuid(self.uid, self.uid, self.uid)
 
 
-_known: dict[str, Rights | None] | None = None
+_known: dict[str, Privileges | None] | None = None
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
+def cache_owners() -> Iterator[None]:
     """Cache the owner of each folder while the context lasts.
 
     A cached answer stays safe: only root can change a folder of root's, and what is done with a
@@ -59,7 +59,7 @@ def remembered() -> Iterator[None]:
         _known = before
 
 
-def of(path: StrPath) -> Rights | None:
+def of(path: StrPath) -> Privileges | None:
     """Return the privileges to use for a path; None means those of this process.
 
     From the root folder down, a folder that only root may change can be trusted. The first folder
@@ -85,13 +85,13 @@ class _Missing(Exception):
     """Says that a folder does not exist."""
 
 
-def shared(st: os.stat_result) -> bool:
+def others_may_write(st: os.stat_result) -> bool:
     """Whether users other than the owner may create files in a folder."""
     mode = st.st_mode
     return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
 
 
-def _of(folder: str, links: int) -> Rights | None:
+def _of(folder: str, links: int) -> Privileges | None:
     parts = [part for part in folder.split("/") if part]
     place = "/"
     for length in range(len(parts) + 1):
@@ -108,7 +108,7 @@ def _of(folder: str, links: int) -> Rights | None:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
             target = os.path.join(os.path.dirname(place), os.readlink(place))
             return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
-        if shared(st) and not st.st_mode & stat.S_ISVTX:
+        if others_may_write(st) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
                 f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "
                 f"was changed. Close it first: chmod go-w {place}"
@@ -116,7 +116,7 @@ def _of(folder: str, links: int) -> Rights | None:
     return None
 
 
-def _user(st: os.stat_result, place: Path) -> Rights:
+def _user(st: os.stat_result, place: Path) -> Privileges:
     """Return the privileges of a folder's owner, with the folder's group if he is a member."""
     import pwd
 
@@ -127,14 +127,14 @@ def _user(st: os.stat_result, place: Path) -> Rights:
     except KeyError:  # a uid without a name, as in containers
         gid = st.st_gid or _NOBODY
         groups = [gid]
-    user = Rights(st.st_uid, gid, tuple(groups), place, reaches=True)
+    user = Privileges(st.st_uid, gid, tuple(groups), place, reaches=True)
     with _as(user):
         reaches = os.access(place.parent, os.X_OK, effective_ids=True)
     return user._replace(reaches=reaches)
 
 
 @contextmanager
-def acting_for(path: Path) -> Iterator[Path]:
+def as_owner_of(path: Path) -> Iterator[Path]:
     """Work on a path with the privileges of its owner; yields the path to use for that."""
     user = of(path)
     if user is None:
@@ -154,17 +154,17 @@ def acting_for(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def acting_at(place: StrPath) -> Iterator[StrPath]:
+def as_owner_of_str_path(place: StrPath) -> Iterator[StrPath]:
     """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
     if of(place) is None:
         yield place
         return
-    with acting_for(Path(place)) as here:
+    with as_owner_of(Path(place)) as here:
         yield here
 
 
 @contextmanager
-def _as(user: Rights) -> Iterator[None]:
+def _as(user: Privileges) -> Iterator[None]:
     gid, groups = os.getegid(), os.getgroups()
     try:
         os.setgroups(user.groups)
@@ -177,7 +177,7 @@ def _as(user: Rights) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
+def change_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
     """Change the owner of a file, as root where the owner of the folder may not do it.
 
     Root only does it for a regular file without a second hard link, and only to
@@ -187,7 +187,7 @@ def give(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
     Anything else is refused, because a forged receipt could ask for it.
     """
     user = of(path)
-    with acting_for(path) as here:
+    with as_owner_of(path) as here:
         with contextlib.suppress(PermissionError):
             os.chown(here, uid, gid, follow_symlinks=False)
             return
@@ -214,7 +214,7 @@ MARK = "trusted.hermes_doctor.owner"
 def had_owner(path: Path, uid: int, gid: int) -> bool:
     """Whether root's mark on a file proves that it belonged to this owner before."""
     try:
-        with acting_for(path) as here:
+        with as_owner_of(path) as here:
             fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False

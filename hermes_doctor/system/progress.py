@@ -12,7 +12,7 @@ _listeners: list[Hear] = []
 
 
 @contextmanager
-def heard(by: Hear) -> Iterator[None]:
+def send_to(by: Hear) -> Iterator[None]:
     """Send all progress messages to a listener while the context lasts; the latest one wins."""
     _listeners.append(by)
     try:
@@ -21,7 +21,7 @@ def heard(by: Hear) -> Iterator[None]:
         _listeners.remove(by)
 
 
-def tell(what: str, share: float | None = None) -> None:
+def report(what: str, share: float | None = None) -> None:
     """Send a progress message to the current listener, if there is one."""
     if _listeners:
         _listeners[-1](what, share)

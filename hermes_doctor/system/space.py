@@ -41,6 +41,6 @@ def of(folder: Path) -> Space:
     )
 
 
-def exhausted(room: Space) -> bool:
+def is_full(room: Space) -> bool:
     """Whether the disk is practically full: less than 1 MB, or less than 2 inodes, is free."""
     return room.free < MEGABYTE or (room.inodes > 0 and room.inodes_free < 2)

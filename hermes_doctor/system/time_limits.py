@@ -35,7 +35,7 @@ def factor() -> float:
     return known
 
 
-def stretched(seconds: float) -> float:
+def stretch(seconds: float) -> float:
     """Convert a short limit to seconds of the clock, by the current load."""
     return min(seconds * factor(), seconds + EXTRA)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
-def distrust(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str | None:
+def why_untrusted(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str | None:
     """Return why code from this path must not run; None if it may.
 
     It must not run if another user could have written it, or could replace a folder or a symlink

@@ -20,7 +20,7 @@ from hermes_doctor.system import disk, privileges, progress
 from hermes_doctor.system.files import snapshot
 
 Given = TypeVar("Given")
-Say = Callable[[str], None]
+SendLine = Callable[[str], None]
 STILL = 5.0
 """Seconds of silence after which a worker is examined: a stopped one never answers."""
 _HELD = "somebody has stopped the work under the owner's rights"
@@ -29,7 +29,7 @@ _EXPECTED: dict[str, type[Exception]] = {
 }
 
 
-class Child:
+class Worker:
     """The parent's end of a worker process; both exchange lines of text over two pipes."""
 
     def __init__(self, pid: int, reading: int, telling: int) -> None:
@@ -38,7 +38,7 @@ class Child:
         self._telling: int | None = telling
         self._heard = b""
 
-    def hear(self, limit: float | None = None) -> tuple[str, str]:
+    def receive(self, limit: float | None = None) -> tuple[str, str]:
         """Return the next line from the worker: its first word, and the rest.
 
         An expected error of the worker (CannotFix, CouldNotLook, Trouble) is raised here.
@@ -61,11 +61,11 @@ class Child:
         return word, text
 
     @property
-    def speaks(self) -> bool:
+    def has_output(self) -> bool:
         """Whether the worker has sent something that was not read yet."""
         return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
 
-    def tell(self, text: str) -> None:
+    def send(self, text: str) -> None:
         """Send a line to the worker; wait until it fits into the pipe."""
         line = f"{text}\n".encode()
         while line and self._telling is not None:
@@ -73,11 +73,11 @@ class Child:
                 try:
                     line = line[os.write(self._telling, line) :]
                 except BrokenPipeError:
-                    self.hear()  # raises the error that ended the worker
+                    self.receive()  # raises the error that ended the worker
             elif self._stopped:
                 raise CannotFix(_HELD)
 
-    def told_all(self) -> None:
+    def close_input(self) -> None:
         """Close our end of the pipe to the worker."""
         if self._telling is not None:
             os.close(self._telling)
@@ -97,27 +97,29 @@ class Child:
         return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
 
 
-def spread(shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]) -> list[str]:
+def run_shares(
+    shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]
+) -> list[str]:
     """Return the result for each share: the first is done here, each other one in a worker."""
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(_beginning(act, share)) for share in shares[1:]]
-        return [*map(act, shares[:1]), *map(answer, others)]
+        return [*map(act, shares[:1]), *map(wait_for_result, others)]
 
 
 def _beginning(
     act: Callable[[Sequence[Given]], str], share: Sequence[Given]
-) -> AbstractContextManager[Child]:
-    return child(None, lambda _: act(share))
+) -> AbstractContextManager[Worker]:
+    return start_worker(None, lambda _: act(share))
 
 
-def told() -> Iterator[str]:
+def lines_from_parent() -> Iterator[str]:
     """Yield the lines that the parent sends, as they come; called in a worker."""
     with os.fdopen(0) as lines:
         for line in lines:
             yield line.rstrip("\n")
 
 
-def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
+def run_as_owner(path: Path, act: Callable[[Path], str]) -> str:
     """Run `act` on a database with the privileges of its owner, and return the result.
 
     If the owner cannot reach the database by name, root moves it, with its write-ahead log, into a
@@ -127,8 +129,8 @@ def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
     if user is None:
         return act(path)
     if user.reaches:
-        with child(path, lambda say: telling(say, path, act)) as other:
-            return answer(other)
+        with start_worker(path, lambda say: run_with_progress(say, path, act)) as other:
+            return wait_for_result(other)
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as room:
@@ -140,19 +142,19 @@ def with_rights_of(path: Path, act: Callable[[Path], str]) -> str:
             _move(inside, path)
 
 
-def answer(other: Child) -> str:
+def wait_for_result(other: Worker) -> str:
     """Wait for the worker's result; its progress messages are passed on to our listener."""
-    word, text = other.hear()
+    word, text = other.receive()
     while word == "said":
         share, _, what = text.partition(" ")
-        progress.tell(what, float(share) if share != "?" else None)
-        word, text = other.hear()
+        progress.report(what, float(share) if share != "?" else None)
+        word, text = other.receive()
     return text
 
 
-def telling(say: Say, path: Path, act: Callable[[Path], str]) -> str:
+def run_with_progress(say: SendLine, path: Path, act: Callable[[Path], str]) -> str:
     """Run `act` in a worker and send its progress messages to the parent."""
-    with progress.heard(lambda what, share: say(f"{'?' if share is None else share} {what}")):
+    with progress.send_to(lambda what, share: say(f"{'?' if share is None else share} {what}")):
         return act(path)
 
 
@@ -161,13 +163,13 @@ def _move(old: Path, new: Path) -> None:
     for suffix in ("", "-wal", "-journal"):
         source, target = (path.with_name(path.name + suffix) for path in (old, new))
         if snapshot(source).kind == "file":
-            with disk.fresh(target) as fd:
+            with disk.new_file(target) as fd:
                 disk.copy(source, fd)
             disk.remove(source)
 
 
 @contextmanager
-def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
+def start_worker(path: Path | None, act: Callable[[SendLine], str]) -> Iterator[Worker]:
     """Start a worker that runs `act` with the privileges of a path's owner, or with ours.
 
     It is killed when the context ends, and when this process ends.
@@ -185,12 +187,12 @@ def child(path: Path | None, act: Callable[[Say], str]) -> Iterator[Child]:
         _live(writing, hearing, mine, act, parent, die_with)
     os.close(writing)
     os.close(hearing)
-    other = Child(pid, reading, telling)
+    other = Worker(pid, reading, telling)
     try:
         yield other
     finally:
         os.close(reading)
-        other.told_all()
+        other.close_input()
         with contextlib.suppress(ChildProcessError):
             if other.alive:
                 os.kill(pid, signal.SIGKILL)
@@ -217,8 +219,8 @@ def _load_all() -> None:
 def _live(
     writing: int,
     hearing: int,
-    mine: privileges.Rights | None,
-    act: Callable[[Say], str],
+    mine: privileges.Privileges | None,
+    act: Callable[[SendLine], str],
     parent: int,
     die_with: object,
 ) -> None:
@@ -227,7 +229,7 @@ def _live(
         os.dup2(hearing, 0)
         _shut(writing)  # among them the home's lock, which a copy of its descriptor would keep
         if mine is not None:
-            mine.take()
+            mine.become()
         with contextlib.suppress(AttributeError):
             die_with.prctl(1, signal.SIGKILL)  # type: ignore[attr-defined]
         if os.getppid() != parent:

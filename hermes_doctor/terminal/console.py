@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hermes_doctor.terminal.lines import Line, Span, fitting
+from hermes_doctor.terminal.lines import Line, Span, fit_encoding
 
 STYLES = {
     "critical": "bold white on red",
@@ -33,7 +33,7 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
         for whole, spans in _parts(line, width):
             text = Text()
             for part, style in spans:
-                text.append(fitting(part, out), style=STYLES.get(style, ""))
+                text.append(fit_encoding(part, out), style=STYLES.get(style, ""))
             room = max(20, width - line.indent - line.hang)
             for piece in [text] if whole else text.wrap(console, room) or [Text()]:
                 piece.rstrip()

@@ -60,7 +60,7 @@ _ASCII = str.maketrans(
 )
 
 
-def fitting(text: str, out: TextIO) -> str:
+def fit_encoding(text: str, out: TextIO) -> str:
     """Replace the characters that the encoding of the output does not support."""
     encoding = getattr(out, "encoding", None) or "utf-8"
     try:

@@ -33,7 +33,7 @@ class _Now(ProgressColumn):
 
 
 @contextmanager
-def counting(
+def count_bar(
     label: str, total: int, says: Callable[[], str] = lambda: ""
 ) -> Iterator[Callable[[str], None]]:
     """Show a bar that advances by one for each name that it gets, with the text of `says`."""
@@ -44,7 +44,7 @@ def counting(
 
 
 @contextmanager
-def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def byte_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a bar that advances by bytes."""
     columns = (
         TextColumn("{task.description}"),
@@ -58,7 +58,7 @@ def copying(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def repairing(
+def two_phase_bar(
     label: str, total: int
 ) -> Iterator[tuple[Callable[[int], None], Callable[[str, float | None], None]]]:
     """Show a bar that first advances by bytes and then shows progress messages.
@@ -78,7 +78,7 @@ def repairing(
 
 
 @contextmanager
-def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
+def delayed_bar(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
     """Show a bar with progress messages, but only if the work takes longer than `seconds`."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -97,7 +97,7 @@ def after(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
 
 
 @contextmanager
-def telling() -> Iterator[Callable[[str, float | None], None]]:
+def message_bar() -> Iterator[Callable[[str, float | None], None]]:
     """Show a bar with progress messages; it appears with the first message.
 
     Until then another program may ask for a password on the same terminal.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from hermes_doctor.terminal.lines import Line, fitting
+from hermes_doctor.terminal.lines import Line, fit_encoding
 
 
 def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
@@ -21,4 +21,4 @@ def show(lines: Iterable[Line], out: TextIO | None = None) -> None:
         console.show(lines, out)
         return
     for line in lines:
-        print(fitting(line.text, out), file=out)
+        print(fit_encoding(line.text, out), file=out)

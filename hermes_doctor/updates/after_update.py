@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.examination import runner
 from hermes_doctor.gateway import control, startup_proof
-from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.home import Home
 from hermes_doctor.installation import details
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import (
     CannotFix,
@@ -28,11 +28,11 @@ from hermes_doctor.model import (
     Trouble,
 )
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.records.updates import CHECKED, UPDATED, Records, Update, process
+from hermes_doctor.records.updates import CHECKED, UPDATED, Update, UpdateRecords, process_identity
 from hermes_doctor.repair.gateway import START_LIMIT
-from hermes_doctor.repair.gateway_steps import attended
+from hermes_doctor.repair.gateway_steps import add_gateway_restart
 from hermes_doctor.repair.run import Item, Run
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.gateway import GatewayStep
@@ -45,7 +45,7 @@ from hermes_doctor.updates import (
     requirements,
     row_counts,
 )
-from hermes_doctor.updates.before_update import in_profiles, others, profiles
+from hermes_doctor.updates.before_update import other_installations, profile_findings, profiles
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
     @property
     def good(self) -> bool:
         """Whether nothing that matters was broken."""
-        return self.gateway_up and not self._is_worse and not self.report.blind
+        return self.gateway_up and not self._is_worse and not self.report.why_blind
 
     @property
     def crashed(self) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ class Outcome(NamedTuple):
     @property
     def as_before(self) -> bool:
         """Whether the only problem is a gateway that was not running before the update, either."""
-        worse = self._is_worse or bool(self.report.blind)
-        return not self.gateway_up and not self.update.ran and not worse
+        worse = self._is_worse or bool(self.report.why_blind)
+        return not self.gateway_up and not self.update.had_gateway and not worse
 
     @property
     def _is_worse(self) -> bool:
@@ -108,21 +108,21 @@ def examine(
     tell: Tell = lambda _: None,
 ) -> Outcome:
     """Compare with the state before the update, and get the gateways to run on the new code."""
-    records = Records(home)
+    records = UpdateRecords(home)
     probes = Probes(home)
-    lost = row_counts.lost(update.sizes, home)
+    lost = row_counts.lost_data(update.sizes, home)
     unseen = ""
     try:
         update.after = _now(update, probes)
     except CouldNotLook as why:
         unseen = f"what became of it cannot be told: {why}"
     update.stage = UPDATED
-    update.guard = process(os.getpid()) or []
+    update.guard = process_identity(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
     if update.after is None and update.before is not None:
         missing = (unseen or f"there is none in {update.before.where} any more",)
-    elif update.after is not None and not images.is_one(update.after):
+    elif update.after is not None and not images.is_container_image(update.after):
         tell("looking whether everything is there that the new Hermes needs")
         missing = _lacking(home, update.after)
     said, up = _gateways(home, update, tell, restart=restart and not missing)
@@ -139,7 +139,9 @@ def examine(
         known = (one.code, _nameless(one.subject, names)) in before
         return not known and one.severity is not Severity.INFO
 
-    here, beside = (tuple(filter(is_new, f)) for f in (report.findings, in_profiles(home, plugins)))
+    here, beside = (
+        tuple(filter(is_new, f)) for f in (report.findings, profile_findings(home, plugins))
+    )
     broke = (*here, *runner.sort(beside))
     broken = [*([home] * bool(here)), *_homes_of(beside, home)]
     update.stage = CHECKED
@@ -154,7 +156,7 @@ def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
     return [one for one in profiles(home) if one.profile in names]
 
 
-def _now(update: Update, probes: Probes) -> Installed | None:
+def _now(update: Update, probes: Probes) -> InstallationDetails | None:
     """The Hermes after the update: in the old place, or in one that had none before."""
     there = current_hermes.hermes_in_place_of(update.before) if update.before else None
     if there is not None:
@@ -162,10 +164,10 @@ def _now(update: Update, probes: Probes) -> Installed | None:
     found = probes.installation()
     if found is None or os.path.realpath(found.where) in update.others:
         return None
-    return details.look(found)
+    return details.read_details(found)
 
 
-def _lacking(home: Home, after: Installed) -> tuple[str, ...]:
+def _lacking(home: Home, after: InstallationDetails) -> tuple[str, ...]:
     """What the new Hermes needs and does not have, or why that is unknown."""
     try:
         owner = owner_of(home)
@@ -174,7 +176,7 @@ def _lacking(home: Home, after: Installed) -> tuple[str, ...]:
     return (*requirements.unmet(after, owner), *_unmerged(after, owner))
 
 
-def _unmerged(after: Installed, owner: Account) -> list[str]:
+def _unmerged(after: InstallationDetails, owner: Account) -> list[str]:
     if after.kind != details.GIT or after.checkout is None:
         return []
     try:
@@ -198,7 +200,7 @@ def _nameless(subject: str, profiles: Collection[str | None]) -> str:
 
 
 def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
-    now = others(home, update.before)
+    now = other_installations(home, update.before)
     return tuple(
         f"Hermes in {place} was {then} and is {now.get(place, 'gone')} now"
         for place, then in update.others.items()
@@ -211,10 +213,10 @@ def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple
     found = []
     if restart:
         try:
-            downtime.up(home, update, tell)
+            downtime.start_stopped(home, update, tell)
         except (CannotFix, CouldNotLook) as why:
             tell(f"a gateway could not be started again: {why}")
-    for one in downtime.concerned(home, update):
+    for one in downtime.affected_homes(home, update):
         before = update.gateway if one is home else update.beside.get(str(one.path))
         try:
             running = Probes(one).gateways()
@@ -265,14 +267,14 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
         service = None if is_new else control.gateway_service(probes)
         if service is None or (not running and service.restless()):
             tell(f"waiting until {name} is up")
-            new, _ = startup_proof.up(
-                service or Owned(home), time.monotonic() + START_LIMIT, before
+            new, _ = startup_proof.wait_until_running(
+                service or GatewayControl(home), time.monotonic() + START_LIMIT, before
             )
             done = "was restarted by the update" if before else "runs now, and did not before"
             return f"T{name[1:]} (process {new.pid}) {done}.", True
         tell(f"restarting {name} on the new code" if running else f"starting {name} again")
         step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
-        _run(home, attended(probes, [step]))
+        _run(home, add_gateway_restart(probes, [step]))
     except (CannotFix, CouldNotLook, Trouble) as why:
         return f"T{name[1:]} could not be brought up on the new code: {why}", False
     now = Probes(home).gateways()
@@ -284,7 +286,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
 def _loops(probes: Probes) -> bool:
     """Whether the supervisor restarts the gateway again and again, so that it should run."""
     try:
-        return control.gateway_service(probes).loops()
+        return control.gateway_service(probes).is_restart_looping()
     except (CannotFix, CouldNotLook):
         return False
 
@@ -293,7 +295,7 @@ def _run(home: Home, steps: Sequence[Step]) -> None:
     """Apply the steps in an ordinary run, so that the gateway comes back even if it is cut off."""
     said = [step.sentence() for step in steps]
     record = ItemRecord("update", "UPDATE", "gateway", "update", steps=said)
-    with locked(home):
+    with lock_home(home):
         run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
         done = run.apply([Item(record, steps)], _nothing_more)
     if done.state != "done":

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.backup import leftovers, scope, unreadable_files
-from hermes_doctor.backup.free_space import total
+from hermes_doctor.backup.free_space import total_size
 from hermes_doctor.backup.vault import Progress, Vault
 from hermes_doctor.examination import runner
-from hermes_doctor.examination.answer_in_progress import answering
+from hermes_doctor.examination.answer_in_progress import is_answering
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.home import Home, all_homes
 from hermes_doctor.installation import details, find
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.home_lock import locked
-from hermes_doctor.records.updates import Records, Update, now, process
+from hermes_doctor.records.home_lock import lock_home
+from hermes_doctor.records.updates import Update, UpdateRecords, now, process_identity
 from hermes_doctor.system.files import MEGABYTE, size
 from hermes_doctor.updates import git_rollback, images, row_counts
 
@@ -48,7 +48,7 @@ Damage does, because an update would make it worse; a column that the next relea
 """
 
 
-class Moment(NamedTuple):
+class Preflight(NamedTuple):
     """What stops an update now, and the findings before it."""
 
     obstacles: tuple[str, ...]
@@ -61,7 +61,7 @@ def preflight(
     *,
     patience: float | None = PATIENCE,
     tell: Callable[[str], None] = lambda _: None,
-) -> Moment:
+) -> Preflight:
     """Find what stops an update; change nothing. `patience=None` does not wait for answers."""
     results, findings = runner.examine(probes, plugins.checks)
     groups = {check.id: check.group for check in plugins.checks}
@@ -83,10 +83,10 @@ def preflight(
     obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
     if not obstacles and patience is not None:
         obstacles += _busy(probes, patience, tell)
-    return Moment(tuple(obstacles), (*findings, *in_profiles(probes.home, plugins)))
+    return Preflight(tuple(obstacles), (*findings, *profile_findings(probes.home, plugins)))
 
 
-def in_profiles(home: Home, plugins: Plugins) -> list[Finding]:
+def profile_findings(home: Home, plugins: Plugins) -> list[Finding]:
     """The findings in the profiles of a home; each subject begins with the profile's name."""
     found = []
     for profile in profiles(home):
@@ -104,11 +104,11 @@ def profiles(home: Home) -> list[Home]:
 
 def _open(home: Home) -> Iterator[str]:
     """Why a previous update, which is still unexamined, stops this one."""
-    last = Records(home).last()
+    last = UpdateRecords(home).last()
     if last is None or not last.open:
         return
-    who = last.attendant()
-    if who is not None and last.guard != process(os.getpid()):
+    who = last.running_process()
+    if who is not None and last.guard != process_identity(os.getpid()):
         yield f"another update is under way (process {who})"
     elif last.is_cut_off(Probes(home).installation()):
         import shlex
@@ -150,7 +150,7 @@ def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Itera
     """Wait until no answer is being written, because the update would cut it off."""
     until = time.monotonic() + patience
     told = False
-    while answering(Probes(probes.home)):
+    while is_answering(Probes(probes.home)):
         if time.monotonic() >= until:
             yield f"the gateway has been at an answer for more than {patience:.0f} s"
             return
@@ -162,7 +162,7 @@ def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Itera
 
 def back_up(
     home: Home,
-    moment: Moment,
+    moment: Preflight,
     *,
     vault: Path | None = None,
     command: Sequence[str] = (),
@@ -174,11 +174,11 @@ def back_up(
     The update is refused if a database, a setting or a secret is not in the backup; for other
     unreadable files there is a warning.
     """
-    with locked(home):
+    with lock_home(home):
         store = Vault(home, vault)
-        leftovers.tidy(store)
-        omitted = scope.Omitted()
-        sources = scope.everything(home, store.root, omitted=omitted)
+        leftovers.remove_leftovers(store)
+        omitted = scope.OmittedPaths()
+        sources = scope.list_sources(home, store.root, omitted=omitted)
         found = concerned(home, command)
         made = store.create(
             sources,
@@ -186,15 +186,16 @@ def back_up(
             hermes=found.version if found else None,
             whole=True,
             missing=omitted.missing,
-            progress=progress(total(sources)),
+            progress=progress(total_size(sources)),
         )
-    if lacking := unreadable_files.needed(made.missing):
+    if lacking := unreadable_files.needed_for_update(made.missing):
         raise Trouble(
             f"The backup {made.id} is incomplete. It lacks what a rollback needs: "
-            f"{unreadable_files.listed(lacking)}. Let the home's owner read it, then try again."
+            f"{unreadable_files.list_missing(lacking)}. "
+            "Let the home's owner read it, then try again."
         )
     if made.missing:
-        absent = unreadable_files.listed(made.missing)
+        absent = unreadable_files.list_missing(made.missing)
         warn(f"The backup {made.id} is incomplete, not in it: {absent}")
     if not made.sound:
         damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
@@ -202,19 +203,19 @@ def back_up(
             f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
             "hermes-doctor fix"
         )
-    return record(home, made.id, vault, moment, command)
+    return record_state(home, made.id, vault, moment, command)
 
 
 def concerned(home: Home, command: Sequence[str]) -> Installation | None:
     """The Hermes that a command will update: the one that it names, else that of the home."""
-    return (find.behind(command) if command else None) or Probes(home).installation()
+    return (find.of_command_line(command) if command else None) or Probes(home).installation()
 
 
-def record(
+def record_state(
     home: Home,
     backup: str | None,
     vault: Path | None,
-    moment: Moment,
+    moment: Preflight,
     command: Sequence[str] = (),
 ) -> Update:
     """Record the state before the update, to compare with it later and to roll back to it."""
@@ -224,7 +225,7 @@ def record(
         owner = owner_of(home)
         revision = seen.revision or git_rollback.commit_of(seen.checkout, owner)
         seen = replace(seen, clean=git_rollback.is_clean(seen.checkout, owner), revision=revision)
-    records = Records(home)
+    records = UpdateRecords(home)
     older = records.ids()
     update = Update(
         id=Vault(home, vault).next_id(older),
@@ -236,39 +237,39 @@ def record(
         known=[[one.code, one.subject] for one in moment.findings],
         gateway=_gateway(probes),
         beside=_beside(home),
-        others=others(home, seen),
+        others=other_installations(home, seen),
         sizes=row_counts.measure(home),
     )
-    if seen is not None and images.is_one(seen):
+    if seen is not None and images.is_container_image(seen):
         try:
-            images.keep(seen, update.id, older)
+            images.tag_previous_image(seen, update.id, older)
         except CannotFix as why:
             update.doubt = str(why)
     records.save(update)
     return update
 
 
-def _concerned(home: Home, command: Sequence[str]) -> tuple[Installed | None, str]:
+def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails | None, str]:
     """The Hermes that will be updated; None and the reason if it is unknown."""
-    found = find.behind(command) if command else None
+    found = find.of_command_line(command) if command else None
     if found is not None:
-        return details.look(found), ""
+        return details.read_details(found), ""
     beside = Probes(home).installation()
-    meant = beside is None or images.is_meant(command)
+    meant = beside is None or images.is_container_command(command)
     try:
         image = images.of_home(home, meant=meant)
     except CouldNotLook as why:
         if beside and not meant:
-            return details.look(beside), ""
+            return details.read_details(beside), ""
         none = "which Hermes this home is used with cannot be told"
-        return None, str(why) if images.is_meant(command) else none
-    return image or (details.look(beside) if beside else None), ""
+        return None, str(why) if images.is_container_command(command) else none
+    return image or (details.read_details(beside) if beside else None), ""
 
 
-def others(home: Home, seen: Installed | None) -> dict[str, str]:
+def other_installations(home: Home, seen: InstallationDetails | None) -> dict[str, str]:
     """The versions of all other installations of Hermes on this machine, by path."""
     mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
-    found = {os.path.realpath(one.where): one.version for one in find.every(home)}
+    found = {os.path.realpath(one.where): one.version for one in find.all_installations(home)}
     return {place: version for place, version in found.items() if place not in mine}
 
 

@@ -91,7 +91,7 @@ async def _ask(*words):
 '''
 
 
-def places(home: Home) -> list[Home]:
+def hook_homes(home: Home) -> list[Home]:
     """The home and its profiles: each gateway loads the hooks of its own home."""
     inside = home / "profiles"
     return [home, *(one for one in all_homes(home, []) if one.path.is_relative_to(inside))]
@@ -105,7 +105,11 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
     folder = place / FOLDER
     path = folder / "bin" / launcher.NAME
     there = _data(path)
-    made = launcher.folders_made(there) if there is not None else launcher.absent(path.parent)
+    made = (
+        launcher.count_created_folders(there)
+        if there is not None
+        else launcher.count_missing_folders(path.parent)
+    )
     first = launcher.text(min(made, _FOLDERS), here=path.parent, home=home.path)
     return {
         folder / "HOOK.yaml": _ABOUT.encode(),
@@ -117,10 +121,10 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
 def install(home: Home) -> list[Path]:
     """Install the hook, which takes effect at the next start; return the changed folders."""
     own_command.refuse()
-    for place in places(home):
+    for place in hook_homes(home):
         _refuse(place, home)
     changed = []
-    for place in places(home):
+    for place in hook_homes(home):
         for path, data in files(place, home).items():
             if _data(path) != data or not _may_run(path):
                 disk.make_folder(path.parent)
@@ -155,7 +159,7 @@ def _is_ours(path: Path) -> bool:
 
 def remove(home: Home) -> list[Path]:
     """Remove the hook; other files in its folders stay."""
-    return [place / FOLDER for place in places(home) if _remove(place, home)]
+    return [place / FOLDER for place in hook_homes(home) if _remove(place, home)]
 
 
 def _remove(place: Home, home: Home) -> bool:
@@ -163,7 +167,7 @@ def _remove(place: Home, home: Home) -> bool:
     if folder.is_symlink() or (folder / "bin").is_symlink():
         return False
     found = [path for path in files(place, home) if _is_ours(path)]
-    made = launcher.folders_made(_data(folder / "bin" / launcher.NAME) or b"")
+    made = launcher.count_created_folders(_data(folder / "bin" / launcher.NAME) or b"")
     for path in found:
         disk.remove(path)
     _drop(folder / "__pycache__")
@@ -173,17 +177,17 @@ def _remove(place: Home, home: Home) -> bool:
     return bool(found)
 
 
-def is_there(place: Home, home: Home) -> bool:
+def is_installed(place: Home, home: Home) -> bool:
     """Whether the hook is as this version writes it, for this home or one that contains it."""
     return _seen_to(place, home) is not None
 
 
-def is_of_another(place: Home) -> bool:
+def is_from_other_version(place: Home) -> bool:
     """Whether the hook was written by another installation or version of this tool."""
-    return _is_ours(place / FOLDER / "handler.py") and not is_there(place, place)
+    return _is_ours(place / FOLDER / "handler.py") and not is_installed(place, place)
 
 
-def overseen(place: Home) -> Home | None:
+def guarded_home(place: Home) -> Home | None:
     """The home whose updates the hook in `place` guards, if there is a hook."""
     return _seen_to(place, place)
 
@@ -198,7 +202,7 @@ def _seen_to(place: Home, home: Home) -> Home | None:
 
 def _may_run(path: Path) -> bool:
     """Whether the file is executable, if it has to be."""
-    return path.name != launcher.NAME or launcher.may_run(path)
+    return path.name != launcher.NAME or launcher.is_executable(path)
 
 
 def _drop(folder: Path) -> None:

@@ -19,13 +19,13 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.supervisors.docker import PATIENCE
 from hermes_doctor.system import commands
-from hermes_doctor.system.trust import distrust
+from hermes_doctor.system.trust import why_untrusted
 
 _LABEL = "com.docker.compose."
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-class Made(NamedTuple):
+class ComposeContainer(NamedTuple):
     """A container, and how Compose made it."""
 
     image: str
@@ -55,7 +55,7 @@ class Made(NamedTuple):
         return {**os.environ, "PWD": self.folder}
 
 
-def inspected(engine: str, *words: str) -> dict[str, Any]:
+def inspect_object(engine: str, *words: str) -> dict[str, Any]:
     """Inspect an object of the engine; raise CannotFix if there is none."""
     import json
 
@@ -71,9 +71,9 @@ def inspected(engine: str, *words: str) -> dict[str, Any]:
     raise CannotFix(f"{engine} knows no {words[-1]}")
 
 
-def made(engine: str, container: str, home: Home) -> Made:
+def inspect_container(engine: str, container: str, home: Home) -> ComposeContainer:
     """Find out how a container was made; raise CannotFix if Compose could not make it again."""
-    one = inspected(engine, "inspect", "--type", "container", container)
+    one = inspect_object(engine, "inspect", "--type", "container", container)
     try:
         config = one["Config"]
         told = {str(name): str(value) for name, value in (config["Labels"] or {}).items()}
@@ -83,7 +83,7 @@ def made(engine: str, container: str, home: Home) -> Made:
         image = str(config["Image"])
     except (KeyError, TypeError, AttributeError):
         raise CannotFix(f"{engine} answers in unknown words") from None
-    found = Made(
+    found = ComposeContainer(
         image,
         told.get(f"{_LABEL}project", ""),
         told.get(f"{_LABEL}project.working_dir", ""),
@@ -116,7 +116,7 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
         raise CannotFix("the files that Compose made it from are not there any more")
     if any(_is_below(place, source) for source in volumes):
         raise CannotFix(f"what runs in it can write to {place}")
-    if why := distrust(Path(place), firm=True, also=_caller()):
+    if why := why_untrusted(Path(place), firm=True, also=_caller()):
         raise CannotFix(f"{place}: {why}")
 
 
@@ -134,7 +134,7 @@ def _caller() -> tuple[int, ...]:
     return (int(number),) if number.isdecimal() and os.geteuid() == 0 else ()
 
 
-def refuse_other(engine: str, one: Made) -> None:
+def refuse_different(engine: str, one: ComposeContainer) -> None:
     """Raise CannotFix if Compose would now create a different container from the existing one.
 
     The digest covers the service with its env files read in, which `config` does and `config
@@ -163,7 +163,7 @@ def refuse_other(engine: str, one: Made) -> None:
         raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
 
 
-def _is_sum(engine: str, one: Made, project: object) -> bool:
+def _is_sum(engine: str, one: ComposeContainer, project: object) -> bool:
     """Whether Compose computes the same digest for the project that it has read."""
     import json
 
@@ -173,7 +173,7 @@ def _is_sum(engine: str, one: Made, project: object) -> bool:
     return answer.split() == [one.service, one.configuration]
 
 
-def _told(engine: str, one: Made, *words: str, given: bytes | None = None) -> str:
+def _told(engine: str, one: ComposeContainer, *words: str, given: bytes | None = None) -> str:
     command = one.command(engine, *words)
     try:
         answer = commands.ask(*command, env=one.environment(), limit=PATIENCE, given=given)
@@ -185,7 +185,7 @@ def _told(engine: str, one: Made, *words: str, given: bytes | None = None) -> st
     return answer.out
 
 
-def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
+def _others(one: ComposeContainer, project: dict[str, Any]) -> Iterator[str]:
     """Volumes, secrets, configs and networks whose names now mean something else."""
     service = project["services"][one.service]
     for volume in service.get("volumes") or ():
@@ -205,7 +205,7 @@ def _others(one: Made, project: dict[str, Any]) -> Iterator[str]:
         yield f"network {min(names - one.networks or names)}"
 
 
-def anew(engine: str, one: Made, image: str) -> list[tuple[str, ...]]:
+def recreate_commands(engine: str, one: ComposeContainer, image: str) -> list[tuple[str, ...]]:
     """Commands that give the image's name back to the old image and recreate the container."""
     create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
     up = one.command(engine, *create, "--force-recreate", one.service)

@@ -26,7 +26,7 @@ class Way(NamedTuple):
     """Whether `hook install` is meant to cover it."""
 
 
-def look(home: Home) -> list[Way]:
+def list_ways(home: Home) -> list[Way]:
     """All ways to update Hermes, and what guards them."""
     return [_shell(home), _chat(home), _others(home)]
 
@@ -38,14 +38,14 @@ def _shell(home: Home) -> Way:
         return Way(
             name, False, f"asked of root's shells; the home is uid {owner}'s: ask as that user"
         )
-    if launcher.is_of_another():
+    if launcher.is_from_other_version():
         return Way(name, False, f"the launcher is of another hermes-doctor: {INSTALL}")
-    if not launcher.is_there():
+    if not launcher.is_installed():
         return Way(name, False, f"no launcher stands before the real one: {INSTALL}")
-    if launcher.is_held_back(launcher.folder() / launcher.NAME):
+    if launcher.is_noexec(launcher.folder() / launcher.NAME):
         return Way(name, False, f"nothing can be run in {launcher.folder()} (mounted noexec?)")
     doubts = shell_startup.doubts()
-    first = launcher.is_first()
+    first = launcher.is_first_on_path()
     if doubts:
         where = "only in this shell: " if first else ""
         return Way(name, False, f"{where}{doubts[0]}")
@@ -56,11 +56,13 @@ def _shell(home: Home) -> Way:
 
 def _chat(home: Home) -> Way:
     name = "/update in a chat"
-    for place in chat_hook.places(home):
+    for place in chat_hook.hook_homes(home):
         whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
-        if not chat_hook.is_there(place, home):
+        if not chat_hook.is_installed(place, home):
             kind = (
-                "a hook of another hermes-doctor" if chat_hook.is_of_another(place) else "no hook"
+                "a hook of another hermes-doctor"
+                if chat_hook.is_from_other_version(place)
+                else "no hook"
             )
             return Way(name, False, f"{whose} has {kind} for it: {INSTALL}")
         running = _running(place)
@@ -68,7 +70,7 @@ def _chat(home: Home) -> Way:
         if running is not None and running.started_at.timestamp() < written:
             how = f"once {whose} was started anew: it reads its hooks at a start"
             return Way(name, False, how)
-        if launcher.is_held_back(place / chat_hook.FOLDER / "bin" / launcher.NAME):
+        if launcher.is_noexec(place / chat_hook.FOLDER / "bin" / launcher.NAME):
             how = f"{whose} asks first, but not while it writes an answer: nothing can be run in "
             return Way(name, False, f"{how}{place / chat_hook.FOLDER} (mounted noexec?)")
         if running is not None and not _finds_hermes(running):
@@ -82,7 +84,7 @@ def _chat(home: Home) -> Way:
 def _others(home: Home) -> Way:
     """The ways that cannot be guarded automatically."""
     found = Probes(home).installation()
-    kind = details.look(found).kind if found else None
+    kind = details.read_details(found).kind if found else None
     how = {
         GIT: "git pull in the checkout",
         IMAGE: "a newer image of the container",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.installation.details import Installed, look
-from hermes_doctor.installation.find import at
+from hermes_doctor.installation.details import InstallationDetails, read_details
+from hermes_doctor.installation.find import installation_at
 
 
-def hermes_in_place_of(then: Installed) -> Installed | None:
+def hermes_in_place_of(then: InstallationDetails) -> InstallationDetails | None:
     """The Hermes that is now in the place of `then`; None if there is none."""
     from hermes_doctor.updates import images
 
-    if images.is_one(then):
-        return images.there(then)
-    found = at(Path(then.where))
-    return look(found) if found else None
+    if images.is_container_image(then):
+        return images.current_image(then)
+    found = installation_at(Path(then.where))
+    return read_details(found) if found else None

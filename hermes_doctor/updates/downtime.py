@@ -13,18 +13,18 @@ from hermes_doctor.home import Home, all_homes
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning import deleted_logs
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.records.updates import Update, UpdateRecords
 from hermes_doctor.repair.gateway import START_LIMIT, STOP_LIMIT
 from hermes_doctor.system import disk
 from hermes_doctor.updates import images
 
 if TYPE_CHECKING:
-    from hermes_doctor.gateway.base import Owned
+    from hermes_doctor.gateway.base import GatewayControl
 
 Tell = Callable[[str], None]
 
 
-def concerned(home: Home, update: Update) -> list[Home]:
+def affected_homes(home: Home, update: Update) -> list[Home]:
     """The home, the homes inside it, and those whose gateway runs from the same Hermes."""
     where = os.path.realpath(update.before.where) if update.before else None
 
@@ -42,7 +42,13 @@ class Halt:
     """A gateway that is stopped or will be."""
 
     def __init__(
-        self, home: Home, service: Owned, update: Update, records: Records, *, ran: bool
+        self,
+        home: Home,
+        service: GatewayControl,
+        update: Update,
+        records: UpdateRecords,
+        *,
+        ran: bool,
     ) -> None:
         self.home = home
         self.service = service
@@ -95,23 +101,25 @@ class Halt:
             disk.remove(self.file)
 
 
-def halts(home: Home, update: Update) -> list[Halt]:
+def gateways_to_stop(home: Home, update: Update) -> list[Halt]:
     """The gateways that have to be stopped; raise CannotFix if one cannot be controlled."""
-    records = Records(home)
+    records = UpdateRecords(home)
     found = []
-    for one in concerned(home, update):
+    for one in affected_homes(home, update):
         before = update.gateway if one is home else update.beside.get(str(one.path))
-        contained = one is home and update.before is not None and images.is_one(update.before)
+        contained = (
+            one is home and update.before is not None and images.is_container_image(update.before)
+        )
         known = before is not None and contained
         service = _service(one, update, known=known)
         if service is not None:
-            ran = before is not None and service.keeps and not service.laid_down()
+            ran = before is not None and service.keeps and not service.was_stopped_on_purpose()
             if ran or _is_needed(one, update) or service.restless():
                 found.append(Halt(one, service, update, records, ran=ran))
     return found
 
 
-def _service(home: Home, update: Update, *, known: bool) -> Owned | None:
+def _service(home: Home, update: Update, *, known: bool) -> GatewayControl | None:
     """The gateway control of a home; raise CannotFix if it is needed and unknown."""
     try:
         return control.gateway_service(Probes(home))
@@ -127,13 +135,13 @@ def _is_needed(home: Home, update: Update) -> bool:
 
 
 @contextmanager
-def down(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]:
+def gateways_stopped(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]:
     """Stop the running gateways; yield a function that starts them again.
 
     They are also started when the block fails: the old gateway is better than none. The record
     lists what was stopped, so that the next run starts it if this process is killed.
     """
-    stopped = halts(home, update)
+    stopped = gateways_to_stop(home, update)
 
     def start() -> None:
         failed = None
@@ -158,7 +166,7 @@ def down(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]
     start()
 
 
-def up(home: Home, update: Update, tell: Tell) -> None:
+def start_stopped(home: Home, update: Update, tell: Tell) -> None:
     """Start the gateways that a cut-off rollback had stopped."""
-    for one in halts(home, update) if update.down else ():
+    for one in gateways_to_stop(home, update) if update.down else ():
         one.start(tell)

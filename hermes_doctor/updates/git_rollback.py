@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from hermes_doctor.gateway.manager_commands import login
-from hermes_doctor.installation.details import Installed, git_folder
+from hermes_doctor.gateway.manager_commands import login_environment
+from hermes_doctor.installation.details import InstallationDetails, git_folder
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.accounts import Account, refuse_untrusted
@@ -19,7 +19,7 @@ _MESSAGE = "hermes-doctor: before a rollback"
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
-class Way(NamedTuple):
+class CheckoutPlan(NamedTuple):
     """The commands that check out the old commit, and notes on where everything else is kept."""
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -39,7 +39,9 @@ def commit_of(checkout: str, user: Account) -> str | None:
     return _commit(checkout, "HEAD", user)
 
 
-def way_back(before: Installed, now: Installed | None, name: str, user: Account) -> Way:
+def way_back(
+    before: InstallationDetails, now: InstallationDetails | None, name: str, user: Account
+) -> CheckoutPlan:
     """The commands of the rollback; raise CannotFix if git is in the middle of something."""
     checkout, revision = before.checkout, before.revision
     if checkout is None or revision is None:
@@ -48,7 +50,7 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
     moved = now is None or now.revision != revision
     elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
     if not moved and not elsewhere and before.clean is not True:
-        return Way()  # changes by hand were there before the update, too
+        return CheckoutPlan()  # changes by hand were there before the update, too
     dirty = is_clean(checkout, user) is False
     blocked = _in_the_way(checkout, revision, user) if moved else []
     git = ("git", "-C", checkout, *_WHO)
@@ -74,7 +76,7 @@ def way_back(before: Installed, now: Installed | None, name: str, user: Account)
             notes.append(
                 f"{before.branch} stays where it is; the checkout is at {revision[:12]} by itself"
             )
-    return Way(tuple(made), tuple(notes))
+    return CheckoutPlan(tuple(made), tuple(notes))
 
 
 def unmerged(checkout: str, user: Account) -> list[str]:
@@ -132,7 +134,7 @@ def _git(checkout: str, user: Account, *words: str) -> str:
     """The output of a read-only git command, run as the home's owner."""
     refuse_untrusted(Path(checkout), user)
     options: dict[str, object] = user.options()
-    env = dict(os.environ) if user.is_us else login(user)
+    env = dict(os.environ) if user.is_us else login_environment(user)
     try:
         done = subprocess.run(
             ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],

@@ -13,18 +13,25 @@ from typing import NoReturn
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.records.updates import BACKED_UP, UPDATED, UPDATING, Records, Update, process
+from hermes_doctor.records.updates import (
+    BACKED_UP,
+    UPDATED,
+    UPDATING,
+    Update,
+    UpdateRecords,
+    process_identity,
+)
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 INSIDE = "HERMES_DOCTOR_UPDATE"
 """Environment variable for the command: an update that it starts is already guarded."""
 
 
-def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
+def run_command(home: Home, update: Update, command: Sequence[str]) -> int:
     """Run the command as if it had been typed; return its exit code."""
-    records = Records(home)
+    records = UpdateRecords(home)
     update.stage = UPDATING
-    update.guard = process(os.getpid()) or []
+    update.guard = process_identity(os.getpid()) or []
     records.save(update)
     inside = f"{update.id}:{home.path}"
     try:
@@ -35,7 +42,7 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
         records.save(update)
         raise Trouble(_unrun(command, error)) from None
     with _forwarding(child):
-        update.child = process(child.pid) or []
+        update.child = process_identity(child.pid) or []
         records.save(update)
         code = child.wait()
     update.exit_code = code
@@ -44,16 +51,16 @@ def carry_out(home: Home, update: Update, command: Sequence[str]) -> int:
     return code
 
 
-def attend(home: Home) -> None:
+def record_command(home: Home) -> None:
     """Record that this process is about to become the command of the last update."""
-    records = Records(home)
+    records = UpdateRecords(home)
     update = records.last()
     if update is not None and update.chat and update.stage == UPDATING:
-        update.child = process(os.getpid()) or []
+        update.child = process_identity(os.getpid()) or []
         records.save(update)
 
 
-def become(command: Sequence[str]) -> NoReturn:
+def exec_command(command: Sequence[str]) -> NoReturn:
     """Replace this process with the command, after undoing Python's own signal settings."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
         signal.signal(number, signal.SIG_DFL)
@@ -68,16 +75,16 @@ def _unrun(command: Sequence[str], error: OSError) -> str:
     return f"{command[0]} cannot be run ({why}). Nothing was updated."
 
 
-def is_inside() -> bool:
+def is_guarded() -> bool:
     """Whether a guarded command started us; the variable alone may be a leftover."""
     id, _, place = os.environ.get(INSIDE, "").partition(":")
     if not id or not place.startswith("/"):
         return False
     try:
-        update = Records(Home(Path(place))).load(id)
+        update = UpdateRecords(Home(Path(place))).load(id)
     except Trouble:
         return False
-    return update.stage == UPDATING and update.is_attended()
+    return update.stage == UPDATING and update.is_running()
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.gateway.docker import NAME
-from hermes_doctor.gateway.manager_commands import insist
+from hermes_doctor.gateway.manager_commands import run_checked
 from hermes_doctor.home import CONTAINER_HOME, Home
-from hermes_doctor.installation.details import IMAGE, Installed
+from hermes_doctor.installation.details import IMAGE, InstallationDetails
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
@@ -34,7 +34,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*")
 
 
-def is_meant(command: Sequence[str]) -> bool:
+def is_container_command(command: Sequence[str]) -> bool:
     """Whether a command works on containers, so that it updates the Hermes in their image."""
     words = list(command[:1])
     if words and os.path.basename(words[0]) in _AROUND:
@@ -42,13 +42,13 @@ def is_meant(command: Sequence[str]) -> bool:
     return any(os.path.basename(word) in _ENGINES for word in words)
 
 
-def of_home(home: Home, *, meant: bool = True) -> Installed | None:
+def of_home(home: Home, *, meant: bool = True) -> InstallationDetails | None:
     """The image of the container that mounts the home; raise CouldNotLook if it is unknown.
 
     None if `meant` is false and the gateway does not run in a container.
     """
     engine = docker.engine()
-    if docker.inside() and home.path == CONTAINER_HOME:  # every Hermes container uses that path
+    if docker.is_inside() and home.path == CONTAINER_HOME:  # every Hermes container uses that path
         engine = None
     if engine is None and not meant:
         return None
@@ -64,15 +64,15 @@ def _only(engine: str, home: Home) -> Unit:
     ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
         raise CouldNotLook(f"{engine} gives no answer")
-    return docker.only(engine, ids, home)
+    return docker.only_container(engine, ids, home)
 
 
-def is_one(one: Installed) -> bool:
+def is_container_image(one: InstallationDetails) -> bool:
     """Whether Hermes is in a container's image and we are outside of it."""
     return one.kind == IMAGE and one.where.startswith(_PLACE)
 
 
-def there(then: Installed) -> Installed | None:
+def current_image(then: InstallationDetails) -> InstallationDetails | None:
     """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
     engine, name = docker.engine(), _name(then)
     if engine is None:
@@ -81,19 +81,19 @@ def there(then: Installed) -> Installed | None:
     return _seen(unit) if unit else None
 
 
-def _name(one: Installed) -> str:
+def _name(one: InstallationDetails) -> str:
     name = one.where.removeprefix(_PLACE)
     if not NAME.fullmatch(name):
         raise CouldNotLook("the record of that update is not one that this tool wrote")
     return name
 
 
-def _seen(unit: Unit) -> Installed:
+def _seen(unit: Unit) -> InstallationDetails:
     told = unit.settings
     image = told.get("Image", "").removeprefix("sha256:")
     if not image:
         raise CouldNotLook(unit.silence or f"of what image container {unit.name} is cannot be told")
-    return Installed(
+    return InstallationDetails(
         version=told.get("Version") or f"image {image[:12]}",
         where=f"{_PLACE}{unit.name}",
         kind=IMAGE,
@@ -110,20 +110,22 @@ def mark(id: str) -> str:
     return f"{_MARK}:{id}"
 
 
-def keep(one: Installed, id: str, older: Sequence[str]) -> None:
+def tag_previous_image(one: InstallationDetails, id: str, older: Sequence[str]) -> None:
     """Tag the image from before an update, and remove the tags of old updates.
 
     A tag stays if the image has no other name, because it would be deleted and could not be pulled
     again.
     """
     engine = docker.engine() or "docker"
-    insist([engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE)
+    run_checked(
+        [engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE
+    )
     for name in map(mark, older[: 1 - _MARKS]):
         try:
-            image = compose.inspected(engine, "image", "inspect", name)
+            image = compose.inspect_object(engine, "image", "inspect", name)
             names = [str(one) for one in (*image["RepoTags"], *image["RepoDigests"])]
             if any(not re.search(rf"(?:^|/){_MARK}[:@]", one) for one in names):
-                insist([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
+                run_checked([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
         except (CannotFix, KeyError, TypeError):
             continue  # it is gone, or a container uses it
 
@@ -131,7 +133,7 @@ def keep(one: Installed, id: str, older: Sequence[str]) -> None:
 # -- the way back --------------------------------------------------------------------------
 
 
-def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, ...]]:
+def way_back(home: Home, before: InstallationDetails, update: Update) -> list[tuple[str, ...]]:
     """The commands that recreate the container from the old image.
 
     Raise CannotFix with instructions if this tool must not do it.
@@ -153,40 +155,45 @@ def way_back(home: Home, before: Installed, update: Update) -> list[tuple[str, .
         made = _made(engine, now, home)
         if made.image != before.source:
             raise CannotFix(f"it was made from {before.source}, and is from {made.image} now")
-        compose.refuse_other(engine, made)
+        compose.refuse_different(engine, made)
     except CannotFix as why:
-        data = update.restoring(home)
+        data = update.restore_command(home)
         raise CannotFix(
             f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
             f"from {image}{f', run `{data}`' if data else ''}, and start it"
         ) from None
-    left = docker.left(engine, docker.all_of_home(engine, home, docker.PATIENCE) or ())
-    return [*((engine, "rm", id) for id in left), *compose.anew(engine, made, mark(update.id))]
+    left = docker.unfinished_replacements(
+        engine, docker.all_of_home(engine, home, docker.PATIENCE) or ()
+    )
+    return [
+        *((engine, "rm", id) for id in left),
+        *compose.recreate_commands(engine, made, mark(update.id)),
+    ]
 
 
-def _is_nameless(now: Installed, before: Installed) -> bool:
+def _is_nameless(now: InstallationDetails, before: InstallationDetails) -> bool:
     """Whether Compose was interrupted before it gave the old container's name to the new one."""
     old, new = (one.where.removeprefix(_PLACE) for one in (before, now))
     return bool(re.fullmatch(rf"[0-9a-f]{{12}}_{re.escape(old)}", new))
 
 
-def _refuse_unmarked(engine: str, before: Installed, update: Update) -> None:
+def _refuse_unmarked(engine: str, before: InstallationDetails, update: Update) -> None:
     """Raise unless the recorded image is the tagged one: a record alone could name any image."""
     try:
-        kept = compose.inspected(engine, "image", "inspect", mark(update.id)).get("Id")
+        kept = compose.inspect_object(engine, "image", "inspect", mark(update.id)).get("Id")
     except CannotFix:
         raise CannotFix("its image of before is gone") from None
     if str(kept).removeprefix("sha256:") != before.revision:
         raise CannotFix("its image of before is another than the record of the update names")
 
 
-def _made(engine: str, now: Installed | None, home: Home) -> compose.Made:
+def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.ComposeContainer:
     if now is None or engine != "docker":
         raise CannotFix("it was not made by Docker Compose")
     ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
-    if len(ids) - len(docker.left(engine, ids)) > 1:
+    if len(ids) - len(docker.unfinished_replacements(engine, ids)) > 1:
         raise CannotFix("several containers have this home as a volume")
-    made = compose.made(engine, _name(now), home)
+    made = compose.inspect_container(engine, _name(now), home)
     if "@" in made.image:
         raise CannotFix(f"{made.image} is one image for ever")
     return made

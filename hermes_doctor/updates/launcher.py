@@ -138,12 +138,12 @@ def is_ours(path: Path) -> bool:
 def install() -> bool:
     """Install the launcher; return whether anything changed."""
     path = folder() / NAME
-    if is_there():
+    if is_installed():
         return False
     own_command.refuse()
     refuse()
     there = _data(path)
-    made = folders_made(there) if there is not None else absent(path.parent)
+    made = count_created_folders(there) if there is not None else count_missing_folders(path.parent)
     disk.make_folder(path.parent)
     disk.save(path, text(made).encode())
     disk.set_mode(path, 0o755)
@@ -156,7 +156,7 @@ def remove() -> bool:
     if not is_ours(path):
         return False
     owned_files.refuse(path)
-    made = folders_made(_data(path) or b"")
+    made = count_created_folders(_data(path) or b"")
     disk.remove(path)
     remove_folders([*path.parents][: max(made, 2)])
     return True
@@ -171,14 +171,14 @@ def remove_folders(folders: Iterable[Path]) -> None:
             break
 
 
-def is_there() -> bool:
+def is_installed() -> bool:
     """Whether the launcher is installed as this version writes it."""
     path = folder() / NAME
     found = _data(path)
-    return found == text(folders_made(found or b"")).encode() and may_run(path)
+    return found == text(count_created_folders(found or b"")).encode() and is_executable(path)
 
 
-def may_run(path: Path) -> bool:
+def is_executable(path: Path) -> bool:
     """Whether its mode lets everybody execute it; the mount may still forbid it."""
     try:
         return os.stat(path).st_mode & 0o111 == 0o111
@@ -186,28 +186,28 @@ def may_run(path: Path) -> bool:
         return False
 
 
-def is_held_back(path: Path) -> bool:
+def is_noexec(path: Path) -> bool:
     """Whether its mode allows execution but the mount does not (noexec)."""
-    return may_run(path) and not os.access(path, os.X_OK)
+    return is_executable(path) and not os.access(path, os.X_OK)
 
 
-def is_of_another() -> bool:
+def is_from_other_version() -> bool:
     """Whether the launcher was written by another installation or version of this tool."""
-    return not is_there() and LAUNCHER in (_data(folder() / NAME) or b"")
+    return not is_installed() and LAUNCHER in (_data(folder() / NAME) or b"")
 
 
-def absent(folder: Path) -> int:
+def count_missing_folders(folder: Path) -> int:
     """How many folders must be created for this one to exist."""
     return sum(not os.path.lexists(one) for one in (folder, *folder.parents))
 
 
-def folders_made(data: bytes) -> int:
+def count_created_folders(data: bytes) -> int:
     """How many folders were created for a file, as recorded in it."""
     found = re.search(rb"^# Folders made for it: ([0-9]{1,2})$", data, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
-def is_first(path: str | None = None) -> bool:
+def is_first_on_path(path: str | None = None) -> bool:
     """Whether a shell with this PATH would run the launcher."""
     for one in (path if path is not None else os.environ.get("PATH", "")).split(":"):
         if os.access(Path(one or ".") / NAME, os.X_OK):

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from hermes_doctor.gateway.detached import python_of
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import COPIED, EDITABLE, PIPX, UV, UV_TOOL, Installed
+from hermes_doctor.installation.details import (
+    COPIED,
+    EDITABLE,
+    PIPX,
+    UV,
+    UV_TOOL,
+    InstallationDetails,
+)
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import requirements
@@ -19,7 +26,7 @@ _MANAGERS = ("pip", "setuptools", "wheel")
 
 
 def way_back(
-    home: Home, before: Installed, now: Installed | None, user: Account
+    home: Home, before: InstallationDetails, now: InstallationDetails | None, user: Account
 ) -> list[tuple[str, ...]]:
     """The commands, if any are needed; raise CannotFix if nothing can run them."""
     others = [f"{name}=={version}" for name, version in missing(before, now) if name != NAME]
@@ -40,7 +47,7 @@ def way_back(
 
 
 def _by_pipx(
-    before: Installed, others: list[str], itself: list[str], again: list[str]
+    before: InstallationDetails, others: list[str], itself: list[str], again: list[str]
 ) -> list[tuple[str, ...]]:
     made: list[tuple[str, ...]] = []
     by_pip = ("pipx", "runpip", NAME, "install", "--no-deps", "--quiet")
@@ -53,7 +60,7 @@ def _by_pipx(
     return made
 
 
-def _damaged(before: Installed, now: Installed, user: Account) -> list[str]:
+def _damaged(before: InstallationDetails, now: InstallationDetails, user: Account) -> list[str]:
     """Packages with the old version that lack files; git restores those of a checkout."""
     names = requirements.damaged(now, user)
     kept = [NAME] if before.source in (EDITABLE, COPIED) else []
@@ -61,7 +68,7 @@ def _damaged(before: Installed, now: Installed, user: Account) -> list[str]:
     return [f"{name}=={before.packages[name]}" for name in found]
 
 
-def missing(before: Installed, now: Installed | None) -> list[tuple[str, str]]:
+def missing(before: InstallationDetails, now: InstallationDetails | None) -> list[tuple[str, str]]:
     """The old packages that are missing now or have another version."""
     there = now.packages if now else {}
     return sorted(
@@ -71,7 +78,7 @@ def missing(before: Installed, now: Installed | None) -> list[tuple[str, str]]:
     )
 
 
-def _itself(before: Installed, now: Installed | None) -> list[str]:
+def _itself(before: InstallationDetails, now: InstallationDetails | None) -> list[str]:
     """The requirement for Hermes as it was installed: a checkout, a repository or an index."""
     wanted = before.packages.get(NAME)
     if wanted is None:
@@ -88,7 +95,7 @@ def _itself(before: Installed, now: Installed | None) -> list[str]:
 
 
 def _installer(
-    home: Home, before: Installed, now: Installed | None, user: Account
+    home: Home, before: InstallationDetails, now: InstallationDetails | None, user: Account
 ) -> tuple[str, ...]:
     """The command that installs packages into the existing environment."""
     has_pip = "pip" in (now or before).packages
@@ -98,7 +105,7 @@ def _installer(
     return _by_uv(home, before, user)
 
 
-def _by_uv(home: Home, before: Installed, user: Account) -> tuple[str, ...]:
+def _by_uv(home: Home, before: InstallationDetails, user: Account) -> tuple[str, ...]:
     uv = _uv(home, user)
     if uv is None:
         raise CannotFix(
@@ -111,7 +118,7 @@ def _by_uv(home: Home, before: Installed, user: Account) -> tuple[str, ...]:
     return (uv, "pip", "install", "--quiet", "--python", str(python), "--no-deps")
 
 
-def _anew(home: Home, before: Installed, user: Account) -> list[tuple[str, ...]]:
+def _anew(home: Home, before: InstallationDetails, user: Account) -> list[tuple[str, ...]]:
     """The command that recreates the environment if the update removed it."""
     uv = _uv(home, user)
     if uv is None or not before.python:
@@ -126,7 +133,7 @@ def _anew(home: Home, before: Installed, user: Account) -> list[tuple[str, ...]]
     return [(uv, *words)]
 
 
-def _has_python(before: Installed) -> bool:
+def _has_python(before: InstallationDetails) -> bool:
     places = [Path(before.where) / folder for folder in ("", "venv", ".venv")]
     return any(os.access(place / "bin" / "python", os.X_OK) for place in places)
 

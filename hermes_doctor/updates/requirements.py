@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 from hermes_doctor.gateway.detached import python_of
-from hermes_doctor.gateway.manager_commands import login
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.gateway.manager_commands import login_environment
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.model import CannotFix
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account
@@ -138,7 +138,7 @@ print(json.dumps([*dict.fromkeys(wrong)]))
 """
 
 
-def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
+def unmet(installed: InstallationDetails, user: Account) -> tuple[str, ...]:
     """What the installed Hermes needs and does not have; empty if it is complete."""
     try:
         python = python_of(Path(installed.where), user)
@@ -150,7 +150,7 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
             [str(python), "-I", "-B", "-c", _ASK],
             capture_output=True,
             timeout=LIMIT,
-            env=login(user),
+            env=login_environment(user),
             cwd="/",
             check=False,
             **options,  # type: ignore[call-overload]
@@ -163,7 +163,7 @@ def unmet(installed: Installed, user: Account) -> tuple[str, ...]:
     return tuple(clean(str(one))[:200] for one in found)
 
 
-def damaged(installed: Installed, user: Account) -> list[str]:
+def damaged(installed: InstallationDetails, user: Account) -> list[str]:
     """The packages that are installed but incomplete or broken."""
     found = []
     for said in unmet(installed, user):

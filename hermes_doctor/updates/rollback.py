@@ -6,9 +6,14 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
 
-from hermes_doctor.gateway.manager_commands import Said, ask, login, owner_of
+from hermes_doctor.gateway.manager_commands import (
+    CommandResult,
+    login_environment,
+    owner_of,
+    run_command,
+)
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import GIT, IMAGE, Installed
+from hermes_doctor.installation.details import GIT, IMAGE, InstallationDetails
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
@@ -23,7 +28,7 @@ from hermes_doctor.updates import (
     package_rollback,
     requirements,
 )
-from hermes_doctor.updates.git_rollback import Way
+from hermes_doctor.updates.git_rollback import CheckoutPlan
 
 LIMIT = 1800.0
 """Seconds for a package manager to restore everything."""
@@ -50,16 +55,16 @@ class Plan(NamedTuple):
     """Where to find what the commands put aside."""
 
 
-def plan(home: Home, update: Update, after: Installed | None) -> Plan:
+def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     """Plan without changing anything; raise CannotFix if there is no way back."""
     before = update.before
     if before is None:
         raise CannotFix(f"which Hermes was there before update {update.id} is not known")
     owner = owner_of(home)
-    way = Way()
+    way = CheckoutPlan()
     if before.kind == GIT:
         way = git_rollback.way_back(before, after, update.id, owner)
-    if images.is_one(before):
+    if images.is_container_image(before):
         return _exchange(home, update, before)
     if before.kind == IMAGE:
         if after is not None and _same(before, after):
@@ -71,7 +76,7 @@ def plan(home: Home, update: Update, after: Installed | None) -> Plan:
     return _runnable([Command(words) for words in made], way.notes)
 
 
-def _exchange(home: Home, update: Update, before: Installed) -> Plan:
+def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
     """Plan the return to the previous container image."""
     made = images.way_back(home, before, update)
     note = f"{before.source} is the image of before again, for every container that names it."
@@ -89,18 +94,20 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
     """Raise if a process other than the gateways has a database open that will be restored."""
     from hermes_doctor.processes import gateway_processes
 
-    halts = downtime.halts(home, update)  # raises before any change if one cannot be stopped
+    halts = downtime.gateways_to_stop(
+        home, update
+    )  # raises before any change if one cannot be stopped
     if keep_data:
         return
-    inside = [Probes(one) for one in downtime.concerned(home, update)]
+    inside = [Probes(one) for one in downtime.affected_homes(home, update)]
     mine = {gateway.pid for probes in inside for gateway in probes.gateways()}
 
     def ends(pid: int) -> bool:
-        return _is_below(pid, mine) or any(halt.service.ends(pid) for halt in halts)
+        return _is_below(pid, mine) or any(halt.service.also_stops(pid) for halt in halts)
 
     databases = [path for probes in inside for path in probes.databases().paths]
     names = {beside: path for path in databases for beside in (path, *sidecars(path))}
-    for name, pids in gateway_processes.holders(names).items():
+    for name, pids in gateway_processes.processes_using(names).items():
         others = [pid for pid in pids if pid not in mine and not ends(pid)]
         if others:
             who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
@@ -120,15 +127,15 @@ def _is_below(pid: int, above: Collection[int]) -> bool:
     return False
 
 
-def _same(before: Installed, after: Installed) -> bool:
+def _same(before: InstallationDetails, after: InstallationDetails) -> bool:
     then = (before.version, before.revision, before.source, dict(before.packages))
     return then == (after.version, after.revision, after.source, dict(after.packages))
 
 
-def bring_back(
+def restore_hermes(
     home: Home,
     todo: Sequence[Command],
-    before: Installed,
+    before: InstallationDetails,
     tell: Callable[[str], None],
     *,
     hold: int,
@@ -148,9 +155,9 @@ def bring_back(
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(f"{what} is there afterwards, not {before.version}")
     if there.revision != before.revision:
-        what = "container" if images.is_one(before) else "checkout"
+        what = "container" if images.is_container_image(before) else "checkout"
         raise CannotFix(f"the {what} is not at {before.revision} afterwards")
-    if images.is_one(before):
+    if images.is_container_image(before):
         return
     if left := package_rollback.missing(before, there):
         name, version = left[0]
@@ -160,9 +167,9 @@ def bring_back(
         raise CannotFix(f"{broken[0]} is not whole afterwards")
 
 
-def _ask(one: Command, owner: Account, hold: int) -> Said:
+def _ask(one: Command, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
     if one.ours:
-        return ask(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
-    env = dict(os.environ) if owner.is_us else login(owner)
-    return ask(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))
+        return run_command(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
+    env = dict(os.environ) if owner.is_us else login_environment(owner)
+    return run_command(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))

@@ -36,7 +36,7 @@ def _measured(probes: Probes) -> dict[str, int]:
     return found
 
 
-def lost(before: Mapping[str, int], home: Home) -> tuple[str, ...]:
+def lost_data(before: Mapping[str, int], home: Home) -> tuple[str, ...]:
     """What has become less, as sentences."""
     return tuple(_lost(before, measure(home), home)) if before else ()
 

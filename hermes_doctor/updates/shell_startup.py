@@ -161,7 +161,7 @@ def install() -> list[Path]:
             continue
         kept = _without(before)
         made = not kind.file.exists() or (_MADE in before and not kept)
-        folders = _folders(before) if before else launcher.absent(kind.file.parent)
+        folders = _folders(before) if before else launcher.count_missing_folders(kind.file.parent)
         lines = block(kind, made=made, folders=folders if made else 0)
         whole = not kept or kept.endswith("\n")
         _write(kind.file, kept + lines if whole else f"{kept}\n{lines[:-1]}")
@@ -189,7 +189,7 @@ def remove() -> list[Path]:
 
 def _folders(text: str) -> int:
     """How many folders were created for a file; 0 if an old version did not record that."""
-    return launcher.folders_made(text.encode("utf-8", "surrogateescape"))
+    return launcher.count_created_folders(text.encode("utf-8", "surrogateescape"))
 
 
 def covered() -> list[Kind]:

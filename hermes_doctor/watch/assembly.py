@@ -14,11 +14,11 @@ from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule import durations
-from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
 from hermes_doctor.watch import secrets
 from hermes_doctor.watch.channels import Channel, Command, Hermes, Webhook
-from hermes_doctor.watch.event_lines import Teller
+from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.heal import Healer
 from hermes_doctor.watch.notices import Notices
 from hermes_doctor.watch.repair_budget import Ledger
@@ -28,7 +28,7 @@ from hermes_doctor.watch.store import Store
 SHORTEST = 1.0
 
 
-class Ways(NamedTuple):
+class NotifyOptions(NamedTuple):
     """The notification options: the channels, and the lowest severity to notify about."""
 
     on: str
@@ -37,7 +37,7 @@ class Ways(NamedTuple):
     hermes: str | None
 
 
-class Healing(NamedTuple):
+class HealOptions(NamedTuple):
     """The limits of `--heal`."""
 
     after: int
@@ -47,27 +47,27 @@ class Healing(NamedTuple):
     vault: Path | None
 
 
-class Asked(NamedTuple):
+class WatchOptions(NamedTuple):
     """All options of `hermes-doctor watch`."""
 
     interval: str
     network: bool
-    ways: Ways
-    healing: Healing | None
+    ways: NotifyOptions
+    healing: HealOptions | None
 
 
-def seconds(asked: Asked) -> float:
+def interval_seconds(asked: WatchOptions) -> float:
     """Seconds between two rounds."""
-    return durations.seconds(asked.interval, "--interval", least=SHORTEST)
+    return durations.parse_seconds(asked.interval, "--interval", least=SHORTEST)
 
 
-def checked(asked: Asked, home: Home, plugins: Plugins) -> None:
+def validate(asked: WatchOptions, home: Home, plugins: Plugins) -> None:
     """Raise Trouble if an option is invalid."""
-    seconds(asked)
+    interval_seconds(asked)
     _notices(asked.ways, home)
     if asked.healing:
-        durations.budget(asked.healing.budget)
-        durations.seconds(asked.healing.patience, "--patience")
+        durations.parse_budget(asked.healing.budget)
+        durations.parse_seconds(asked.healing.patience, "--patience")
         _agreed(plugins, asked.healing)
 
 
@@ -76,7 +76,7 @@ def assemble(
     plugins: Plugins,
     checks: Sequence[Check],
     codes: frozenset[str],
-    asked: Asked,
+    asked: WatchOptions,
     *,
     json: bool,
     options: str,
@@ -95,44 +95,44 @@ def assemble(
         shown = tuple(finding for finding in report.findings if finding.code in codes)
         return report._replace(findings=shown)
 
-    checked(asked, home, plugins)
+    validate(asked, home, plugins)
     healing = asked.healing
     made = Watch(
         home=home,
         look=look,
-        tell=Teller(home.path, json=json),
+        tell=EventPrinter(home.path, json=json),
         store=Store(home),
-        interval=seconds(asked),
+        interval=interval_seconds(asked),
         after=healing.after if healing else 1,
         notices=_notices(asked.ways, home),
     )
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
-    made.title += f" every {span(made.interval)}"
+    made.title += f" every {format_duration(made.interval)}"
     if healing is not None:
-        budget = durations.budget(healing.budget)
-        made.title += f", heals (at most {budget.most} in {span(budget.period)})"
+        budget = durations.parse_budget(healing.budget)
+        made.title += f", heals (at most {budget.most} in {format_duration(budget.period)})"
         made.enable(_healer(made, plugins, healing, options))
     return made
 
 
-def _healer(watch: Watch, plugins: Plugins, asked: Healing, options: str) -> Healer:
+def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) -> Healer:
     memory = watch.memory
     return Healer(
         home=watch.home,
         plugins=plugins,
         store=watch.store,
-        ledger=Ledger(durations.budget(asked.budget), memory.repairs, memory.failures),
+        ledger=Ledger(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
         clock=watch.clock,
         signals=watch.signals,
         after=asked.after,
-        patience=durations.seconds(asked.patience, "--patience"),
+        patience=durations.parse_seconds(asked.patience, "--patience"),
         agreed=_agreed(plugins, asked),
         vault=asked.vault,
         options=options,
     )
 
 
-def _agreed(plugins: Plugins, asked: Healing) -> frozenset[str]:
+def _agreed(plugins: Plugins, asked: HealOptions) -> frozenset[str]:
     """Codes and fixes to apply without asking: those of --also, and fixes marked unattended."""
     known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
     meant = {fix.id for fix in plugins.fixes if fix.unattended}
@@ -146,7 +146,7 @@ def _known(word: str, known: set[str]) -> str:
     raise Trouble(f"--also takes a code or a fix; nothing that has a fix is called {word!r}.")
 
 
-def _notices(ways: Ways, home: Home) -> Notices | None:
+def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
     try:
         threshold = Severity(ways.on.lower())
     except ValueError:
@@ -156,7 +156,7 @@ def _notices(ways: Ways, home: Home) -> Notices | None:
     if ways.command:
         channels.append(Command(ways.command))
     if ways.webhook:
-        channels.append(Webhook(secrets.told(ways.webhook, "--notify-webhook")))
+        channels.append(Webhook(secrets.option_value(ways.webhook, "--notify-webhook")))
     if ways.hermes:
         channels.append(Hermes(home, ways.hermes))
     if not channels:

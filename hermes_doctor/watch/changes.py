@@ -17,7 +17,7 @@ BLIND_AFTER = 3
 """Rounds without an answer before the watch reports it: a busy machine may be slow once."""
 
 
-class Standing(NamedTuple):
+class CurrentFinding(NamedTuple):
     """A current finding, and in how many rounds it was seen."""
 
     severity: Severity
@@ -32,14 +32,14 @@ class Standing(NamedTuple):
 class Compared(NamedTuple):
     """The result of comparing one round with the previous one."""
 
-    standing: dict[Key, Standing]
+    standing: dict[Key, CurrentFinding]
     unanswered: dict[str, int]
     """By check: for how many rounds in a row it has had no answer."""
     events: list[Event]
 
 
 def compare(
-    before: Mapping[Key, Standing],
+    before: Mapping[Key, CurrentFinding],
     unanswered: Mapping[str, int],
     report: Report,
     at: datetime,
@@ -49,14 +49,14 @@ def compare(
     found = _by_key(report.findings)
     doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
     asked = {c.id for c in report.checks}
-    after: dict[Key, Standing] = {}
+    after: dict[Key, CurrentFinding] = {}
     events: list[Event] = []
     for key, finding in found.items():
         old = before.get(key)
         after[key] = _counted(old, finding, most)
         kind = _kind(old, finding)
         if kind is not None:
-            events.append(told(report, finding, kind, at, old.severity if old else None))
+            events.append(finding_event(report, finding, kind, at, old.severity if old else None))
     for key, old in before.items():
         if key in found:
             continue
@@ -79,7 +79,7 @@ def compare(
     return Compared(after, counts, events)
 
 
-def told(
+def finding_event(
     report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
 ) -> Event:
     """Turn a finding into an event."""
@@ -105,13 +105,13 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
     return found
 
 
-def _counted(old: Standing | None, finding: Finding, most: int) -> Standing:
+def _counted(old: CurrentFinding | None, finding: Finding, most: int) -> CurrentFinding:
     """Count this round; a change between warning and error does not restart the count."""
     worth = finding.severity is not Severity.INFO
     before = old is not None and (old.severity is not Severity.INFO) is worth
     seen = min(most, (old.seen if old and before else 0) + 1)
     grave = min(most, (old.grave if old else 0) + 1) if is_grave(finding.severity) else 0
-    return Standing(finding.severity, finding.title, finding.check, seen, grave)
+    return CurrentFinding(finding.severity, finding.title, finding.check, seen, grave)
 
 
 def is_grave(severity: Severity) -> bool:
@@ -125,7 +125,7 @@ def _doubtful(status: Status, reason: str | None) -> bool:
     return partly or status in (Status.UNKNOWN, Status.CRASHED)
 
 
-def _kind(old: Standing | None, finding: Finding) -> Kind | None:
+def _kind(old: CurrentFinding | None, finding: Finding) -> Kind | None:
     if old is None:
         return Kind.NEW
     if finding.severity is old.severity:

@@ -74,8 +74,8 @@ class Command:
 
     def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
         """`@FILE` runs the file as a script, so that its text is not in the process list."""
-        secrets.told(command, "--notify-command")
-        file = str(secrets.named(command)) if command.startswith("@") else None
+        secrets.option_value(command, "--notify-command")
+        file = str(secrets.option_file(command)) if command.startswith("@") else None
         self.words = ["/bin/sh", file] if file else ["/bin/sh", "-c", command]
         self.limit = limit
 
@@ -115,7 +115,7 @@ class Webhook:
     name = "the webhook"
 
     def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
-        self._url, self._pass = secrets.split(url)
+        self._url, self._pass = secrets.split_credentials(url)
         self.pauses = pauses
         self.limit = 2 * WEB_LIMIT
 
@@ -194,15 +194,15 @@ class Hermes:
         self.platform = platform.lower()
 
     def send(self, notice: Notice) -> None:
-        from hermes_doctor.gateway.manager_commands import ask, login, owner_of
+        from hermes_doctor.gateway.manager_commands import login_environment, owner_of, run_command
 
         if self.platform in notice.broken:
             raise NotSent(f"{self.platform} is itself out of order")
         try:
             owner = owner_of(self.home)
             python = self.python()
-            env = login(owner) | {"HERMES_HOME": str(self.home.path)} | _AS_IT_IS
-            said = ask(
+            env = login_environment(owner) | {"HERMES_HOME": str(self.home.path)} | _AS_IT_IS
+            said = run_command(
                 [str(python), "-m", "hermes_cli.main", "send", "--to", self.target, notice.words()],
                 user=owner,
                 env=env,

@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.durations import format_duration
 
 SLACK = 10.0
 """Seconds that clocks may drift apart between two rounds without meaning a gap."""
@@ -59,14 +59,14 @@ def gap(before: Reading, after: Reading, longest: float) -> str | None:
     real = (after.awake or 0) - (before.awake or 0) if known else steady
     slack = SLACK + DRIFT * abs(steady)
     if real - steady > slack:
-        return f"the machine slept for {span(real - steady)}"
+        return f"the machine slept for {format_duration(real - steady)}"
     if not known and wall - steady > slack:
-        return f"the machine slept for {span(wall - steady)}, or its clock was set"
+        return f"the machine slept for {format_duration(wall - steady)}, or its clock was set"
     if abs(wall - real) > slack:
         way = "forward" if wall > real else "back"
-        return f"the clock was set {way} by {span(abs(wall - real))}"
+        return f"the clock was set {way} by {format_duration(abs(wall - real))}"
     if steady > longest:
-        return f"nothing was looked at for {span(steady)}"
+        return f"nothing was looked at for {format_duration(steady)}"
     return None
 
 

@@ -9,29 +9,29 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_doctor.examination.runner import crash
+from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.schedule.systemd import SERVICE
+from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.run import Verify
 
 
-def there(home: Home) -> list[str]:
+def unfinished_runs(home: Home) -> list[str]:
     """The ids of unfinished runs that no process is working on."""
     from hermes_doctor.records import unfinished
 
     try:
-        found = unfinished.unfinished(home)
+        found = unfinished.unfinished_runs(home)
     except CouldNotLook:
         return []
     return [one.id for one in found if not one.at_work and one.state != "unreadable"]
 
 
-def end(home: Home, verify: Verify) -> tuple[list[str], str]:
+def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
     """Finish these runs; return what was done, or why it failed. The home's lock must be held."""
     from hermes_doctor.repair import recovery
 
@@ -41,7 +41,7 @@ def end(home: Home, verify: Verify) -> tuple[list[str], str]:
     except (Trouble, CouldNotLook, OSError) as trouble:
         return [], str(trouble).partition(". ")[0]
     except Exception as error:  # noqa: BLE001 (the watch goes on)
-        return [], f"a run that was cut off cannot be ended: {crash(error)}"
+        return [], f"a run that was cut off cannot be ended: {describe_crash(error)}"
 
 
 def hindrance(home: Home) -> str | None:
@@ -66,7 +66,7 @@ def _gateway(home: Home, journal: Journal) -> str | None:
         running = [gateway.pid for gateway in probes.gateways()]
         if journal.asked in running:
             return f"waits for process {journal.asked} to end"
-        if running or not os.environ.get(SERVICE) or control.gateway_service(probes).keeps:
+        if running or not os.environ.get(SERVICE_VARIABLE) or control.gateway_service(probes).keeps:
             return None
     except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
         return None

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from hermes_doctor.model import Hold, Report, Severity, Status
+from hermes_doctor.model import Report, RungState, Severity, Status
 from hermes_doctor.redaction import clean
-from hermes_doctor.terminal.lines import Line, Span, fitting, row
+from hermes_doctor.terminal.lines import Line, Span, fit_encoding, row
 from hermes_doctor.terminal.show import show
-from hermes_doctor.watch.events import PRESENT, Event, Kind, named
+from hermes_doctor.watch.events import PRESENT, Event, Kind, full_title
 
 MARGIN = 9
 """The width of a time of day and the space after it."""
@@ -40,7 +40,7 @@ _PRIORITIES = {
 }
 
 
-class Teller:
+class EventPrinter:
     """Prints each event as soon as it happens."""
 
     def __init__(self, home: Path, *, json: bool = False, out: TextIO | None = None) -> None:
@@ -75,7 +75,7 @@ class Teller:
         if self.json:
             print(json.dumps(event.document(self.home)), file=self.out)
         elif self.journal:
-            line = fitting(clean(_whole(event)), self.out)
+            line = fit_encoding(clean(_whole(event)), self.out)
             print(f"<{priority(event)}>{line}", file=self.out)
         elif self.out.isatty():
             day, self._day = self._day, _time(event.at)[:10]
@@ -86,7 +86,7 @@ class Teller:
         self.out.flush()
 
 
-def trouble(message: str) -> str:
+def trouble_line(message: str) -> str:
     """The JSON line that says why a watch could not run."""
     now = datetime.now(UTC)
     return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
@@ -100,7 +100,7 @@ def lines(event: Event) -> Iterator[Line]:
         parts.append((f"{_level(event)}  ", event.severity.value))
     if event.code:
         parts.append((f"{event.code}  ", "strong"))
-    yield row(*parts, named(event), _since(event), hang=MARGIN)
+    yield row(*parts, full_title(event), _since(event), hang=MARGIN)
     if event.command:
         yield row("do: ", (event.command, "command"), indent=MARGIN)
 
@@ -110,7 +110,7 @@ def _whole(event: Event) -> str:
     level = f"{_level(event)}  " if event.severity and event.kind in PRESENT else ""
     code = f"{event.code}  " if event.code else ""
     do = f"  [{event.command}]" if event.command else ""
-    return f"{event.kind:<7}{level}{code}{named(event)}{_since(event)}{do}"
+    return f"{event.kind:<7}{level}{code}{full_title(event)}{_since(event)}{do}"
 
 
 def _level(event: Event) -> str:
@@ -147,7 +147,7 @@ def into_journal(out: TextIO | None) -> bool:
     return st is not None and (device, inode) == (str(st.st_dev), str(st.st_ino))
 
 
-def stands(report: Report) -> str:
+def state_summary(report: Report) -> str:
     """The state of the home in a few words."""
     bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
     if bad:
@@ -160,6 +160,6 @@ def stands(report: Report) -> str:
     if report.gateways is None:
         return f"{said}; gateway unknown"
     if not report.gateways:
-        served = report.ladder and report.ladder[0].hold is Hold.OK
+        served = report.ladder and report.ladder[0].hold is RungState.OK
         return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
     return f"{said}; gateway runs (process {report.gateways[0].pid})"

@@ -77,7 +77,7 @@ class Event:
         """The event in one line, without its time."""
         level = f"{self.severity.value} " if self.severity else ""
         about = f"{self.code} " if self.code else ""
-        return clean(f"{self.kind.value}: {level}{about}{named(self)}")
+        return clean(f"{self.kind.value}: {level}{about}{full_title(self)}")
 
     def document(self, home: str) -> dict[str, Any]:
         """The event as JSON data."""
@@ -97,7 +97,7 @@ class Event:
         }
 
 
-def named(event: Event) -> str:
+def full_title(event: Event) -> str:
     """The title, preceded by the subject unless the title contains it."""
     subject = event.subject
     if not subject or subject in event.title:

@@ -14,26 +14,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.examination.answer_in_progress import answering
-from hermes_doctor.examination.runner import crash
+from hermes_doctor.examination.answer_in_progress import is_answering
+from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.system.signals import Interrupted
 from hermes_doctor.watch import consent, cut_off_runs, repair_run
 from hermes_doctor.watch.clocks import Clock
 from hermes_doctor.watch.events import Event, Key, Kind
 from hermes_doctor.watch.healing_lease import Lease
-from hermes_doctor.watch.repair_budget import TRIES, Ledger
+from hermes_doctor.watch.repair_budget import MAX_TRIES, Ledger
 from hermes_doctor.watch.signals import Signals
 from hermes_doctor.watch.state import Memory
 from hermes_doctor.watch.store import Store
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
     from hermes_doctor.repair.run import Verify
 
 ALL, OTHER = ("", "all"), ("", "watch")
@@ -59,7 +59,7 @@ class Healer:
     vault: Path | None = None
     options: str = ""
     """Options that a hint must repeat so that it works when pasted."""
-    busy: Callable[[Probes], bool] = answering
+    busy: Callable[[Probes], bool] = is_answering
     memory: Memory = field(default_factory=Memory)
     _later: dict[Key, float] = field(default_factory=dict)
     """By finding: when to plan a refused repair again."""
@@ -81,12 +81,12 @@ class Healer:
         due = [
             one
             for one in report.findings
-            if consent.due(one, report, memory.standing.get(one.key), self.after, self.agreed)
+            if consent.is_due(one, report, memory.standing.get(one.key), self.after, self.agreed)
         ]
         named = {one.subject: one for one in report.findings}
         cut_off = {
             named[id].key if id in named else ("", id): named.get(id)
-            for id in cut_off_runs.there(self.home)
+            for id in cut_off_runs.unfinished_runs(self.home)
         }
         keys = {*(one.key for one in due), *cut_off}
         self._later = {key: at for key, at in self._later.items() if key in keys}
@@ -95,7 +95,7 @@ class Healer:
         tried = [
             one
             for one in due
-            if self.ledger.may(one.key, now) and now >= self._later.get(one.key, 0.0)
+            if self.ledger.may_try(one.key, now) and now >= self._later.get(one.key, 0.0)
         ]
         if not tried and not ends:
             memory.busy_since = None
@@ -128,8 +128,8 @@ class Healer:
             return None
         budget = self.ledger.budget
         return (
-            f"the budget of {budget.most} in {span(budget.period)} is spent; the next repair "
-            f"may be at {self._clock(free - now)}"
+            f"the budget of {budget.most} in {format_duration(budget.period)} is spent; "
+            f"the next repair may be at {self._clock(free - now)}"
         )
 
     def _answering(self, now: float) -> str | None:
@@ -142,7 +142,7 @@ class Healer:
             memory.busy_since = now
         if now - memory.busy_since >= self.patience:
             return None
-        return f"an answer is being written; it waits for at most {span(self.patience)}"
+        return f"an answer is being written; it waits for at most {format_duration(self.patience)}"
 
     def _clock(self, seconds: float) -> str:
         from datetime import timedelta
@@ -175,11 +175,11 @@ class Healer:
         self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
     ) -> tuple[list[Event], bool]:
         """Under the home's lock: finish cut-off runs, or repair if there are none."""
-        from hermes_doctor.records.home_lock import locked
+        from hermes_doctor.records.home_lock import lock_home
 
         with contextlib.ExitStack() as held:
             try:
-                held.enter_context(locked(self.home))
+                held.enter_context(lock_home(self.home))
             except (Trouble, OSError) as busy:
                 why = str(busy) if isinstance(busy, Trouble) else "the home cannot be locked"
                 return self._held(ALL, why.partition(". ")[0], at), False
@@ -195,7 +195,7 @@ class Healer:
         for key in cut_off:
             self._later[key] = self.clock.lasting() + PAUSE
         try:
-            ended, why = cut_off_runs.end(self.home, self._verify())
+            ended, why = cut_off_runs.finish_runs(self.home, self._verify())
         except Interrupted:
             self.signals.ending = True
             return [], None
@@ -208,8 +208,8 @@ class Healer:
         events: list[Event] = []
         try:
             chosen = []
-            for one in repair_run.planned(self.home, self.plugins, due):
-                if consent.early(one, self.memory.standing.get(one.finding.key), self.after):
+            for one in repair_run.plan_repairs(self.home, self.plugins, due):
+                if consent.is_too_early(one, self.memory.standing.get(one.finding.key), self.after):
                     continue
                 refusal = consent.refusal(one, self.agreed)
                 if refusal is None:
@@ -225,7 +225,7 @@ class Healer:
             if why:
                 return [*events, *self._held(OTHER, why, at)], False
             self._spend()
-            run = repair_run.carried_out(self.home, self.vault, chosen, self._verify())
+            run = repair_run.apply_plans(self.home, self.vault, chosen, self._verify())
             return [*events, *self._outcomes(chosen, run, at)], True
         except Interrupted:
             self.signals.ending = True
@@ -234,7 +234,7 @@ class Healer:
         except (Trouble, CouldNotLook) as trouble:
             return [*events, *self._failed(due, str(trouble), at)], False
         except Exception as error:  # noqa: BLE001 (the watch goes on)
-            return [*events, *self._failed(due, crash(error), at)], False
+            return [*events, *self._failed(due, describe_crash(error), at)], False
 
     def _spend(self) -> None:
         """Count the repair before it starts, so that it counts even if this process is killed."""
@@ -248,9 +248,9 @@ class Healer:
             self.store.save(memory)
 
     def _verify(self) -> Verify:
-        return repair_run.verifying(self.home, self.plugins)
+        return repair_run.make_verifier(self.home, self.plugins)
 
-    def _outcomes(self, chosen: Sequence[Planned], run: Journal, at: datetime) -> list[Event]:
+    def _outcomes(self, chosen: Sequence[PlannedItem], run: Journal, at: datetime) -> list[Event]:
         findings = {one.finding.key: one.finding for one in chosen}
         events = []
         for item in run.items:
@@ -271,7 +271,7 @@ class Healer:
         events = []
         for finding in findings:
             failure = self.ledger.fail(finding.key, now)
-            if failure.times >= TRIES:
+            if failure.times >= MAX_TRIES:
                 then = f"it was tried {failure.times} times and is left to a person"
             else:
                 then = f"it is not tried again before {self._clock(failure.until - now)}"

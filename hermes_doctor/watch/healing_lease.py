@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.processes import file_locks
-from hermes_doctor.schedule.durations import LONGEST, span
+from hermes_doctor.schedule.durations import MAX_DURATION, format_duration
 from hermes_doctor.system import disk
 from hermes_doctor.watch.clocks import Clock
-from hermes_doctor.watch.lock_file import lock_file
+from hermes_doctor.watch.lock_file import open_lock_file
 
 if TYPE_CHECKING:
     from typing import Any
@@ -47,7 +47,7 @@ class Lease:
         if make:
             disk.make_folder(self.path.parent)
         try:
-            fd = lock_file(self.path, make=make)
+            fd = open_lock_file(self.path, make=make)
         except (FileNotFoundError, NotADirectoryError):
             return None
         why = self._taken(fd)
@@ -62,7 +62,7 @@ class Lease:
         if self._fd is None:
             return
         data = {"boot": self.clock.boot, "who": self.who, "until": self.clock.lasting() + period}
-        disk.place(self._fd, json.dumps(data).encode().ljust(_SIZE), 0)
+        disk.write_at(self._fd, json.dumps(data).encode().ljust(_SIZE), 0)
         disk.sync(self._fd)
 
     def give_up(self) -> None:
@@ -95,7 +95,7 @@ class Lease:
         left = self._left(_record(fd))
         if not left:
             return None
-        return f"another watch has healed this home lately; this one may in {span(left)}"
+        return f"another watch has healed this home lately; this one may in {format_duration(left)}"
 
     def _left(self, said: dict[str, Any]) -> float:
         """Seconds for which the record reserves the home for another watch."""
@@ -105,7 +105,7 @@ class Lease:
         if not isinstance(until, int | float) or not until - int(self.clock.lasting()) > 0:
             return 0.0
         left = until - int(self.clock.lasting())
-        return float(left) if left <= LONGEST else 0.0
+        return float(left) if left <= MAX_DURATION else 0.0
 
 
 def _record(fd: int) -> dict[str, Any]:

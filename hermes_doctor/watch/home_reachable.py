@@ -14,7 +14,7 @@ REACHABLE = 5.0
 """Seconds within which the home must answer."""
 
 
-def reach(home: Home) -> tuple[str, str]:
+def reach_home(home: Home) -> tuple[str, str]:
     """Return the identity of the home's folder and why it cannot be examined; one is empty."""
     hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
     if hanging > HANGING:

@@ -14,7 +14,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
-from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.schedule.identity import identity, state_folder
 from hermes_doctor.schedule.jobs import PREFIX, Job, Manager
 from hermes_doctor.system import disk
@@ -26,7 +26,7 @@ from hermes_doctor.watch.store import Store
 _SYSTEM = Path("/var/lib")
 
 
-def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
+def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
     """The manager and the home's job without its options, for status and removal."""
     return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _folder(home, system))
 
@@ -34,17 +34,17 @@ def known(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
 def prepare(
     home: Home,
     plugins: Plugins,
-    asked: assembly.Asked,
+    asked: assembly.WatchOptions,
     *,
     system: bool,
     cron: bool,
     folders: Sequence[Path] = (),
 ) -> tuple[Manager, Job]:
     """Choose the manager and build the job from the options."""
-    from hermes_doctor.planning.install_service import refuse_passing
+    from hermes_doctor.planning.install_service import refuse_temporary_home
 
-    refuse_passing(home.path)
-    assembly.checked(asked, home, plugins)
+    refuse_temporary_home(home.path)
+    assembly.validate(asked, home, plugins)
     manager = choose(home, system=system, cron=cron)
     folder = _folder(home, system)
     user = _user(home, asked) if system else None
@@ -54,23 +54,23 @@ def prepare(
         home,
         tuple(_options(asked, Store(home, folder), folders)),
         heal=asked.healing is not None,
-        interval=assembly.seconds(asked),
+        interval=assembly.interval_seconds(asked),
         folder=folder,
         vault=asked.healing.vault if asked.healing else None,
         user=user,
     )
 
 
-def install(manager: Manager, job: Job, asked: assembly.Asked) -> bool:
+def install(manager: Manager, job: Job, asked: assembly.WatchOptions) -> bool:
     """Install the job and store its secrets in private files; return whether anything changed."""
     ways, store = asked.ways, store_of(job)
-    webhook = secrets.told(ways.webhook, "--notify-webhook") if ways.webhook else ""
-    command = secrets.told(ways.command, "--notify-command") if ways.command else ""
+    webhook = secrets.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
+    command = secrets.option_value(ways.command, "--notify-command") if ways.command else ""
     changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
     return manager.install(job) or any(changed)
 
 
-def kept(job: Job) -> Iterator[str]:
+def secret_file_lines(job: Job) -> Iterator[str]:
     """Lines that name the files with secrets, which units and crontabs must not contain."""
     store = store_of(job)
     for path in (store.webhook, store.command):
@@ -78,7 +78,7 @@ def kept(job: Job) -> Iterator[str]:
             yield f"For its user only, since it may hold a secret: {path}"
 
 
-def overdue(job: Job, *, scheduled: bool) -> str | None:
+def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
     """Why the last round is too old; None if it is not, or if there was none yet."""
     clock = Clock()
     store = store_of(job)
@@ -89,13 +89,13 @@ def overdue(job: Job, *, scheduled: bool) -> str | None:
         ago = clock.read().wall - os.stat(store.file).st_mtime
     except OSError:
         return None
-    usual = max(memory.interval, crontab.LEAST) if scheduled else memory.interval
+    usual = max(memory.interval, crontab.MIN_INTERVAL) if scheduled else memory.interval
     if ago <= 3 * usual + 60:
         return None
-    return f"That is too long ago: a round was due every {span(usual)}."
+    return f"That is too long ago: a round was due every {format_duration(usual)}."
 
 
-def remembered(job: Job) -> Iterator[str]:
+def state_lines(job: Job) -> Iterator[str]:
     """Lines on the stored state of the watch: last round, problems, repairs."""
     clock = Clock()
     store = store_of(job)
@@ -107,9 +107,10 @@ def remembered(job: Job) -> Iterator[str]:
     if memory is None:
         yield "It has not looked yet, or you may not read what it knows."
         return
-    ago = span(max(0.0, clock.read().wall - last))
+    ago = format_duration(max(0.0, clock.read().wall - last))
     at = datetime.fromtimestamp(last, UTC).astimezone()
-    yield f"Last round: {at:%Y-%m-%d %H:%M:%S} ({ago} ago), every {span(memory.interval)}."
+    every = format_duration(memory.interval)
+    yield f"Last round: {at:%Y-%m-%d %H:%M:%S} ({ago} ago), every {every}."
     bad = [one for one in memory.standing.items() if one[1].severity is not Severity.INFO]
     yield f"Stands: {len(bad)} problem{'s' if len(bad) != 1 else ''}."
     for (code, subject), standing in sorted(bad, key=lambda one: one[1].severity.rank)[:10]:
@@ -121,7 +122,7 @@ def remembered(job: Job) -> Iterator[str]:
         yield f"  {str(deed.get('at', ''))[:19]}  {deed.get('what', '')}"
 
 
-def forget(job: Job) -> list[Path]:
+def remove_state(job: Job) -> list[Path]:
     """Delete the stored state of the watch and its lease; return the deleted files."""
     store = store_of(job)
     with contextlib.suppress(OSError, Trouble):
@@ -160,7 +161,7 @@ def _keep(store: Store, path: Path, secret: str) -> bool:
     return True
 
 
-def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> Iterator[str]:
+def _options(asked: assembly.WatchOptions, store: Store, folders: Sequence[Path]) -> Iterator[str]:
     """The options as command-line words."""
     yield from ("--interval", asked.interval)
     healing, ways = asked.healing, asked.ways
@@ -185,7 +186,7 @@ def _options(asked: assembly.Asked, store: Store, folders: Sequence[Path]) -> It
         yield from ("--plugins", str(folder.expanduser().absolute()))
 
 
-def _user(home: Home, asked: assembly.Asked) -> str | None:
+def _user(home: Home, asked: assembly.WatchOptions) -> str | None:
     """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.probes.probes import Probes

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hermes_doctor.examination.runner import crash
+from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.channels import Channel, Notice, NotSent
 from hermes_doctor.watch.events import PRESENT, Event, Key, Kind
@@ -122,7 +122,7 @@ class Notices:
             except NotSent as why:
                 self._complain(channel, str(why))
             except Exception as error:  # noqa: BLE001 (a notice must never end the watch)
-                self._complain(channel, crash(error))
+                self._complain(channel, describe_crash(error))
             waiting.task_done()
 
     def _complain(self, channel: Channel, why: str) -> None:

@@ -9,7 +9,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch.events import Key
 
-TRIES = 3
+MAX_TRIES = 3
 """Failed repairs of one problem before the watch leaves it to a person."""
 
 
@@ -34,7 +34,7 @@ class Ledger:
     def since(self, now: float) -> None:
         """Limit failures read from a file to what this budget could have caused."""
         for key, (times, until) in self.failures.items():
-            tried = min(max(times, 1), TRIES)
+            tried = min(max(times, 1), MAX_TRIES)
             self.failures[key] = Failure(tried, min(until, now + self._wait(tried)))
 
     def free_at(self, now: float) -> float | None:
@@ -58,10 +58,10 @@ class Ledger:
     def _wait(self, times: int) -> float:
         return float(self.budget.period * 2 ** (times - 1))
 
-    def may(self, key: Key, now: float) -> bool:
+    def may_try(self, key: Key, now: float) -> bool:
         """Whether another attempt is allowed."""
         failure = self.failures.get(key)
-        return failure is None or (failure.times < TRIES and now >= failure.until)
+        return failure is None or (failure.times < MAX_TRIES and now >= failure.until)
 
     def forget(self, standing: Mapping[Key, object], now: float) -> None:
         """Drop the failures of findings that are gone and whose wait is over."""

@@ -13,11 +13,11 @@ from hermes_doctor.probes.probes import Probes
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import Planned
+    from hermes_doctor.repair.plan import PlannedItem
     from hermes_doctor.repair.run import Verify
 
 
-def planned(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[Planned]:
+def plan_repairs(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[PlannedItem]:
     """Run the checks of the due findings again, and plan a repair for each."""
     from hermes_doctor.examination.runner import examine
     from hermes_doctor.repair.plan import plan
@@ -31,15 +31,15 @@ def planned(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[Planne
     return found
 
 
-def verifying(home: Home, plugins: Plugins) -> Verify:
+def make_verifier(home: Home, plugins: Plugins) -> Verify:
     """Build the function that verifies a run."""
     from hermes_doctor.repair.plan import verifier
 
     return verifier(lambda: Probes(home), plugins)
 
 
-def carried_out(
-    home: Home, vault: Path | None, chosen: Sequence[Planned], verify: Verify
+def apply_plans(
+    home: Home, vault: Path | None, chosen: Sequence[PlannedItem], verify: Verify
 ) -> Journal:
     """Apply all chosen plans in one run."""
     from hermes_doctor.backup.vault import Vault

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from hermes_doctor.examination.runner import crash
+from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watch import changes, clocks
 from hermes_doctor.watch.clocks import Clock, Reading
-from hermes_doctor.watch.event_lines import stands
+from hermes_doctor.watch.event_lines import state_summary
 from hermes_doctor.watch.events import Event, Kind
-from hermes_doctor.watch.home_reachable import reach
+from hermes_doctor.watch.home_reachable import reach_home
 from hermes_doctor.watch.notices import Notices
-from hermes_doctor.watch.signals import Ending, Signals
-from hermes_doctor.watch.state import MOST_DEEDS, Memory
+from hermes_doctor.watch.signals import Signals, StopRequested
+from hermes_doctor.watch.state import MAX_DEEDS, Memory
 from hermes_doctor.watch.store import Store
 
 DAY = 86400.0
@@ -103,7 +103,7 @@ class Watch:
                     now = self.clock.read().steady
                     due = begun + self.interval
                     self.signals.wait(0 if again else due - now if due > now else self.interval)
-            except Ending:
+            except StopRequested:
                 pass
             finally:
                 self.memory.pid = 0
@@ -118,10 +118,12 @@ class Watch:
         with self.signals.heard():
             try:
                 self.round(begins=self.fresh)
-            except Ending:
+            except StopRequested:
                 return None
         if self.last_report is not None and loud and not self.fresh and not self._told:
-            self._say(Event(Kind.QUIET, self.clock.now(), f"no change: {stands(self.last_report)}"))
+            self._say(
+                Event(Kind.QUIET, self.clock.now(), f"no change: {state_summary(self.last_report)}")
+            )
         if self.notices:
             self.notices.close(ONE_ROUND)
         return self.last_report
@@ -167,7 +169,7 @@ class Watch:
 
     def _report(self) -> Report | None:
         """Examine the home if it can be reached."""
-        place, why = reach(self.home)
+        place, why = reach_home(self.home)
         at, known = self.clock.now(), self.memory.away
         self.memory.away = why
         if why:
@@ -180,12 +182,12 @@ class Watch:
             self._say(back)
         self._mind_the_place(place)
         try:
-            with self.signals.cutting():
+            with self.signals.stoppable():
                 return self.look()
         except CouldNotLook as doubt:
             self._trouble(f"could not look: {doubt}")
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
-            self._trouble(f"the look crashed: {crash(error)}")
+            self._trouble(f"the look crashed: {describe_crash(error)}")
         return None
 
     def _mind_the_gap(self) -> None:
@@ -220,11 +222,11 @@ class Watch:
         """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
-        self._say(Event(Kind.START, at, f"{self.title}: {stands(report)}", more=more))
+        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", more=more))
         known = {event.key for event in told} if not self.fresh else set()
         for finding in report.findings:
             if finding.key not in known:
-                self._say(changes.told(report, finding, Kind.FOUND, at))
+                self._say(changes.finding_event(report, finding, Kind.FOUND, at))
 
     def _say(self, event: Event) -> None:
         self._told += 1
@@ -244,12 +246,12 @@ class Watch:
 
     def _daily(self, report: Report, at: datetime) -> None:
         if self.clock.read().steady - self._quiet >= DAY:
-            self._say(Event(Kind.QUIET, at, f"still watching: {stands(report)}"))
+            self._say(Event(Kind.QUIET, at, f"still watching: {state_summary(report)}"))
 
     def _note_deed(self, event: Event) -> None:
         if event.kind in (Kind.HEALED, Kind.FAILED):
             deed = {"at": event.at.isoformat(timespec="seconds"), "what": event.sentence()}
-            self.memory.deeds = [*self.memory.deeds, deed][-MOST_DEEDS:]
+            self.memory.deeds = [*self.memory.deeds, deed][-MAX_DEEDS:]
 
     def _save(self) -> None:
         self.memory.round_at = self.clock.now().isoformat(timespec="seconds")

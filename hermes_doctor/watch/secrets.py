@@ -13,22 +13,22 @@ from hermes_doctor.system.files import read
 LIMIT = 65536
 
 
-def told(said: str, option: str) -> str:
+def option_value(said: str, option: str) -> str:
     """The option's value, or the content of the file if it is @FILE."""
     if not said.startswith("@"):
         return said
     try:
-        return read(named(said), LIMIT)[0].decode("utf-8", "replace").strip()
+        return read(option_file(said), LIMIT)[0].decode("utf-8", "replace").strip()
     except (OSError, CouldNotLook):
         raise Trouble(f"{option} names a file that cannot be read.") from None
 
 
-def named(said: str) -> Path:
+def option_file(said: str) -> Path:
     """The path of @FILE."""
     return Path(said[1:]).expanduser().absolute()
 
 
-def split(address: str) -> tuple[str, str | None]:
+def split_credentials(address: str) -> tuple[str, str | None]:
     """Split off user and password of an address and return them as an Authorization header.
 
     Left in, they would become part of the host name that is resolved on the network.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 
-class Ending(BaseException):
+class StopRequested(BaseException):
     """The watch was told to stop during an examination."""
 
 
@@ -50,13 +50,13 @@ class Signals:
             os.write(self._write, b".")
         if self.ending and self._cuts:
             self._cuts = False
-            raise Ending
+            raise StopRequested
 
     @contextlib.contextmanager
-    def cutting(self) -> Iterator[None]:
+    def stoppable(self) -> Iterator[None]:
         """Raise Ending in this context when told to stop."""
         if self.ending:
-            raise Ending
+            raise StopRequested
         self._cuts = True
         try:
             yield

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_doctor.model import Severity
-from hermes_doctor.watch.changes import Standing
+from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.clocks import Reading
 from hermes_doctor.watch.events import Key
 from hermes_doctor.watch.repair_budget import Failure
 
 MOST = 1000
 """Entries to keep of each kind."""
-MOST_DEEDS = 20
-MOVING = ("round_at", "clocks", "spacing")
+MAX_DEEDS = 20
+VOLATILE_FIELDS = ("round_at", "clocks", "spacing")
 """Fields that change in every round even if nothing happened."""
-HEALERS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
+HEALING_FIELDS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
 """Fields that only a watch that heals writes."""
 
 
@@ -43,7 +43,7 @@ class Memory:
     heals: bool = False
     away: str = ""
     """Why the home could not be examined in the last round."""
-    standing: dict[Key, Standing] = field(default_factory=dict)
+    standing: dict[Key, CurrentFinding] = field(default_factory=dict)
     unanswered: dict[str, int] = field(default_factory=dict)
     repairs: list[float] = field(default_factory=list)
     failures: dict[Key, Failure] = field(default_factory=dict)
@@ -85,11 +85,11 @@ def document(memory: Memory) -> dict[str, Any]:
         "busy_since": memory.busy_since,
         "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
         "notified": [[*key, *one] for key, one in list(memory.notified.items())[-MOST:]],
-        "deeds": memory.deeds[-MOST_DEEDS:],
+        "deeds": memory.deeds[-MAX_DEEDS:],
     }
 
 
-def parsed(said: Any) -> Memory:
+def parse(said: Any) -> Memory:
     """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
     return Memory(
         boot=str(said["boot"]),
@@ -103,7 +103,7 @@ def parsed(said: Any) -> Memory:
         heals=bool(said["heals"]),
         away=str(said["away"]),
         standing={
-            (str(code), str(subject)): Standing(
+            (str(code), str(subject)): CurrentFinding(
                 Severity(severity), str(title), str(check), _count(seen), _count(grave)
             )
             for code, subject, severity, title, check, seen, grave in said["standing"]

@@ -15,9 +15,9 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.schedule.identity import identity, state_folder
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, read
-from hermes_doctor.system.privileges import acting_for
+from hermes_doctor.system.privileges import as_owner_of
 from hermes_doctor.watch import state as memories
-from hermes_doctor.watch.lock_file import lock_file
+from hermes_doctor.watch.lock_file import open_lock_file
 from hermes_doctor.watch.state import Memory
 
 SCHEMA = "hermes-doctor/watch/1"
@@ -42,7 +42,7 @@ class Store:
         """Load the state; None if there is none. Times of another boot are dropped."""
         try:
             said: Any = json.loads(self.read(self.file))
-            known = memories.parsed(said)
+            known = memories.parse(said)
         except (*_NONE, *_OTHER):
             return None
         if said.get("schema") != SCHEMA or said.get("home") != str(self.home.path):
@@ -54,7 +54,7 @@ class Store:
     @staticmethod
     def read(path: Path) -> bytes:
         """Read a file of this folder with the privileges of the folder's owner."""
-        with acting_for(path) as here:
+        with as_owner_of(path) as here:
             return read(here, MEGABYTE)[0]
 
     def save(self, memory: Memory) -> None:
@@ -64,7 +64,7 @@ class Store:
         data = memories.document(memory) | {"schema": SCHEMA, "home": str(self.home.path)}
         if not memory.heals:
             data |= self._healer(memory.boot)
-        plain = json.dumps(data | dict.fromkeys(memories.MOVING)).encode()
+        plain = json.dumps(data | dict.fromkeys(memories.VOLATILE_FIELDS)).encode()
         if plain == self._saved and os.path.exists(self.file):
             disk.set_time(self.file, time.time_ns())
             return
@@ -80,7 +80,7 @@ class Store:
             return {}
         if not isinstance(told, dict) or told.get("boot") != boot:
             return {}
-        return {name: told[name] for name in memories.HEALERS if name in told}
+        return {name: told[name] for name in memories.HEALING_FIELDS if name in told}
 
     def remove(self) -> list[Path]:
         """Delete all files of this home's watch; return what there was."""
@@ -97,7 +97,7 @@ class Store:
         if self._fd is not None:
             return True
         disk.make_folder(self.folder)
-        fd = lock_file(self.lock, make=True)
+        fd = open_lock_file(self.lock, make=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -111,7 +111,7 @@ class Store:
         if self._fd is not None:
             return False
         try:
-            fd = lock_file(self.lock, make=False)
+            fd = open_lock_file(self.lock, make=False)
         except (OSError, Trouble):
             return False
         try:

@@ -177,19 +177,19 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
 
     mine = key(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "LEAST", 65536)
+        patch.setattr(blocks, "MIN_SIZE", 65536)
         patch.setattr(unchanged, "SETTLED", 0)
         support.put(home / "long", os.urandom(200_000))
         back_up(home)
         support.clobber(home / "long", b"changed", 100_000)
         made = back_up(home)
     assert any(entry.blocks for entry in made.entries)
-    lock = archive.Lock((mine.public,), identity=mine.file)
+    lock = archive.ArchiveKeys((mine.public,), identity=mine.file)
     archive.write(made, tmp_path / "a.tar.age", lock)
 
     assert archive.verify(tmp_path / "a.tar.age", lock) == []
     store = Vault(Home(home), tmp_path / "other")
-    taken = archive.take_in(store, tmp_path / "a.tar.age", lock)
+    taken = archive.import_archive(store, tmp_path / "a.tar.age", lock)
     entry = taken.entry("long")
     assert entry is not None
     assert taken.copy_of(entry).read_bytes() == (home / "long").read_bytes()

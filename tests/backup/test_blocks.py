@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks
-from hermes_doctor.backup.blocks import CHUNK, Mapped
+from hermes_doctor.backup.blocks import CHUNK, MappedBase
 from hermes_doctor.system import digests
 
 SIZE = 3 * CHUNK + 5000
 
 
-def in_place(fd: int, mapped: Mapped) -> Iterator[bytes | range]:
+def in_place(fd: int, mapped: MappedBase) -> Iterator[bytes | range]:
     """The content of a file, where it differs from the base as bytes, else as where it lies."""
     size = os.fstat(fd).st_size
     for start in range(0, size, CHUNK):
@@ -41,20 +41,20 @@ def test_the_same_blocks(tmp_path: Path, seed: int) -> None:
     each = [hashlib.sha256(now[at : at + CHUNK]).digest() for at in range(0, len(now), CHUNK)]
     targets = [tmp_path / "read", tmp_path / "in place"]
     with (
-        blocks.opened(tmp_path / "base") as then,
-        blocks.opened(tmp_path / "now") as fd,
+        blocks.open_as_owner(tmp_path / "base") as then,
+        blocks.open_as_owner(tmp_path / "now") as fd,
         targets[0].open("wb", 0) as read,
         targets[1].open("wb", 0) as compared,
     ):
         plain = blocks.write(blocks.chunks(fd), then, read.fileno(), SIZE)
         assert plain is not None
-        mapped = Mapped(then)
+        mapped = MappedBase(then)
         content = in_place(fd, mapped)
-        known = digests.parsed(plain.pieces, SIZE) or ()
+        known = digests.from_text(plain.pieces, SIZE) or ()
         made = blocks.write(content, then, compared.fileno(), SIZE, known, mapped)
 
     assert made == plain
-    assert made.sha256 == digests.joined(each)
+    assert made.sha256 == digests.combine(each)
     assert made.same == (now == base)
     assert targets[0].read_bytes() == targets[1].read_bytes()
 
@@ -62,16 +62,19 @@ def test_the_same_blocks(tmp_path: Path, seed: int) -> None:
 def test_no_map_of_nothing(tmp_path: Path) -> None:
     """An empty base cannot be mapped, which is said as an error that callers know."""
     (tmp_path / "base").touch()
-    with blocks.opened(tmp_path / "base") as fd, pytest.raises(ValueError, match="empty"):
-        Mapped(fd)
+    with blocks.open_as_owner(tmp_path / "base") as fd, pytest.raises(ValueError, match="empty"):
+        MappedBase(fd)
 
 
 def test_beyond_its_end(tmp_path: Path) -> None:
     """What is longer than the base is never as in the base."""
     (tmp_path / "base").write_bytes(b"x" * 100)
     (tmp_path / "now").write_bytes(b"x" * 101)
-    with blocks.opened(tmp_path / "base") as base, blocks.opened(tmp_path / "now") as fd:
-        mapped = Mapped(base)
+    with (
+        blocks.open_as_owner(tmp_path / "base") as base,
+        blocks.open_as_owner(tmp_path / "now") as fd,
+    ):
+        mapped = MappedBase(base)
         assert mapped.holds(fd, 0, 100)
         assert not mapped.holds(fd, 0, 101)
         assert not mapped.holds(fd, 99, 102)

@@ -29,7 +29,7 @@ rsync = pytest.mark.needs("rsync")
 @pytest.fixture
 def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with two backups, the second of which shares and has a file in blocks."""
-    monkeypatch.setattr(blocks, "LEAST", 65536)
+    monkeypatch.setattr(blocks, "MIN_SIZE", 65536)
     monkeypatch.setattr(unchanged, "SETTLED", 0)
     support.put(home / "long", os.urandom(200_000))
     back_up(home)

@@ -133,7 +133,7 @@ def test_a_folder_that_vanishes_while_all_is_listed(
 
     monkeypatch.setattr(scope, "snapshot", look)
 
-    names = [source.name for source in scope.everything(Home(home))]
+    names = [source.name for source in scope.list_sources(Home(home))]
 
     assert "config.yaml" in names
     assert not [name for name in names if name.startswith("zzz")]
@@ -150,4 +150,4 @@ def test_a_database_that_vanishes_while_all_is_listed(
 
     monkeypatch.setattr(exclusive, "in_use", in_use)
 
-    assert not [source for source in scope.everything(Home(home)) if source.live]
+    assert not [source for source in scope.list_sources(Home(home)) if source.live]

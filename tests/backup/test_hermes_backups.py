@@ -144,10 +144,10 @@ def test_what_tells_of_processes_of_then_is_not_taken(home: Path, tmp_path: Path
     support.put(home / "processes.json", "[]")
     archive = zipped(home, tmp_path / "a.zip", (*NAMES, "gateway_state.json", "processes.json"))
     store = Vault(Home(home))
-    copy = hermes_backups.named(Home(home), str(archive))
+    copy = hermes_backups.find_named(Home(home), str(archive))
     assert copy is not None
 
-    made = hermes_backups.take_in(store, copy)
+    made = hermes_backups.import_backup(store, copy)
 
     assert {entry.path for entry in made.entries} == set(NAMES)
     assert not made.whole

@@ -15,19 +15,19 @@ from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.system import digests
-from hermes_doctor.system.digests import PIECE
+from hermes_doctor.system.digests import CHUNK
 from tests.helpers import support
 from tests.helpers.database_writer import back_up, writing
 from tests.helpers.wrong_backups import entry, forge, unseen
 
-LARGE = 4 * PIECE
+LARGE = 4 * CHUNK
 LONG = "sessions/long.jsonl"
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are large early, and have been left alone for long."""
-    monkeypatch.setattr(blocks, "LEAST", LARGE)
+    monkeypatch.setattr(blocks, "MIN_SIZE", LARGE)
     monkeypatch.setattr(unchanged, "SETTLED", 0)
 
 
@@ -107,7 +107,7 @@ def test_of_a_file_at_rest(home: Path, wrong: Callable[[Entry], Entry]) -> None:
     """One that is kept in blocks, and becomes what it was at first: pieces are its base's again."""
     data = (home / LONG).read_bytes()
     back_up(home)
-    support.clobber(home / LONG, at=PIECE)
+    support.clobber(home / LONG, at=CHUNK)
     before = back_up(home)
     assert entry(before, LONG).blocks
     forge(home, LONG, wrong)
@@ -144,7 +144,7 @@ def test_all_sums_are_wrong(home: Path) -> None:
 
     def wrong(entry: Entry) -> Entry:
         each = [bytes([5]) * 32] * (len(entry.pieces) // 64)
-        return entry._replace(pieces=digests.written(each), sha256=digests.joined(each))
+        return entry._replace(pieces=digests.to_text(each), sha256=digests.combine(each))
 
     with writing(home / "live.db") as writer:
         writer.write(1)
@@ -163,31 +163,31 @@ def test_all_sums_are_wrong(home: Path) -> None:
 def test_any_change(tmp_path: Path, seed: int) -> None:
     """What is said to be known of a base is right, whatever was changed, cut off or added."""
     chance = random.Random(seed)
-    base = chance.randbytes(4 * PIECE + chance.choice([0, 1, 5000]))
+    base = chance.randbytes(4 * CHUNK + chance.choice([0, 1, 5000]))
     now = bytearray(base)
     for _ in range(chance.randrange(3)):
         now[chance.randrange(len(now))] ^= 1
     if seed % 3 == 1:
-        del now[-chance.choice([1, 4096, 5000, PIECE, PIECE + 7]) :]
+        del now[-chance.choice([1, 4096, 5000, CHUNK, CHUNK + 7]) :]
     if seed % 3 == 2:
-        now += chance.randbytes(chance.choice([1, 4096, PIECE, PIECE + 7]))
+        now += chance.randbytes(chance.choice([1, 4096, CHUNK, CHUNK + 7]))
     (tmp_path / "base").write_bytes(base)
     (tmp_path / "now").write_bytes(now)
     with (
-        blocks.opened(tmp_path / "base") as then,
-        blocks.opened(tmp_path / "now") as fd,
+        blocks.open_as_owner(tmp_path / "base") as then,
+        blocks.open_as_owner(tmp_path / "now") as fd,
         (tmp_path / "changed").open("wb", 0) as target,
     ):
         made = blocks.write(blocks.chunks(fd), then, target.fileno(), len(now))
-        right = digests.of_file(then)
+        right = digests.chunks_of_file(then)
     assert made is not None
     one = Entry("f", "file", size=made.size, sha256=made.sha256, pieces=made.pieces, blocks=True)
 
-    known = known_digests.known(tmp_path, one)
+    known = known_digests.chunk_digests(tmp_path, one)
 
     assert len(known) == len(right)
     assert all(mine in (None, its) for mine, its in zip(known, right, strict=True))
-    assert not known_digests.contradict(tmp_path, one)
+    assert not known_digests.contradicts(tmp_path, one)
     if seed % 3 == 0:
         assert known.count(None) <= 3
 
@@ -198,13 +198,13 @@ def test_any_change(tmp_path: Path, seed: int) -> None:
 )
 def test_parts_that_are_none(tmp_path: Path, damage: bytes) -> None:
     """Nothing is known of a base by changes that are damaged."""
-    data = random.Random(2).randbytes(2 * PIECE)
+    data = random.Random(2).randbytes(2 * CHUNK)
     (tmp_path / "base").write_bytes(data)
     (tmp_path / "changed").write_bytes(damage)
-    each = [digests.of(data[:PIECE]), digests.of(data[PIECE:])]
-    one = Entry("f", "file", blocks=True, sha256=digests.joined(each))
+    each = [digests.of(data[:CHUNK]), digests.of(data[CHUNK:])]
+    one = Entry("f", "file", blocks=True, sha256=digests.combine(each))
     for size in (len(data), 2**60):
-        one = one._replace(size=size, pieces=digests.written(each))
-        assert known_digests.known(tmp_path, one) == ()
-        assert known_digests.contradict(tmp_path, one)
-    assert known_digests.known(tmp_path / "gone", one) == ()
+        one = one._replace(size=size, pieces=digests.to_text(each))
+        assert known_digests.chunk_digests(tmp_path, one) == ()
+        assert known_digests.contradicts(tmp_path, one)
+    assert known_digests.chunk_digests(tmp_path / "gone", one) == ()

@@ -95,7 +95,7 @@ def test_what_leads_nowhere_today(home: Path, tmp_path: Path) -> None:
     ]
 
     def left() -> list[str]:
-        kept, left = outside_files.coming_back(Home(home), entries, entries)
+        kept, left = outside_files.split_restorable(Home(home), entries, entries)
         assert entries[-1] in kept
         return left
 

@@ -602,10 +602,10 @@ def test_progress_is_shown_after_a_while(monkeypatch: pytest.MonkeyPatch) -> Non
     terminal = Console(file=shown, force_terminal=True, width=80)
     monkeypatch.setattr(progress, "Console", lambda **_: terminal)
 
-    with progress.after(60) as hear:
+    with progress.delayed_bar(60) as hear:
         hear("comparing state.db", None)
     assert shown.getvalue() == ""
-    with progress.after(0.05) as hear:
+    with progress.delayed_bar(0.05) as hear:
         hear("comparing state.db", None)
         end = time.monotonic() + 20
         while "comparing state.db" not in shown.getvalue():

@@ -25,7 +25,7 @@ ODD = "an  odd\tname.db"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose databases count as large; one has a name with spaces that must be kept."""
-    monkeypatch.setattr(blocks, "LEAST", 4096)
+    monkeypatch.setattr(blocks, "MIN_SIZE", 4096)
     home = support.healthy(tmp_path / "home")
     support.put(home / ODD, b"\0" * 8192)
     return home
@@ -35,7 +35,7 @@ def test_all_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries, hashes and progress are the same as without such a process."""
     told: list[int] = []
     beside = back_up(home, progress=told.append)
-    monkeypatch.setattr(blocks, "LEAST", 1 << 40)
+    monkeypatch.setattr(blocks, "MIN_SIZE", 1 << 40)
     here = back_up(home)
 
     def facts(entry: Entry) -> Entry:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.trial_restore import tried
+from hermes_doctor.backup.trial_restore import try_restore
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from tests.helpers import support
@@ -56,7 +56,7 @@ def test_a_log_beside_it(home: Path) -> None:
     copies = {f: f.read_bytes() for f in made.folder.rglob("kanban.db*")}
     assert len(copies) == 3
 
-    assert tried(Vault(Home(home)), made) == []
+    assert try_restore(Vault(Home(home)), made) == []
 
     assert {file: file.read_bytes() for file in copies} == copies
 
@@ -86,7 +86,7 @@ def test_a_store_that_explodes(home: Path) -> None:
     support.put(home / "config.yaml", "\n".join(["a0: &a0 {x: 1}", *more]))
     made = back_up(home)
 
-    [wrong] = tried(Vault(Home(home)), made)
+    [wrong] = try_restore(Vault(Home(home)), made)
 
     assert wrong == "config.yaml: it reads as it was saved, but it cannot be parsed"
 
@@ -130,7 +130,7 @@ def test_nothing_of_the_living_home_is_opened(home: Path, monkeypatch: pytest.Mo
         return real(path, flags, *more, **named)
 
     monkeypatch.setattr(os, "open", open_)
-    assert tried(store, made) == []
+    assert try_restore(store, made) == []
 
     inside = [path for path in opened if path.startswith(str(home))]
     assert inside

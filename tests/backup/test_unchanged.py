@@ -28,7 +28,7 @@ LARGE = 256 * 1024
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are large early, and have been left alone for long."""
-    monkeypatch.setattr(blocks, "LEAST", LARGE)
+    monkeypatch.setattr(blocks, "MIN_SIZE", LARGE)
     monkeypatch.setattr(unchanged, "SETTLED", 0)
 
 
@@ -249,7 +249,7 @@ def test_a_damaged_copy_is_nothing_to_build_on(home: Path, monkeypatch: pytest.M
     """Memory may still have of a large copy what the disk has no more: then it is copied anew."""
     first = back_up(home)
     os.utime(home / "sessions" / "long.jsonl")
-    monkeypatch.setattr(unchanged.Earlier, "reads_right", lambda earlier, entry: False)
+    monkeypatch.setattr(unchanged.PreviousBackup, "is_copy_intact", lambda earlier, entry: False)
 
     second = back_up(home)
 
@@ -309,7 +309,7 @@ def test_a_copy_that_is_gone_or_cannot_be_shared(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(1, "no links here")
 
-    monkeypatch.setattr(disk, "share", refused)
+    monkeypatch.setattr(disk, "link_into_folder", refused)
     third = back_up(home)
 
     assert third.shares is None
@@ -414,7 +414,7 @@ def test_a_base_that_can_no_longer_be_read(tmp_path: Path) -> None:
     os.close(target)
 
     assert made is not None
-    assert made.sha256 == digests.joined(pieces)
+    assert made.sha256 == digests.combine(pieces)
     assert unknown is None
     assert (tmp_path / "changed").stat().st_size > blocks.CHUNK
     assert b"".join(blocks.read(tmp_path)) == data

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hermes_doctor.backup import scope
-from hermes_doctor.backup.read_errors import unreadable
-from hermes_doctor.backup.unreadable_files import Missing, needed
+from hermes_doctor.backup.read_errors import why_unreadable
+from hermes_doctor.backup.unreadable_files import MissingFile, needed_for_update
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -178,9 +178,9 @@ def test_an_update_needs_what_a_rollback_needs(reachable: Path, name: str, stops
 
     if stops:
         with pytest.raises(Trouble, match=name):
-            before_update.back_up(Home(home), before_update.Moment((), ()), warn=warned.append)
+            before_update.back_up(Home(home), before_update.Preflight((), ()), warn=warned.append)
     else:
-        before_update.back_up(Home(home), before_update.Moment((), ()), warn=warned.append)
+        before_update.back_up(Home(home), before_update.Preflight((), ()), warn=warned.append)
 
     assert [name in text for text in warned] == [True] * (not stops)
 
@@ -194,10 +194,12 @@ def test_what_a_rollback_needs() -> None:
     folders = ["profiles", "profiles/coder", "cron", "platforms", "kanban/boards", "pairing"]
     others = ["notes.txt", "sessions/one.json", "skills/x/SKILL.md", "profiles/coder/notes"]
 
-    assert len(needed(Missing(one, "") for one in wanted)) == len(wanted)
-    assert len(needed(Missing(one, "", is_folder=True) for one in folders)) == len(folders)
-    assert needed(Missing(one, "") for one in others) == []
-    assert needed([Missing("workspace/deep", "", is_folder=True)]) == []
+    assert len(needed_for_update(MissingFile(one, "") for one in wanted)) == len(wanted)
+    assert len(needed_for_update(MissingFile(one, "", is_folder=True) for one in folders)) == len(
+        folders
+    )
+    assert needed_for_update(MissingFile(one, "") for one in others) == []
+    assert needed_for_update([MissingFile("workspace/deep", "", is_folder=True)]) == []
 
 
 def test_a_disk_that_cannot_read_a_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,11 +213,11 @@ def test_a_disk_that_cannot_read_a_file(home: Path, monkeypatch: pytest.MonkeyPa
         return real(fd, count)
 
     real = os.read
-    source = next(one for one in scope.everything(Home(home)) if one.name == "notes.txt")
+    source = next(one for one in scope.list_sources(Home(home)) if one.name == "notes.txt")
     monkeypatch.setattr(os, "read", read)
-    assert unreadable([source], OSError(5, "")) == "input/output error"
+    assert why_unreadable([source], OSError(5, "")) == "input/output error"
     bad = 0
-    assert unreadable([source], OSError(5, "")) is None
+    assert why_unreadable([source], OSError(5, "")) is None
 
 
 @pytest.mark.parametrize(

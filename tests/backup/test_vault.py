@@ -512,7 +512,7 @@ def test_entries_cannot_lead_out(home: Path, tmp_path: Path) -> None:
     for path in (home, *home.rglob("*")):
         os.chown(path, 12345, 12345, follow_symlinks=False)
 
-    names = [Home(home).name_of(source.path) for source in scope.everything(Home(home))]
+    names = [Home(home).name_of(source.path) for source in scope.list_sources(Home(home))]
 
     assert "skills" in names
     assert not [name for name in names if "secret" in name]

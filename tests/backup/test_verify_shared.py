@@ -11,7 +11,7 @@ from hermes_doctor.backup import blocks
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.system import digests
-from hermes_doctor.system.digests import PIECE
+from hermes_doctor.system.digests import CHUNK
 from tests.helpers import support
 from tests.helpers.database_writer import back_up
 from tests.helpers.wrong_backups import entry, forge, unseen
@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose files have been left alone for long."""
     monkeypatch.setattr("hermes_doctor.backup.unchanged.SETTLED", 0)
     home = support.healthy(tmp_path / "home")
-    support.put(home / LONG, os.urandom(2 * PIECE))
+    support.put(home / LONG, os.urandom(2 * CHUNK))
     return home
 
 
@@ -73,8 +73,8 @@ def test_summed_up_in_two_ways(home: Path) -> None:
     first, second = back_up(home), back_up(home)
     known: dict[bytes, str] = {}
     data = (home / LONG).read_bytes()
-    each = [digests.of(data[at : at + PIECE]) for at in range(0, len(data), PIECE)]
-    forge(home, LONG, lambda one: one._replace(sha256=digests.joined(each)))
+    each = [digests.of(data[at : at + CHUNK]) for at in range(0, len(data), CHUNK)]
+    forge(home, LONG, lambda one: one._replace(sha256=digests.combine(each)))
     store = Vault(Home(home))
 
     for backup in (first, store.load(second.id)):

@@ -21,9 +21,9 @@ FRAME = PAGE + 24
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small databases and large ones."""
     if request.param == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
-        monkeypatch.setattr(condition, "QUICK", 5.0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK_CHECK_SECONDS", 5.0)
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])

@@ -20,9 +20,9 @@ WAYS = ["memory", "process"]
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A small database is looked at in memory, a large one by a process of its own."""
     if request.param == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
-        monkeypatch.setattr(condition, "QUICK", 5.0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK_CHECK_SECONDS", 5.0)
     return str(request.param)
 
 
@@ -114,15 +114,15 @@ def test_rows_that_break_a_rule_are_not_called_unreadable(home: Path) -> None:
 def test_a_look_that_ran_out_of_time_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not read is not called sound without a word; a look at everything has no need."""
     damage.history(home / "state.db")
-    monkeypatch.setattr(condition, "SMALL", 0)
-    monkeypatch.setattr(condition, "QUICK", -1.0)
+    monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+    monkeypatch.setattr(condition, "QUICK_CHECK_SECONDS", -1.0)
 
     result, findings = ask("database-pages", home)
 
     assert (result.status, findings) == (Status.OK, [])
     assert (result.reason or "").startswith("state.db: only a part of its pages was read")
     assert ask("database-pages", home, deep=True)[0].reason is None
-    monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+    monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
     assert "word by word" in (ask("database-pages", home, deep=True)[0].reason or "")
 
 
@@ -179,7 +179,7 @@ def test_no_text_of_the_database_is_shown(home: Path) -> None:
 def test_a_releases_way_with_nul_is_no_damage() -> None:
     """What SQLite says from 3.44 on of a trigram table is never taken for damage of rows."""
     from hermes_doctor.sqlite.catalog import Catalog, Entry
-    from hermes_doctor.sqlite.verdict import judge
+    from hermes_doctor.sqlite.verdict import find_damage
 
     entry = Entry(
         "table",
@@ -190,7 +190,7 @@ def test_a_releases_way_with_nul_is_no_damage() -> None:
     )
     said = [("", "malformed inverted index for FTS5 table main.messages_fts_trigram")]
 
-    found = judge(said, "", Catalog((entry,)), None, seconds=1)
+    found = find_damage(said, "", Catalog((entry,)), None, seconds=1)
 
     assert found.searches == found.inverted == {"messages_fts_trigram"}
     assert not found.rows and not found.indexes

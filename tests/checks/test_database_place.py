@@ -90,7 +90,7 @@ def test_shared_file_systems(home: Path, monkeypatch: pytest.MonkeyPatch, kind: 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuseblk"])
 def test_local_file_systems(kind: str) -> None:
     """These lock as they should."""
-    assert not Mount(Path("/"), kind).shared
+    assert not Mount(Path("/"), kind).is_unreliable
 
 
 def test_the_mount_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

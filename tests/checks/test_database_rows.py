@@ -19,8 +19,8 @@ from tests.helpers.one_check import ask
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small databases and large ones."""
     if request.param == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "ONE", 1.0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "QUERY_SECONDS", 1.0)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_this_disk(home: Path) -> None:
 
     assert 0 < room.free <= room.total
     assert abs(room.free - told.f_bavail * told.f_frsize) < OTHERS
-    assert not space.exhausted(room)
+    assert not space.is_full(room)
 
 
 def test_blocks_reserved_for_root(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,14 +41,14 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     for limit in ("WHOLE", "ATTRIBUTION", "ALONE"):
         monkeypatch.setattr(condition, limit, 30.0)
     if request.param == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
-        monkeypatch.setattr(condition, "QUICK", 5.0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
+        monkeypatch.setattr(condition, "QUICK_CHECK_SECONDS", 5.0)
 
 
 def level(path: Path) -> str:
     """What the counters of page 1 say."""
-    with snapshot.opened(path) as book:
+    with snapshot.open_files(path) as book:
         assert book.log is not None
         head = header.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         return log_ancestry.of_log(head, book.log, book.read_log(live=False)).level
@@ -211,13 +211,13 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both time limits count the seconds of an idle machine."""
     path = damage.history(home / "state.db")
     monkeypatch.setattr(time_limits, "factor", lambda: 1e7)
-    monkeypatch.setattr(condition, "ALONE", 1e-5)
-    monkeypatch.setattr(condition, "ATTRIBUTION", 1e-5)
+    monkeypatch.setattr(condition, "FILE_ALONE_SECONDS", 1e-5)
+    monkeypatch.setattr(condition, "ATTRIBUTION_SECONDS", 1e-5)
     with path.open("rb") as file:
         compared = log_contradictions.Comparison(pages.Pages(file.fileno(), None))
         compared.walk([], 1e-5)
     assert compared.finished
-    with closing(reader.InProcess(path, inspector.REST)) as alone:
+    with closing(reader.InProcess(path, inspector.NOT_IN_USE)) as alone:
         suspicion = foreign_log.Suspicion.__new__(foreign_log.Suspicion)
         said, answer = suspicion.tables_of(alone)
     assert not answer.unfinished
@@ -226,7 +226,7 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def newest(path: Path) -> dict[int, int]:
     """Where the newest version of each page lies in the log."""
-    with snapshot.opened(path) as book:
+    with snapshot.open_files(path) as book:
         return dict(book.read_log(live=False).pages)
 
 

@@ -122,10 +122,10 @@ def test_checkout(tmp_path: Path) -> None:
     place = tmp_path / "hermes-agent" / "venv"
     place.mkdir(parents=True)
     head = support.put(place.parent / ".git" / "logs" / "HEAD", "")
-    assert changes.code(place) is None
+    assert changes.code_change(place) is None
 
     (place.parent / "hermes_cli").mkdir()
-    found = changes.code(place)
+    found = changes.code_change(place)
 
     assert found is not None
     assert found.path == head

@@ -42,7 +42,7 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, float], None]:
         beat["monotonic"] = time.monotonic() - seconds
         support.put(path, json.dumps(beat))
         early = datetime.now(UTC) - timedelta(hours=1)
-        monkeypatch.setattr("hermes_doctor.processes.process_stat.started", lambda _: early)
+        monkeypatch.setattr("hermes_doctor.processes.process_stat.start_moment", lambda _: early)
 
     return make
 

@@ -138,4 +138,4 @@ def _start(case: str, began: datetime) -> datetime:
 
     seen = process_stat.stat(os.getpid())
     assert seen is not None
-    return process_stat.started(seen.start_time) if case == "alive" else began
+    return process_stat.start_moment(seen.start_time) if case == "alive" else began

@@ -93,7 +93,7 @@ def test_vitals_of_ourselves() -> None:
     """What the kernel says of this very process."""
     import os
 
-    found = process_stat.take(os.getpid())
+    found = process_stat.read_vitals(os.getpid())
 
     assert (found.uid, found.doing) == (os.geteuid(), "R")
     assert found.parents[0][0] == os.getppid()

@@ -197,7 +197,7 @@ def test_modules_that_are_gone(home: Path, tmp_path: Path) -> None:
 
     (packages / "skills/far/away.py").unlink()
     assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
-    assert missing_files.missing(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
+    assert missing_files.missing_modules(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
     (packages / "hermes_state.py").unlink()
     _, [finding] = ask("hermes-install", home, service(home, tmp_path / "venv"))
 
@@ -257,7 +257,7 @@ def test_merge(home: Path, tmp_path: Path, repository: Path) -> None:
 
     assert [one.code for one in found] == ["UPD-CONFLICT-MARKERS", "UPD-STASH"]
     assert found[1].evidence[0].what == "is in the middle of a merge"
-    left = git_checkout.left(repository, deep=True)
+    left = git_checkout.find_leftovers(repository, deep=True)
     assert (left.stashes, left.unmerged) == (0, 1)
 
 
@@ -266,5 +266,5 @@ def test_worktree_and_nonsense(tmp_path: Path) -> None:
     support.put(tmp_path / "tree/.git", f"gitdir: {tmp_path}/real\n")
     support.put(tmp_path / "real/MERGE_HEAD", "x\n")
     support.put(tmp_path / "real/index", b"DIRC\0\0\0\2\xff\xff\xff\xff" + b"x" * 100)
-    assert git_checkout.left(tmp_path / "tree", deep=True).middle == "a merge"
-    assert git_checkout.left(tmp_path, deep=True) == git_checkout.Left(0, None, 0)
+    assert git_checkout.find_leftovers(tmp_path / "tree", deep=True).middle == "a merge"
+    assert git_checkout.find_leftovers(tmp_path, deep=True) == git_checkout.Leftovers(0, None, 0)

@@ -17,7 +17,7 @@ from tests.helpers.one_check import ask as look
 def slot(home: Path, status: str) -> Unit:
     """A slot of which s6 says so."""
     plain = unit(home)._replace(kind=S6, name="gateway-default", settings={"NormallyDown": "no"})
-    return s6.told(plain, status)
+    return s6.with_status(plain, status)
 
 
 def box(home: Path, **settings: str) -> Unit:

@@ -35,7 +35,7 @@ OLD = """<?xml version="1.0" encoding="UTF-16"?>
 def task(home: Path, text: str) -> Unit:
     """A task that Windows describes so."""
     plain = unit(home)._replace(kind=TASK, name="Hermes_Gateway", settings={}, manager=None)
-    return windows.told(plain, text)
+    return windows.with_status(plain, text)
 
 
 def test_healthy(home: Path) -> None:

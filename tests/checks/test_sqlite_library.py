@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import Gateway, Severity, Status
-from hermes_doctor.probes.database_users import Held
+from hermes_doctor.probes.database_users import DatabaseUsers
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import sqlite_library
 from hermes_doctor.processes.sqlite_library import Library
@@ -61,7 +61,7 @@ def test_severity(
     pids = tuple(range(77, 77 + holders))
     monkeypatch.setattr(Probes, "gateways", lambda _: [gateway])
     monkeypatch.setattr(Probes, "sqlite_library", lambda _: _library("3.40.1"))
-    monkeypatch.setattr(Held, "holders", lambda *_: pids)
+    monkeypatch.setattr(DatabaseUsers, "holders", lambda *_: pids)
 
     _, [finding] = ask("sqlite-library", home)
 

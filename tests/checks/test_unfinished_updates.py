@@ -12,7 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Records, Update, process
+from hermes_doctor.records.updates import Update, UpdateRecords, process_identity
 
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:
@@ -26,7 +26,7 @@ def record(home: Path, stage: str, guard: list[int] | None = None) -> None:
     """An update that has come so far."""
     made = Update("20261115-000000-000aa", "b", "", None, "2026-11-15T00:00:00+00:00", stage)
     made.guard = guard or []
-    Records(Home(home)).save(made)
+    UpdateRecords(Home(home)).save(made)
 
 
 def test_without_any_update_there_is_nothing_to_ask(home: Path) -> None:
@@ -52,5 +52,5 @@ def test_what_came_to_its_end_is_not_reported(home: Path, stage: str) -> None:
 
 def test_one_that_is_under_way_is_not_reported(home: Path) -> None:
     """Its guard lives."""
-    record(home, "updating", process(os.getpid()))
+    record(home, "updating", process_identity(os.getpid()))
     assert look(home)[0].status is Status.OK

@@ -989,14 +989,16 @@ def test_work_of_another_process_is_heard_too(home: Path) -> None:
     told: list[tuple[str, float | None]] = []
 
     def act(path: Path) -> str:
-        progress.tell("half of it", 0.5)
-        progress.tell("the rest")
+        progress.report("half of it", 0.5)
+        progress.report("the rest")
         return path.name
 
     with (
-        progress.heard(lambda what, share: told.append((what, share))),
-        workers.child(home, lambda say: workers.telling(say, home / "state.db", act)) as other,
+        progress.send_to(lambda what, share: told.append((what, share))),
+        workers.start_worker(
+            home, lambda say: workers.run_with_progress(say, home / "state.db", act)
+        ) as other,
     ):
-        assert workers.answer(other) == "state.db"
+        assert workers.wait_for_result(other) == "state.db"
 
     assert told == [("half of it", 0.5), ("the rest", None)]

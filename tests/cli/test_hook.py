@@ -25,7 +25,7 @@ def there_and_back(place: Path) -> None:
     home = Home(place)
     assert chat_hook.install(home)
     assert chat_hook.install(home) == []
-    assert chat_hook.is_there(home, home)
+    assert chat_hook.is_installed(home, home)
     assert chat_hook.remove(home)
 
 

@@ -6,14 +6,14 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.examination.answer_in_progress import answering
+from hermes_doctor.examination.answer_in_progress import is_answering
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import fake_gateway, support
 
 
 def busy(home: Path) -> bool:
-    return answering(Probes(Home(home.resolve())))
+    return is_answering(Probes(Home(home.resolve())))
 
 
 def count(home: Path, agents: object) -> None:

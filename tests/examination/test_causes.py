@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.causes import join
+from hermes_doctor.examination.causes import merge_and_explain
 from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.log_rules import causes
@@ -43,17 +43,19 @@ def test_what_was_looked_at_is_history(status: Status) -> None:
     """Only when the thing itself was seen to be in order, not when it could not be looked at."""
     one = told("DB-MALFORMED", unless_ok=("database-pages",))
 
-    kept = join([one], [result("database-pages", status)], [])
+    kept = merge_and_explain([one], [result("database-pages", status)], [])
 
     assert kept == ([] if status is Status.OK else [one])
-    assert join([one], [], []) == [one]
+    assert merge_and_explain([one], [], []) == [one]
 
 
 def test_seen_and_told_are_one() -> None:
     """The lines of the log become evidence of what was seen."""
     seen = found("DB-MALFORMED", "state.db", since=NOON)
 
-    [both] = join([told("DB-MALFORMED", since=NOON - timedelta(hours=1)), seen], [], [])
+    [both] = merge_and_explain(
+        [told("DB-MALFORMED", since=NOON - timedelta(hours=1)), seen], [], []
+    )
 
     assert both.subject == "state.db" and both.since == NOON - timedelta(hours=1)
     assert [one.where for one in both.evidence] == ["logs/gateway.log:7"]
@@ -62,7 +64,7 @@ def test_seen_and_told_are_one() -> None:
 def test_of_two_platforms_each_its_own() -> None:
     """Lines of one platform are no evidence about another."""
     seen, other = found("PLATFORM-DOWN", "telegram"), told("PLATFORM-DOWN", "discord bot1")
-    assert join([seen, other], [], []) == [seen, other]
+    assert merge_and_explain([seen, other], [], []) == [seen, other]
 
 
 def test_a_chain() -> None:
@@ -72,7 +74,9 @@ def test_a_chain() -> None:
         Cause("DB-MALFORMED", ("AMNESIA",), "Its history is broken."),
     ]
 
-    joined = join([found("AMNESIA"), found("DB-MALFORMED"), found("DISK-FULL")], [], data)
+    joined = merge_and_explain(
+        [found("AMNESIA"), found("DB-MALFORMED"), found("DISK-FULL")], [], data
+    )
 
     assert {one.code: one.caused_by for one in joined} == {
         "AMNESIA": "DB-MALFORMED",
@@ -80,7 +84,7 @@ def test_a_chain() -> None:
         "DISK-FULL": None,
     }
     assert joined[0].detail == "Its history is broken."
-    [alone] = join([found("AMNESIA")], [], data)
+    [alone] = merge_and_explain([found("AMNESIA")], [], data)
     assert alone.caused_by is None
 
 
@@ -89,15 +93,15 @@ def test_a_cause_that_came_later() -> None:
     data = [Cause("A", ("B",), "Because.", first=True, slack=600)]
     for later, cause in [(-60, "A"), (5, "A"), (15, None)]:
         began = NOON + timedelta(minutes=later)
-        joined = join([found("A", since=began), found("B", since=NOON)], [], data)
+        joined = merge_and_explain([found("A", since=began), found("B", since=NOON)], [], data)
         assert joined[1].caused_by == cause
-    assert join([found("A"), found("B", since=NOON)], [], data)[1].caused_by == "A"
+    assert merge_and_explain([found("A"), found("B", since=NOON)], [], data)[1].caused_by == "A"
 
 
 def test_of_the_same_platform() -> None:
     """A dead QQ explains what goes wrong on QQ."""
     data = [Cause("DEAD", ("REJECTED",), "Because.", same_platform=True)]
-    joined = join(
+    joined = merge_and_explain(
         [found("DEAD", "qqbot 1"), *(told("REJECTED", p) for p in ("qqbot", "slack"))], [], data
     )
     assert [one.caused_by for one in joined] == [None, "DEAD", None]
@@ -121,10 +125,14 @@ def test_what_names_no_platform(
     data = [Cause("DEAD", ("LATE", "TARDY"), "Because.", same_platform=True)]
     others = [told("OTHER", name) for name in beside]
     job = told("TARDY")._replace(subject="qqbot-report")
-    joined = join([found("DEAD", "qqbot 1"), told("LATE"), job, *others], [], data, lambda: set_up)
+    joined = merge_and_explain(
+        [found("DEAD", "qqbot 1"), told("LATE"), job, *others], [], data, lambda: set_up
+    )
 
     assert [one.caused_by for one in joined[:3]] == [None, cause, cause]
-    apart = join([found("DEAD", "qqbot"), told("LATE", "slack")], [], data, lambda: ("qqbot",))
+    apart = merge_and_explain(
+        [found("DEAD", "qqbot"), told("LATE", "slack")], [], data, lambda: ("qqbot",)
+    )
     assert apart[1].caused_by is None, "it names another one"
 
 
@@ -143,12 +151,15 @@ def test_the_rules_blame_no_other_platform() -> None:
         (told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "telegram")),
     ]:
         own = {cause.subject.split(" ")[0]}
-        both = join([cause, effect], [], data, partial(set, {"telegram", *own}))
-        only = join([cause, effect], [], data, partial(set, own))
+        both = merge_and_explain([cause, effect], [], data, partial(set, {"telegram", *own}))
+        only = merge_and_explain([cause, effect], [], data, partial(set, own))
         assert both[1].caused_by is None
         assert only[1].caused_by == (None if effect.subject else cause.code)
     same = [told("PLATFORM-DOWN", "discord"), told("CRON-DELIVERY", "discord")]
-    assert join(same, [], data, lambda: {"discord", "telegram"})[1].caused_by == "PLATFORM-DOWN"
+    assert (
+        merge_and_explain(same, [], data, lambda: {"discord", "telegram"})[1].caused_by
+        == "PLATFORM-DOWN"
+    )
 
 
 def test_causes_are_data(tmp_path: Path) -> None:
@@ -181,6 +192,6 @@ def test_two_rules_about_one_thing() -> None:
     bad = told("QQ-FATAL-CLOSE", "qqbot 1", severity=Severity.CRITICAL, title="for good")
     other = told("QQ-FATAL-CLOSE", "qqbot 2")
 
-    one, two = join([mild, bad, other], [], [])
+    one, two = merge_and_explain([mild, bad, other], [], [])
 
     assert (one.title, len(one.evidence), two.subject) == ("for good", 2, "qqbot 2")

@@ -14,7 +14,7 @@ import pytest
 from hermes_doctor.examination import liveness
 from hermes_doctor.gateway import control
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, Hold, Report, Rung, Status
+from hermes_doctor.model import CannotFix, Report, Rung, RungState, Status
 from hermes_doctor.probes import pulse, traffic
 from hermes_doctor.probes.network import health
 from hermes_doctor.probes.probes import Probes
@@ -43,7 +43,7 @@ def climb(home: Path) -> dict[str, Rung]:
     return {rung.name: rung for rung in liveness.ladder(Probes(Home(home)))}
 
 
-def report(*holds: Hold) -> Report:
+def report(*holds: RungState) -> Report:
     """A report with a ladder that holds so."""
     now = datetime(2026, 11, 15, 3, 0, tzinfo=UTC)
     rungs = [Rung(name, hold, "seen", now) for name, hold in zip(NAMES, holds, strict=True)]
@@ -74,7 +74,7 @@ def test_nothing_runs(home: Path) -> None:
     found = climb(home)
 
     assert tuple(found) == NAMES
-    assert {rung.hold for rung in found.values()} == {Hold.FAILED}
+    assert {rung.hold for rung in found.values()} == {RungState.FAILED}
     assert {rung.since for rung in found.values()} == {end}
 
 
@@ -93,10 +93,10 @@ def test_served_by_the_root_home(home: Path) -> None:
             control.gateway_service(Probes(Home(coder)))
     gone = climb(coder)
 
-    assert alone["process"].hold is gone["process"].hold is Hold.FAILED
-    assert found["process"].hold is Hold.OK
+    assert alone["process"].hold is gone["process"].hold is RungState.FAILED
+    assert found["process"].hold is RungState.OK
     assert f"process {running.pid}, the gateway of the root home" in found["process"].what
-    assert {found[name].hold for name in NAMES[1:]} == {Hold.UNKNOWN}
+    assert {found[name].hold for name in NAMES[1:]} == {RungState.UNKNOWN}
     assert (result.status, findings) == (Status.SKIPPED, [])
     assert "serves this profile" in (result.reason or "")
 
@@ -118,18 +118,19 @@ def test_running(home: Path) -> None:
         found = climb(home)
 
     assert [found[name].hold for name in ("process", "lock", "event loop", "platforms")] == (
-        [Hold.OK] * 4
+        [RungState.OK] * 4
     )
     assert str(running.pid) in found["process"].what
     assert found["process"].since is not None
-    assert found["messages in"].hold is found["answers out"].hold is Hold.UNKNOWN
+    assert found["messages in"].hold is found["answers out"].hold is RungState.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    ("revives", "hold"), [(True, Hold.OK), (False, Hold.FAILED), (None, Hold.UNKNOWN)]
+    ("revives", "hold"),
+    [(True, RungState.OK), (False, RungState.FAILED), (None, RungState.UNKNOWN)],
 )
 def test_supervised(
-    home: Path, revives: bool | None, hold: Hold, monkeypatch: pytest.MonkeyPatch
+    home: Path, revives: bool | None, hold: RungState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the word of whoever looked."""
     told = Supervision(None, (), revives, "nobody would", (), None)
@@ -145,15 +146,15 @@ def test_stopped(home: Path) -> None:
         found = climb(home)
         os.kill(running.pid, signal.SIGCONT)
 
-    assert found["lock"].hold is Hold.OK
-    assert found["event loop"].hold is found["platforms"].hold is Hold.FAILED
+    assert found["lock"].hold is RungState.OK
+    assert found["event loop"].hold is found["platforms"].hold is RungState.FAILED
 
 
 def test_lock_of_another(home: Path) -> None:
     """A gateway whose lock file was replaced does not hold it."""
     with fake_gateway.gateway(home):
         (home / "gateway.lock").unlink()
-        assert climb(home)["lock"].hold is Hold.FAILED
+        assert climb(home)["lock"].hold is RungState.FAILED
 
 
 def test_beginning(home: Path, tmp_path: Path) -> None:
@@ -162,8 +163,8 @@ def test_beginning(home: Path, tmp_path: Path) -> None:
     with pretender(tmp_path, {"HERMES_HOME": str(home)}):
         found = climb(home)
 
-    assert found["process"].hold is Hold.OK
-    assert found["lock"][1:3] == (Hold.UNKNOWN, "it is still starting")
+    assert found["process"].hold is RungState.OK
+    assert found["lock"][1:3] == (RungState.UNKNOWN, "it is still starting")
 
 
 def test_platforms(home: Path) -> None:
@@ -175,8 +176,8 @@ def test_platforms(home: Path) -> None:
         support.put(home / "gateway_state.json", json.dumps(state))
         earlier = climb(home)["platforms"]
 
-    assert found[1:3] == (Hold.FAILED, "qqbot fatal")
-    assert earlier.hold is Hold.OK
+    assert found[1:3] == (RungState.FAILED, "qqbot fatal")
+    assert earlier.hold is RungState.OK
 
 
 @pytest.mark.parametrize("shift", [timedelta(), timedelta(hours=8), timedelta(hours=-3.5)])
@@ -206,9 +207,9 @@ def test_unanswered(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         lines(home, (20 * MINUTE, OUT), (5 * MINUTE, IN))
         patient = climb(home)
 
-    assert broken["messages in"].hold is Hold.OK
-    assert broken["answers out"].hold is Hold.FAILED
-    assert patient["answers out"].hold is Hold.OK
+    assert broken["messages in"].hold is RungState.OK
+    assert broken["answers out"].hold is RungState.FAILED
+    assert patient["answers out"].hold is RungState.OK
 
 
 def test_words_of_a_user_are_no_lines(home: Path) -> None:
@@ -226,7 +227,7 @@ def test_hostile_log(home: Path, data: bytes) -> None:
     assert traffic.read(Home(home)) == traffic.Traffic()
 
 
-V, X, U = Hold.OK, Hold.FAILED, Hold.UNKNOWN
+V, X, U = RungState.OK, RungState.FAILED, RungState.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -241,11 +242,11 @@ V, X, U = Hold.OK, Hold.FAILED, Hold.UNKNOWN
         ((V, V, V, V, X, V, V), "event loop"),
     ],
 )
-def test_stands_on(holds: tuple[Hold, ...], stands: str | None) -> None:
+def test_stands_on(holds: tuple[RungState, ...], stands: str | None) -> None:
     """The highest that holds with none broken below; only a supervisor may be missing."""
     made = report(*holds)
 
-    assert (made.stands_on.name if made.stands_on else None) == stands
+    assert (made.highest_rung.name if made.highest_rung else None) == stands
     assert document.of_report(made)["liveness"]["stands_on"] == stands
     text = "\n".join(line.text for line in render_report.lines(made))
     assert ("Stands on rung" in text) == (stands is not None)
@@ -264,10 +265,10 @@ def test_ports() -> None:
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("http://gateway:8642", health.Place("gateway", 8642, False, "")),
-        ("http://127.0.0.1:8642/health", health.Place("127.0.0.1", 8642, False, "")),
-        ("https://h.example/x/health/detailed", health.Place("h.example", 443, True, "/x")),
-        ("http://[::1]:80/", health.Place("::1", 80, False, "")),
+        ("http://gateway:8642", health.HealthUrl("gateway", 8642, False, "")),
+        ("http://127.0.0.1:8642/health", health.HealthUrl("127.0.0.1", 8642, False, "")),
+        ("https://h.example/x/health/detailed", health.HealthUrl("h.example", 443, True, "/x")),
+        ("http://[::1]:80/", health.HealthUrl("::1", 80, False, "")),
         ("http://user:pass@gateway:8642", None),
         ("ftp://gateway", None),
         ("http://gateway:99999", None),
@@ -275,7 +276,7 @@ def test_ports() -> None:
         ("", None),
     ],
 )
-def test_addresses(url: str, place: health.Place | None) -> None:
+def test_addresses(url: str, place: health.HealthUrl | None) -> None:
     """An address with a password in it, or one that is none, is not asked."""
     assert health.parse(url) == place
 
@@ -327,7 +328,7 @@ def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Status.CRASHED not in statuses.values(), statuses
     assert statuses["gateway-running"] is statuses["gateway-loop"] is Status.OK
     assert found["process"].what == f"process {running.pid}"
-    assert found["event loop"].hold is Hold.OK
+    assert found["event loop"].hold is RungState.OK
 
 
 def test_no_secret_comes_out(home: Path) -> None:

@@ -35,7 +35,7 @@ def addable(plan: Blueprint) -> list[tuple[str, str]]:
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if len(table.columns) > 1 and column_rules.stand_in(table, column) is not None
+        if len(table.columns) > 1 and column_rules.value_for_old_rows(table, column) is not None
     ]
 
 
@@ -96,7 +96,7 @@ def made(path: Path, plan: Blueprint) -> Path:
 
 def lacking(path: Path, plan: Blueprint) -> list[Missing]:
     """What the database lacks now."""
-    return missing_parts.missing(schema.read(path), plan)
+    return missing_parts.find_missing(schema.read(path), plan)
 
 
 def lose(path: Path, *columns: tuple[str, str]) -> None:
@@ -427,7 +427,7 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
 
 def differing(path: Path, plan: Blueprint) -> list[Changed]:
     """What the database declares otherwise now."""
-    return changed_parts.changed(schema.read(path), plan)
+    return changed_parts.find_changed(schema.read(path), plan)
 
 
 def declare(path: Path, table: str, column: str, way: str) -> None:

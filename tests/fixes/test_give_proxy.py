@@ -38,7 +38,7 @@ def test_plan(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     texts = file.texts()
     assert texts is not None
-    shown = [*redaction.diff(*texts), *(step.sentence() for step in steps)]
+    shown = [*redaction.redacted_diff(*texts), *(step.sentence() for step in steps)]
     assert not [line for line in shown if SECRET in line]
 
 

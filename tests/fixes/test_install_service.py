@@ -19,7 +19,7 @@ FOUND = finding("GW-UNSUPERVISED", "install-service")
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes' own installer makes the unit, and the gateway moves under it."""
     owned(monkeypatch, Detached(Home(home), None))
-    monkeypatch.setattr(install_service, "refuse_passing", lambda home: None)
+    monkeypatch.setattr(install_service, "refuse_temporary_home", lambda home: None)
     install, move = sentences(Told(home, [], True, booted=True), FOUND)
     assert "hermes gateway install" in install
     assert move.startswith("restart the gateway through its systemd user unit hermes-gateway.")

@@ -12,7 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.stores.catalogue import store
-from hermes_doctor.stores.json_repairs import mend
+from hermes_doctor.stores.json_repairs import repair_bytes
 from tests.helpers import planned_steps, store_files, support
 from tests.helpers.fix_cycle import cure
 
@@ -113,7 +113,7 @@ def test_senseless_schedule() -> None:
     """A job whose schedule tells no time is paused as it is; the others run."""
     odd = store_files.job("a", schedule={"kind": "cron", "expr": "every noon"}, next_run_at=None)
 
-    made = mend(json.dumps({"jobs": [odd, store_files.job("b")]}).encode(), store("jobs"))
+    made = repair_bytes(json.dumps({"jobs": [odd, store_files.job("b")]}).encode(), store("jobs"))
 
     assert made is not None
     assert made.lossless

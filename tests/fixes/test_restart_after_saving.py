@@ -8,7 +8,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.database_users import Held, Lost, OpenFile
+from hermes_doctor.probes.database_users import DatabaseUsers, LostFile, OpenFile
 from hermes_doctor.probes.probes import Probes
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
@@ -16,17 +16,17 @@ from tests.helpers.planned_steps import Steady, finding, owned, sentences
 class Blind(Probes):
     """Probes that were told of files without a name, and of who has the database open."""
 
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostFile, ...] = ()
     pids: tuple[int, ...] = ()
 
-    def lost_files(self) -> list[Lost]:
+    def lost_files(self) -> list[LostFile]:
         return list(self.lost)
 
-    def held(self) -> Held:
+    def held(self) -> DatabaseUsers:
         path = self.home / "state.db"
         st = path.stat()
         opened = [OpenFile(pid, "3", path, False, (st.st_dev, st.st_ino)) for pid in self.pids]
-        return Held(tuple(opened))
+        return DatabaseUsers(tuple(opened))
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_saved_before_the_restart(probes: Blind) -> None:
     wal = path.with_name("state.db-wal")
     probes.pids = (7,)
     probes.lost = (
-        Lost(path, 7, "4", path, "database", "replaced"),
-        Lost(path, 7, "5", wal, "log", "deleted"),
+        LostFile(path, 7, "4", path, "database", "replaced"),
+        LostFile(path, 7, "5", wal, "log", "deleted"),
     )
     found = finding("DB-REPLACED", "restart-after-saving", "state.db", pid=7)
     saved, kept, restarted = sentences(probes, found)

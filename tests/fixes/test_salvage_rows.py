@@ -141,7 +141,7 @@ def test_a_header_that_says_utf_16(home: Path) -> None:
     damage.rows_zeroed(path)
     damage.write(path, b"\0\0\0\2", 56)
 
-    rescue.rows(path, atlas.newest_blueprint("state.db"), Home(home), [])
+    rescue.save_rows(path, atlas.newest_blueprint("state.db"), Home(home), [])
 
     assert len(set(fix_cycle.messages(path)) & set(kept)) >= 0.9 * len(kept)
 

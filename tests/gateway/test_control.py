@@ -16,14 +16,14 @@ import pytest
 
 from hermes_doctor.gateway import control, systemd
 from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Gateway
 from hermes_doctor.probes.network import health
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.records.journal import Journal, Journals
-from hermes_doctor.repair.gateway import Handover, bring_back
+from hermes_doctor.repair.gateway import Handover, start_stopped_gateway
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.supervisors import docker, scope as supervisors_scope
 from hermes_doctor.supervisors.find import (
@@ -76,7 +76,7 @@ def steerable(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "refuse", lambda self: None)
     monkeypatch.setattr("hermes_doctor.gateway.s6.Slot.refuse", lambda self: None)
     monkeypatch.setattr("hermes_doctor.gateway.docker.Container.refuse", lambda self: None)
-    monkeypatch.setattr("hermes_doctor.supervisors.docker.inside", lambda: False)
+    monkeypatch.setattr("hermes_doctor.supervisors.docker.is_inside", lambda: False)
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def test_busy(running: tuple[Straw, subprocess.Popen[bytes]]) -> None:
 class Reluctant(Detached):
     """One whose owner does not want to be asked."""
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         raise CannotFix("not now")
 
 
@@ -318,11 +318,11 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         gateway.again(changed=True)
         assert (log.gateway, log.asked) == ("asked", process.pid)
         assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
-        assert "Still process" in bring_back(made.home, book, log)
+        assert "Still process" in start_stopped_gateway(made.home, book, log)
         assert log.gateway == "asked"
         process.kill()
         end(process)
-        assert "runs again" in bring_back(made.home, book, log)
+        assert "runs again" in start_stopped_gateway(made.home, book, log)
         assert (log.gateway, log.asked) == ("started", None)
     finally:
         for one in (process, *begun):
@@ -349,7 +349,7 @@ def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not go on is killed, since it would never end."""
     for name in ("GRACE", "WAKING", "LOOK_EVERY"):
         monkeypatch.setattr(f"hermes_doctor.gateway.base.{name}", 0.5)
-    monkeypatch.setattr(Held, "send", _but_not(signal.SIGCONT))
+    monkeypatch.setattr(ProcessHandle, "send", _but_not(signal.SIGCONT))
     made = straw(tmp_path)
     process = made.start()
     try:
@@ -391,10 +391,10 @@ def test_silence_without_a_heartbeat(
         end(process)
 
 
-def _but_not(unwanted: signal.Signals) -> Callable[[Held, signal.Signals], None]:
-    send = Held.send
+def _but_not(unwanted: signal.Signals) -> Callable[[ProcessHandle, signal.Signals], None]:
+    send = ProcessHandle.send
 
-    def made(process: Held, number: signal.Signals) -> None:
+    def made(process: ProcessHandle, number: signal.Signals) -> None:
         if number != unwanted:
             send(process, number)
 

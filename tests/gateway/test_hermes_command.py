@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.gateway import control
 from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.gateway.hermes_command import profile_words, unit_name
+from hermes_doctor.gateway.hermes_command import profile_arguments, unit_name
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
@@ -45,7 +45,7 @@ RELEASE = Installation("0.19.0", Path("/opt/hermes"), running=False)
 def test_words(home: str, words: list[str], unit: str | None, tmp_path: Path) -> None:
     """A root home by the name that each release has for it, a profile by one that it takes."""
     base = tmp_path.resolve()
-    assert profile_words(Home(base / home), str(base / "user")) == words
+    assert profile_arguments(Home(base / home), str(base / "user")) == words
     if unit:
         assert unit_name(Home(base / home), str(base / "user")) == f"{unit}.service"
 
@@ -54,9 +54,9 @@ def test_no_word_for_it(tmp_path: Path) -> None:
     """A home inside of the usual one has no name: nothing is called where that was switched."""
     base = tmp_path.resolve()
     support.put(base / ".hermes" / "active_profile", "coder\n")
-    assert profile_words(Home(base / ".hermes"), str(base)) == ["--profile", "default"]
+    assert profile_arguments(Home(base / ".hermes"), str(base)) == ["--profile", "default"]
     with pytest.raises(CannotFix, match="would work on the profile coder"):
-        profile_words(Home(base / ".hermes" / "inner"), str(base))
+        profile_arguments(Home(base / ".hermes" / "inner"), str(base))
 
 
 def test_background(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,17 +90,17 @@ def test_unit_of_a_switched_home(home: Path) -> None:
     mine = plain._replace(program=("hermes", "gateway", "run"), manager=os.geteuid())
     named = mine._replace(program=("hermes", "-p", "default", "gateway", "run"))
     twice = mine._replace(program=("python", "-m", "hermes_cli.main", *named.program[1:]))
-    control.of_unit(Probes(Home(home)), mine)
+    control.control_of_unit(Probes(Home(home)), mine)
     support.put(home / "active_profile", "coder\n")
     for one in (mine, twice):
         with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
-            control.of_unit(Probes(Home(home)), one)
-    control.of_unit(Probes(Home(home)), named)
+            control.control_of_unit(Probes(Home(home)), one)
+    control.control_of_unit(Probes(Home(home)), named)
 
 
 def test_no_unit_for_a_switched_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is installed that would run another gateway, or be written over another's unit."""
-    monkeypatch.setattr(install_service, "refuse_passing", lambda home: None)
+    monkeypatch.setattr(install_service, "refuse_temporary_home", lambda home: None)
     owned(monkeypatch, Detached(Home(home), None))
     found = finding("GW-UNSUPERVISED", "install-service")
     other = unit(home.parent / "other")
@@ -147,5 +147,5 @@ def test_installed(fault: str, home: Path, units: Path, monkeypatch: pytest.Monk
     else:
         act.do()
         assert sorted(os.listdir(units)) == [*kept, made]
-        act.take_back()
+        act.revert()
     assert os.listdir(units) == kept

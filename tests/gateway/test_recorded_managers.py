@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.gateway import startup_proof
-from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.docker import Container
 from hermes_doctor.gateway.launchd import LaunchAgent
 from hermes_doctor.gateway.s6 import Slot
@@ -45,7 +45,7 @@ def starting(made: Straw) -> str:
     return f"HERMES_HOME={made.home.path} setsid {words} >/dev/null 2>&1 </dev/null &"
 
 
-def round_trip(service: Owned, running: subprocess.Popen[bytes]) -> int:
+def round_trip(service: GatewayControl, running: subprocess.Popen[bytes]) -> int:
     """Stopped and started again: another process, of this home."""
     service.refuse()
     assert service.running() == running.pid

@@ -75,7 +75,7 @@ class Scene:
 
     def started_with(self, variables: Mapping[str, str]) -> None:
         """Let the gateway be started with these variables."""
-        self.monkeypatch.setattr(effective_settings, "started_with", lambda _: dict(variables))
+        self.monkeypatch.setattr(effective_settings, "start_environment", lambda _: dict(variables))
 
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:

@@ -133,7 +133,7 @@ def log_with_a_broken_index(path: Path) -> Path:
 
 def owned(path: Path, name: str) -> list[int]:
     """The pages of a table or an index."""
-    with pages.opened(path) as book:
+    with pages.open_pages(path) as book:
         entries = catalog.read(book).entries
         clustered = {one.name for one in entries if "WITHOUT ROWID" in one.sql.upper()}
         roots = [
@@ -141,7 +141,7 @@ def owned(path: Path, name: str) -> list[int]:
             for one in entries
             if one.root
         ]
-        found = trees.owners(book, roots, seconds=60, overflow=True)
+        found = trees.find_owners(book, roots, seconds=60, overflow=True)
     assert not found.bad
     return sorted(page for page, owner in found.pages.items() if owner == name)
 

@@ -104,8 +104,8 @@ def back_up(home: Path, progress: Callable[[int], None] | None = None) -> Backup
     """`backup create` in this process, so that something can happen meanwhile."""
     where = Home(home)
     store = Vault(where)
-    omitted = scope.Omitted()
-    sources = scope.everything(where, store.root, omitted=omitted)
+    omitted = scope.OmittedPaths()
+    sources = scope.list_sources(where, store.root, omitted=omitted)
     return store.create(
         sources,
         reason="a test",

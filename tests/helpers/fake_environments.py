@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.records.updates import Records
+from hermes_doctor.records.updates import UpdateRecords
 from tests.helpers import support
 
 HERE = Path(__file__).parents[2]
@@ -52,6 +52,6 @@ def updating(root: Path, version: str, *requires: str, then: str = "") -> list[s
 def ended(home: Path) -> None:
     """Wait until the command has ended, too, that killed its guard."""
     until = time.monotonic() + 60
-    while (last := Records(Home(home)).last()) is not None and last.is_attended():
+    while (last := UpdateRecords(Home(home)).last()) is not None and last.is_running():
         assert time.monotonic() < until, last
         time.sleep(0.02)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.gateway import control
-from hermes_doctor.gateway.base import Owned
+from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
@@ -46,7 +46,7 @@ class Mute(Manager):
         return self.told.get(name, "")
 
 
-def owned(monkeypatch: pytest.MonkeyPatch, service: Owned) -> Owned:
+def owned(monkeypatch: pytest.MonkeyPatch, service: GatewayControl) -> GatewayControl:
     """Let this service own the gateway of every home."""
     monkeypatch.setattr(control, "_of", lambda probes: service)
     return service

@@ -43,7 +43,7 @@ def entry(line: str, kind: str = "log") -> Entry:
 def asking(rule: Rule) -> Matcher:
     """One rule, of which an incident is open: all of its lines are looked for."""
     matcher = Matcher([rule])
-    matcher.begin(rule)
+    matcher.incident_opened(rule)
     return matcher
 
 

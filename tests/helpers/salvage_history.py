@@ -163,9 +163,9 @@ def on_leaf(path: Path, table: str, place: int) -> set[int]:
     """The rowids on the leaf of that place in the table's order."""
     from hermes_doctor.sqlite.salvage import catalog, image, survey, trees
 
-    with image.opened(path) as pages:
+    with image.open_image(path) as pages:
         seen = survey.Survey(pages)
-        tree = trees.table(seen, catalog.read(seen).root(table))
+        tree = trees.walk_table(seen, catalog.read(seen).root(table))
         return set(seen.rowids(tree.leaves[place].page))
 
 

@@ -60,9 +60,9 @@ def test_blueprint(database: str, version: str, tmp_path: Path) -> None:
                 db.execute(table.sql)
 
     found = schema.read(tmp_path / "a.db")
-    assert missing_parts.missing(found, plan)[:1] in ([], [_lazy_index(plan)])
+    assert missing_parts.find_missing(found, plan)[:1] in ([], [_lazy_index(plan)])
     assert found.version == plan.version
-    assert not atlas.is_newer(database, found)
+    assert not atlas.is_from_newer_release(database, found)
     for name, table in plan.tables.items():
         declared = [(c.name, c.type, c.notnull, c.default, c.key) for c in table.columns]
         there = found.tables[name].values()
@@ -124,17 +124,17 @@ def test_expected_of_a_known_release(tmp_path: Path) -> None:
     """The installed release decides, whoever made the file."""
     found = made(tmp_path / "a.db", "state.db", "0.13.0")
 
-    assert atlas.expected("state.db", (0, 19, 0), found) == plan_of("state.db", "0.19.0")
-    assert atlas.expected("state.db", (0, 13, 0), found) == plan_of("state.db", "0.13.0")
-    assert atlas.expected("projects.db", (0, 13, 0), found) is None
-    assert atlas.expected("other.db", (0, 13, 0), found) is None
+    assert atlas.expected_blueprint("state.db", (0, 19, 0), found) == plan_of("state.db", "0.19.0")
+    assert atlas.expected_blueprint("state.db", (0, 13, 0), found) == plan_of("state.db", "0.13.0")
+    assert atlas.expected_blueprint("projects.db", (0, 13, 0), found) is None
+    assert atlas.expected_blueprint("other.db", (0, 13, 0), found) is None
 
 
 def test_expected_between_releases(tmp_path: Path) -> None:
     """The release before it, with the fate of columns unknown."""
     found = made(tmp_path / "a.db", "kanban.db", "0.13.0")
 
-    plan = atlas.expected("kanban.db", (0, 15, 7), found)
+    plan = atlas.expected_blueprint("kanban.db", (0, 15, 7), found)
 
     assert plan
     assert plan.release == "0.15.2"
@@ -146,11 +146,13 @@ def test_expected_beyond_the_atlas(tmp_path: Path) -> None:
     """The newest known release, and what that heals a newer one is believed to heal."""
     found = made(tmp_path / "a.db", "kanban.db", "0.13.0")
 
-    assert atlas.expected("kanban.db", (1, 0), found) == atlas.newest_blueprint("kanban.db")
-    assert atlas.is_beyond("kanban.db", (1, 0))
-    assert not atlas.is_beyond("kanban.db", (0, 19, 0))
-    assert not atlas.is_beyond("kanban.db", None)
-    assert atlas.expected("kanban.db", (0, 12), found) is None
+    assert atlas.expected_blueprint("kanban.db", (1, 0), found) == atlas.newest_blueprint(
+        "kanban.db"
+    )
+    assert atlas.is_newer_than_atlas("kanban.db", (1, 0))
+    assert not atlas.is_newer_than_atlas("kanban.db", (0, 19, 0))
+    assert not atlas.is_newer_than_atlas("kanban.db", None)
+    assert atlas.expected_blueprint("kanban.db", (0, 12), found) is None
 
 
 @pytest.mark.parametrize("version", releases.ALL)
@@ -161,10 +163,10 @@ def test_expected_without_an_installation(tmp_path: Path, version: str) -> None:
     added = made(tmp_path / "added.db", "state.db", version, "ALTER TABLE messages ADD own TEXT")
 
     for one in (found, added):
-        plan = atlas.expected("state.db", None, one)
+        plan = atlas.expected_blueprint("state.db", None, one)
         assert plan
         assert plan.tables.keys() == plan_of("state.db", version).tables.keys()
-        assert missing_parts.missing(one, plan) == []
+        assert missing_parts.find_missing(one, plan) == []
 
 
 @pytest.mark.parametrize(
@@ -182,8 +184,8 @@ def test_newer(tmp_path: Path, statement: str, newer: bool) -> None:
     """A schema version beyond the known ones; where there is one, no other mark counts."""
     found = made(tmp_path / "a.db", "state.db", "0.19.0", statement)
 
-    assert atlas.is_newer("state.db", found) is newer
-    assert not atlas.is_newer("retaindb_queue.db", found)
+    assert atlas.is_from_newer_release("state.db", found) is newer
+    assert not atlas.is_from_newer_release("retaindb_queue.db", found)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_newer_without_a_version(tmp_path: Path, statement: str, newer: bool) ->
     """A mark that no known release sets, unless it is one that no release could set."""
     found = made(tmp_path / "a.db", "kanban.db", "0.19.0", statement)
 
-    assert atlas.is_newer("kanban.db", found) is newer
+    assert atlas.is_from_newer_release("kanban.db", found) is newer
 
 
 def test_a_damaged_version_does_not_hide_the_schema(tmp_path: Path) -> None:
@@ -216,4 +218,4 @@ def test_a_damaged_version_does_not_hide_the_schema(tmp_path: Path) -> None:
     found = schema.read(path)
 
     assert found.version is None
-    assert missing_parts.missing(found, plan_of("state.db", "0.19.0")) == []
+    assert missing_parts.find_missing(found, plan_of("state.db", "0.19.0")) == []

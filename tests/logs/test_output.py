@@ -160,7 +160,7 @@ def test_silent_container(
     says("docker", err="configured logging driver does not support reading", code=1)
     assert "does not give out" in unread(home, units=[container(home)])[0].why
     inside = container(home, settings={}, silence="the restart policy cannot be seen")
-    monkeypatch.setattr(docker, "inside", lambda: True)
+    monkeypatch.setattr(docker, "is_inside", lambda: True)
     assert "only be read from outside" in unread(home, units=[inside])[0].why
     monkeypatch.setattr(docker, "engine", lambda: None)
     assert unread(home, units=[container(home, silence="no engine")])[0].why == "no engine"

@@ -55,14 +55,14 @@ def test_only_as_far_as_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Files of before the window are not read."""
     fill(home)
     taken: dict[str, int] = {}
-    real = block_reader.Opened.read
+    real = block_reader.OpenLog.read
 
-    def note(self: block_reader.Opened, start: int, length: int) -> bytes:
+    def note(self: block_reader.OpenLog, start: int, length: int) -> bytes:
         data = real(self, start, length)
         taken[self.name] = taken.get(self.name, 0) + len(data)
         return data
 
-    monkeypatch.setattr(block_reader.Opened, "read", note)
+    monkeypatch.setattr(block_reader.OpenLog, "read", note)
 
     assert len(texts(home, NOON - HOUR - 120)) == 13
     assert sorted(taken) == ["logs/gateway.log", "logs/gateway.log.1"]
@@ -139,15 +139,15 @@ def test_bomb(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bound_of_what_is_packed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick look unpacks no more than it reads of other files, whatever the packed one claims."""
     got = 0
-    real = block_reader.Packed.read
+    real = block_reader.CompressedLog.read
 
-    def note(self: block_reader.Packed, start: int, length: int) -> bytes:
+    def note(self: block_reader.CompressedLog, start: int, length: int) -> bytes:
         nonlocal got
         data = real(self, start, length)
         got += len(data)
         return data
 
-    monkeypatch.setattr(block_reader.Packed, "read", note)
+    monkeypatch.setattr(block_reader.CompressedLog, "read", note)
     data = (line(NOON, "x" * 1000).encode() + b"\n") * 2_000
     packed = gzip.compress(data)
     path = home / "logs" / "gateway.log.1.gz"

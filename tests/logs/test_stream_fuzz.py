@@ -103,7 +103,7 @@ def test_every_line_once(data: bytes, size: int, start: int) -> None:
     """Blocks are the lines of the file, each where it says that it is."""
     start = data.find(b"\n", start) + 1
     with tempfile.TemporaryDirectory() as folder:
-        file = block_reader.Opened(write(Path(folder) / "log", data, NOON), "log")
+        file = block_reader.OpenLog(write(Path(folder) / "log", data, NOON), "log")
         try:
             got = []
             for begin, lines in block_reader.blocks(file, start, size):

@@ -288,7 +288,7 @@ def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.Monke
 def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     """Copies for the comparison lie in the vault that was chosen, marked with the home."""
     vault = Vault(Home(home), tmp_path / "elsewhere")
-    step = deleted_logs.SaveDeleted(Home(home), ("state.db",), (1,), 1)
+    step = deleted_logs.SaveDeletedLogs(Home(home), ("state.db",), (1,), 1)
     step.vaults.append(vault)
     disk.make_folder(vault.root)
     room = saved_rows._room(step)

@@ -105,6 +105,6 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     def those(table: list[Connection]) -> list[Link]:
         return list(sort(QQ, *table).values())
 
-    assert [one.how for one in links.watch(look, those, {"qqbot"})] == ["network"]
-    assert [one.how for one in links.watch(look, those, {"qqbot"})] == [None]
-    assert [one.how for one in links.watch(look, those, set())] == [None]
+    assert [one.how for one in links.wait_for_links(look, those, {"qqbot"})] == ["network"]
+    assert [one.how for one in links.wait_for_links(look, those, {"qqbot"})] == [None]
+    assert [one.how for one in links.wait_for_links(look, those, set())] == [None]

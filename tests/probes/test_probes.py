@@ -104,7 +104,7 @@ def test_hanging(home: Path) -> None:
         with pytest.raises(CouldNotLook, match=r"hanging took longer than 0\.2 s"):
             probes.hanging()
 
-    assert time.monotonic() - clock < time_limits.stretched(3)
+    assert time.monotonic() - clock < time_limits.stretch(3)
     assert probes.looks == 1
     probes.ended.set()
 
@@ -123,7 +123,7 @@ def test_hanging_probe_makes_the_check_unknown(home: Path, monkeypatch: pytest.M
     results, _ = examine(Probes(Home(home)), load.load().checks)
     ended.set()
 
-    assert time.monotonic() - clock < time_limits.stretched(10)
+    assert time.monotonic() - clock < time_limits.stretch(10)
     unknown = {result.group for result in results if result.status is Status.UNKNOWN}
     assert "configuration" in unknown
     assert not unknown & {"databases", "storage", "supervision", "doctor", "logs"}
@@ -354,8 +354,8 @@ def test_a_lock_in_a_copied_home(home: Path, tmp_path: Path) -> None:
     (home / "gateway.lock").touch()
     os.link(home / "gateway.lock", copy / "gateway.lock")
     with pretender(tmp_path, {"HERMES_HOME": str(home)}, lock=home / "gateway.lock") as pid:
-        assert home_of.works_on(pid, home)
-        assert home_of.works_on(pid, copy) is False
+        assert home_of.holds_lock_in(pid, home)
+        assert home_of.holds_lock_in(pid, copy) is False
         assert (pids(home), pids(copy)) == ([pid], [])
 
 
@@ -416,7 +416,7 @@ def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
         claim = home_of.by_files(process.pid)
         assert claim is not None
         assert claim.locked
-        assert not home_of.is_same(claim.home, home)
+        assert not home_of.is_same_folder(claim.home, home)
         assert not home_of.is_reachable(claim.home)
         assert (claim.home / "gateway.lock").exists()
         assert home_of.locked_file(process.pid, home) is None
@@ -477,7 +477,7 @@ def test_file_holders(tmp_path: Path) -> None:
     """Who else has a file open is found; we ourselves do not count."""
     path = support.put(tmp_path / "state.db", "x")
     with path.open():
-        assert gateway_processes.holders([path]) == {}
+        assert gateway_processes.processes_using([path]) == {}
     with subprocess.Popen(
         ["sh", "-c", 'exec 3<"$0"; echo up; read _', str(path)],
         stdin=subprocess.PIPE,
@@ -485,7 +485,7 @@ def test_file_holders(tmp_path: Path) -> None:
     ) as process:
         assert process.stdin and process.stdout
         process.stdout.readline()
-        assert gateway_processes.holders([path]) == {path: [process.pid]}
+        assert gateway_processes.processes_using([path]) == {path: [process.pid]}
         process.stdin.close()
 
 

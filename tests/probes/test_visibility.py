@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import Hold, Status
+from hermes_doctor.model import RungState, Status
 from hermes_doctor.probes import visibility
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import process_stat, runtime_files
@@ -134,7 +134,7 @@ def test_a_chat_beside_us(home: Path, monkeypatch: pytest.MonkeyPatch, asked: bo
         monkeypatch.setattr(exclusive, "has_writer", lambda _: None)
     with writing(home / "state.db") as chat:
         chat.tell("SELECT 1 FROM sqlite_master")
-        assert exclusive.user_of(home / "state.db")
+        assert exclusive.process_using(home / "state.db")
         monkeypatch.setattr(os, "getpid", lambda: fake_gateway.DEAD)  # it is none of our own looks
         assert bool(Probes(Home(home)).runtime().unseen) is not asked
 
@@ -205,7 +205,7 @@ def test_hidden_processes(open_home: Path, option: str) -> None:
         assert (how, codes) == ("unknown", [])
         assert f"process {running.pid} holds gateway.lock, and you may not see it" in why
         assert "hidepid" in why
-    assert alive["rung"] == nameless["rung"] == Hold.UNKNOWN
+    assert alive["rung"] == nameless["rung"] == RungState.UNKNOWN
     assert nameless["gateway-running"][0] == "unknown", "the diary still names it"
     assert f"process {running.pid} is named as the gateway" in nameless["gateway-running"][1]
     assert dead["gateway-running"][2] == ["GW-DIED", "GW-DOWN"]
@@ -225,7 +225,7 @@ def test_in_a_container(home: Path) -> None:
     """It writes down the number that it has in there; we know it by ours."""
     need(*APART)
     with fake_gateway.gateway(home, apart=APART, platforms={"api_server": "connected"}) as running:
-        assert process_stat.own_number(running.pid) == 1 != running.pid
+        assert process_stat.pid_in_namespace(running.pid) == 1 != running.pid
         assert json.loads((home / "gateway.pid").read_text())["pid"] == 1
         probes = Probes(Home(home))
         found, pulse = probes.runtime(), probes.pulse()
@@ -243,7 +243,7 @@ def test_in_a_container(home: Path) -> None:
     assert pulse.age is not None
     assert (life.how, life.pid) == ("alive", running.pid)
     assert set(claims or ()) == {"api_server"}
-    assert {rungs[name].hold for name in ("process", "lock", "event loop")} == {Hold.OK}
+    assert {rungs[name].hold for name in ("process", "lock", "event loop")} == {RungState.OK}
     assert {result.status for result, _ in checks.values()} == {Status.OK}
 
 
@@ -255,7 +255,7 @@ def test_a_number_of_another_container(home: Path) -> None:
         assert said.pid_file is not None
         assert said.pid_file.start_time is not None
         other = said.pid_file._replace(start_time=said.pid_file.start_time - 100)
-        found = runtime_files.translated(said._replace(pid_file=other), [running.pid])
+        found = runtime_files.with_our_pids(said._replace(pid_file=other), [running.pid])
 
     assert found.pid_file == other
     assert found.lock_file == other._replace(pid=running.pid, start_time=said.pid_file.start_time)
@@ -265,4 +265,4 @@ def test_here(home: Path) -> None:
     """Where nothing is apart, nothing is translated."""
     with fake_gateway.gateway(home) as running:
         said = runtime_files.find(Home(home))
-        assert runtime_files.translated(said, [running.pid]) is said
+        assert runtime_files.with_our_pids(said, [running.pid]) is said

@@ -39,7 +39,7 @@ def pair(family: int, host: str, *, both: bool = False) -> Iterator[tuple[socket
 
 def mine(local: tuple[Any, ...]) -> connection.Connection:
     """The row of one of our own sockets."""
-    place = (sockets.plain(local[0]), local[1])
+    place = (sockets.unmap_ipv4(local[0]), local[1])
     [found] = [one for one in sockets.of(os.getpid()) if one.local == place and one.remote]
     return found
 
@@ -95,11 +95,11 @@ def test_only_its_own() -> None:
         port = listening.getsockname()[1]
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
             assert sockets.of(other.pid) == []
-            assert port in {one.local[1] for one in sockets.listeners(other.pid)}
+            assert port in {one.local[1] for one in sockets.all_listeners(other.pid)}
             assert other.stdin is not None
             other.stdin.close()
-        [row] = [one for one in sockets.listeners(os.getpid()) if one.local[1] == port]
-        assert sockets.owner(row.inode) == os.getpid()
+        [row] = [one for one in sockets.all_listeners(os.getpid()) if one.local[1] == port]
+        assert sockets.process_with_socket(row.inode) == os.getpid()
 
 
 def test_ended_process() -> None:
@@ -134,9 +134,9 @@ def test_addresses() -> None:
     """Words in the machine's own order."""
     if sys.byteorder != "little":
         pytest.skip("the examples are those of a little-endian machine")
-    assert sockets.address("0100007F:1F90") == ("127.0.0.1", 8080)
-    assert sockets.address("00000000000000000000000001000000:01BB") == ("::1", 443)
-    assert sockets.address("0000000000000000FFFF00000100007F:0016") == ("127.0.0.1", 22)
+    assert sockets.parse_address("0100007F:1F90") == ("127.0.0.1", 8080)
+    assert sockets.parse_address("00000000000000000000000001000000:01BB") == ("::1", 443)
+    assert sockets.parse_address("0000000000000000FFFF00000100007F:0016") == ("127.0.0.1", 22)
 
 
 def test_how_long_the_kernel_tries() -> None:
@@ -145,7 +145,7 @@ def test_how_long_the_kernel_tries() -> None:
         "1: 0100090A:B910 0100802B:01BB 01 0000026D:00000000 01:000001F4 00000006"
         "     0        0 1588102 2 0000000000000000 1280 4 0 1 7"
     )
-    found = sockets.row(line.replace("1:", "x:", 1).split(None, 10))
+    found = sockets.parse_row(line.replace("1:", "x:", 1).split(None, 10))
 
     assert (found.unsent, found.tries, found.inode) == (0x26D, 6, 1588102)
     assert found.silent == pytest.approx(20.4, abs=0.1)
@@ -178,7 +178,7 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.Connection(("127.0.0.1", 5), ("1.2.3.4", 443), "ESTABLISHED"),
         connection.Connection(("::", 8642), None, "LISTEN"),
     ]
-    assert [one.local for one in sockets.listeners(9)] == [("::", 8642)]
+    assert [one.local for one in sockets.all_listeners(9)] == [("::", 8642)]
     for pid, words in ((1, "may not see"), (2, "just ended")):
         with pytest.raises(CouldNotLook, match=words):
             sockets.of(pid)

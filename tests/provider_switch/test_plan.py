@@ -13,16 +13,16 @@ from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.provider_switch import plan
 from hermes_doctor.provider_switch.plan import Switch
-from hermes_doctor.provider_switch.target import Wish
+from hermes_doctor.provider_switch.target import SwitchRequest
 from tests.helpers import fake_gateway, support
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, write
 from tests.helpers.support import put
 
-NEW = Wish("relay", base_url=RELAY)
+NEW = SwitchRequest("relay", base_url=RELAY)
 
 
 def planned(
-    home: Path, wish: Wish = NEW, key: str | None = KEY, version: str = "0.19.0"
+    home: Path, wish: SwitchRequest = NEW, key: str | None = KEY, version: str = "0.19.0"
 ) -> tuple[Switch, str, str]:
     """The plan, and both files after it."""
     switch = plan.plan(Installed(home, version), wish, key)
@@ -59,8 +59,8 @@ def test_half_a_switch_is_finished(tmp_path: Path) -> None:
         f"{ENV}MY_KEY={KEY}\n",
     )
 
-    assert plan.asks_for(Installed(home), Wish("openkey")) is None
-    switch, config, env = planned(home, Wish("openkey", fallback=False), None)
+    assert plan.missing_key_variable(Installed(home), SwitchRequest("openkey")) is None
+    switch, config, env = planned(home, SwitchRequest("openkey", fallback=False), None)
 
     assert "{provider: openkey, default: gpt-4o-mini}" in config
     assert "    key_env: MY_KEY  # which Hermes ignores\n" in config
@@ -126,9 +126,9 @@ def test_chains_that_are_there(tmp_path: Path) -> None:
 def test_built_in(tmp_path: Path) -> None:
     """A provider that Hermes knows needs no entry; its key has its own variable."""
     home = write(tmp_path)
-    wish = Wish("deepseek", model="deepseek-chat")
+    wish = SwitchRequest("deepseek", model="deepseek-chat")
 
-    assert plan.asks_for(Installed(home), wish) == "DEEPSEEK_API_KEY"
+    assert plan.missing_key_variable(Installed(home), wish) == "DEEPSEEK_API_KEY"
     switch, config, env = planned(home, wish)
 
     assert "providers:\n  deepseek" not in config
@@ -142,10 +142,12 @@ def test_back_to_openrouter(tmp_path: Path) -> None:
     home = write(tmp_path, f"model: {{provider: relay, default: m}}\nproviders:\n"
                  f"  relay: {{base_url: '{RELAY}', api_key: {KEY}}}\n")  # fmt: skip
 
-    assert plan.asks_for(Installed(home), Wish("openrouter", model="a/m")) is None
+    assert (
+        plan.missing_key_variable(Installed(home), SwitchRequest("openrouter", model="a/m")) is None
+    )
     with pytest.raises(Trouble, match="--model"):
-        planned(home, Wish("openrouter"), None)
-    switch, config, _ = planned(home, Wish("openrouter", model="a/m"), None)
+        planned(home, SwitchRequest("openrouter"), None)
+    switch, config, _ = planned(home, SwitchRequest("openrouter", model="a/m"), None)
 
     assert "provider: openrouter, default: a/m" in config
     assert switch.fallback is not None
@@ -159,7 +161,7 @@ def test_an_entry_is_changed_as_little_as_possible(tmp_path: Path) -> None:
         ROUTER + "providers:\n  relay:\n    url: https://old.example/v1  # moved\n"
         "    api_key: sk-old-12345678\n    enabled: false\n    default_model: big\n",
     )
-    wish = Wish("Relay", RELAY, "OTHER_KEY", api_mode="anthropic_messages", fallback=False)
+    wish = SwitchRequest("Relay", RELAY, "OTHER_KEY", api_mode="anthropic_messages", fallback=False)
     switch, config, _ = planned(home, wish)
 
     assert f"    url: {RELAY}  # moved\n    enabled: true\n    default_model: big\n" in config
@@ -174,7 +176,7 @@ def test_the_older_list(tmp_path: Path) -> None:
     """Entries of `custom_providers` are found, too."""
     more = f"custom_providers:\n- name: Relay\n  base_url: {RELAY}\n  api_key_env: MY_KEY\n"
     home = write(tmp_path, ROUTER + more, f"{ENV}MY_KEY={KEY}\n")
-    switch, config, _ = planned(home, Wish("relay"), None)
+    switch, config, _ = planned(home, SwitchRequest("relay"), None)
 
     assert config.count(more) == 1
     assert switch.after.key is not None
@@ -184,9 +186,9 @@ def test_the_older_list(tmp_path: Path) -> None:
 def test_local(tmp_path: Path) -> None:
     """A server on this machine needs no key."""
     home = write(tmp_path)
-    wish = Wish("here", "http://127.0.0.1:8000/v1")
+    wish = SwitchRequest("here", "http://127.0.0.1:8000/v1")
 
-    assert plan.asks_for(Installed(home), wish) is None
+    assert plan.missing_key_variable(Installed(home), wish) is None
     _, config, env = planned(home, wish, None)
     assert "key_env" not in config
     assert env == ENV
@@ -206,23 +208,23 @@ def test_twice_is_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (Wish("nosuch"), "--base-url"),
-        (Wish("auto", RELAY), "cannot be the name"),
-        (Wish("a b/c", RELAY), "cannot be the name"),
-        (Wish("openrouter", RELAY), "built into Hermes"),
-        (Wish("nous"), "takes more than a key"),
-        (Wish("copilot"), "takes more than a key"),
-        (Wish("deepseek", key_env="MY_KEY"), "DEEPSEEK_API_KEY"),
-        (Wish("relay", "https://user:word@relay.example/v1"), "--base-url takes"),
-        (Wish("relay", "https://relay.example/v1?key=x"), "--base-url takes"),
-        (Wish("relay", "relay.example"), "--base-url takes"),
-        (Wish("relay", "https://[relay].example/v1"), "--base-url takes"),
-        (Wish("relay", RELAY, "PATH"), "--key-env takes"),
-        (Wish("relay", RELAY, "sk-canary-123"), "--key-env takes"),
-        (Wish("relay", RELAY, api_mode="telepathy"), "--api-mode takes"),
+        (SwitchRequest("nosuch"), "--base-url"),
+        (SwitchRequest("auto", RELAY), "cannot be the name"),
+        (SwitchRequest("a b/c", RELAY), "cannot be the name"),
+        (SwitchRequest("openrouter", RELAY), "built into Hermes"),
+        (SwitchRequest("nous"), "takes more than a key"),
+        (SwitchRequest("copilot"), "takes more than a key"),
+        (SwitchRequest("deepseek", key_env="MY_KEY"), "DEEPSEEK_API_KEY"),
+        (SwitchRequest("relay", "https://user:word@relay.example/v1"), "--base-url takes"),
+        (SwitchRequest("relay", "https://relay.example/v1?key=x"), "--base-url takes"),
+        (SwitchRequest("relay", "relay.example"), "--base-url takes"),
+        (SwitchRequest("relay", "https://[relay].example/v1"), "--base-url takes"),
+        (SwitchRequest("relay", RELAY, "PATH"), "--key-env takes"),
+        (SwitchRequest("relay", RELAY, "sk-canary-123"), "--key-env takes"),
+        (SwitchRequest("relay", RELAY, api_mode="telepathy"), "--api-mode takes"),
     ],
 )
-def test_nonsense(tmp_path: Path, wish: Wish, words: str) -> None:
+def test_nonsense(tmp_path: Path, wish: SwitchRequest, words: str) -> None:
     """Each is refused with what to say instead."""
     with pytest.raises(Trouble, match=words):
         planned(write(tmp_path), wish)
@@ -234,7 +236,7 @@ def test_nonsense(tmp_path: Path, wish: Wish, words: str) -> None:
 def test_a_vendors_key_goes_to_no_stranger(tmp_path: Path, more: str) -> None:
     """Unless its variable is named: the name of a relay alone is no consent."""
     home = write(tmp_path, ROUTER + more, f"{ENV}OPENAI_API_KEY=sk-proj-0123456789abcdef\n")
-    wish = Wish("openai", RELAY)
+    wish = SwitchRequest("openai", RELAY)
     with pytest.raises(Trouble, match=r"for openai.com, and would be sent to relay.example"):
         planned(home, wish, None)
 

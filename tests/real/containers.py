@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.lineage import place_of
+from hermes_doctor.processes.lineage import control_group_of
 from tests.helpers import requirements, support
 from tests.real import gateways
 from tools import compose_plugin, releases
@@ -136,7 +136,7 @@ class Project:
     @property
     def holds_gateway(self) -> bool:
         """Whether the one gateway of the home runs, and in the container."""
-        places = [place_of(one.pid).container for one in Probes(Home(self.home)).gateways()]
+        places = [control_group_of(one.pid).container for one in Probes(Home(self.home)).gateways()]
         return places == [self.engine.inspect(self.container, "{{.Id}}")]
 
     def write(self, image: str = IMAGE, command: str = "/start", **more: str) -> None:

@@ -24,7 +24,7 @@ from hermes_doctor.settings import (
 )
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.inputs import World
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.sourced_text import Answer
 from tests.real.made_homes import Made
@@ -54,7 +54,7 @@ def world(home: Path, made: Made, version: str) -> World:
 def ours(seen: World) -> Fields:
     """Our answers."""
     found = resolved.of(seen)
-    main = _runtime(lambda: request_route.resolve(seen, request_route.requested(seen)[0]))
+    main = _runtime(lambda: request_route.resolve(seen, request_route.requested_provider(seen)[0]))
     used, model = main, None
     if found.used is None:
         used = {"trouble": found.main.trouble and found.main.trouble.kind}
@@ -62,7 +62,7 @@ def ours(seen: World) -> Fields:
         model = found.used.model.value
         if found.used.path != "model":
             path = found.used.path
-            link = next(one for one in fallback.tried(seen) if one.path == path)
+            link = next(one for one in fallback.tried_links(seen) if one.path == path)
             used = _runtime(lambda: link.resolve(seen))
     return {
         "main": main,
@@ -77,7 +77,7 @@ def ours(seen: World) -> Fields:
     }
 
 
-def _runtime(ask: Callable[[], Runtime]) -> Fields:
+def _runtime(ask: Callable[[], RequestSettings]) -> Fields:
     try:
         found = ask()
     except Unresolved as error:

@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.records.updates import Update, UpdateRecords
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.real import chatting, gateways, qq
@@ -34,7 +34,7 @@ class Place:
     @property
     def last(self) -> Update | None:
         """The newest update."""
-        return Records(Home(self.home)).last()
+        return UpdateRecords(Home(self.home)).last()
 
     @contextmanager
     def chat(self, *first: Path) -> Iterator[chatting.Chat]:
@@ -84,7 +84,7 @@ def test_an_update_has_its_backup_and_its_check(
             assert begun.backup is not None
             store = Vault(Home(place.home))
             assert store.verify(store.load(begun.backup)) == []
-            assert len(Records(Home(place.home)).ids()) == 1
+            assert len(UpdateRecords(Home(place.home)).ids()) == 1
         with place.chat():
             gateways.until(
                 lambda: place.last is not None and place.last.stage == "checked",

@@ -63,7 +63,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
         assert codes(patient) == []
 
         facts = load_knowledge("platforms")["platforms"]["qqbot"]
-        enough = time_limits.stretched(2.0)  # one heartbeat a second, later on a busy machine
+        enough = time_limits.stretch(2.0)  # one heartbeat a second, later on a busy machine
         monkeypatch.setitem(facts, "quiet_after", enough)
         assert quiet(running.pid, home) == []
         with platform.frozen():

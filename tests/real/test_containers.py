@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import gateway_processes
-from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.records.updates import Update, UpdateRecords
 from hermes_doctor.updates import images
 from tests.conftest import need_release
 from tests.helpers import support
@@ -67,7 +67,7 @@ def updated(project: Project, start: str | None = None, command: Sequence[str] =
     project.engine.image(NEW, start)
     done = project.doctor("update-guard", "--", *command)
     assert start or done.code == 0, done.err
-    found = Records(Home(project.home)).last()
+    found = UpdateRecords(Home(project.home)).last()
     assert found is not None
     return found
 
@@ -226,7 +226,7 @@ def test_compose_is_cut_off(project: Project, is_there: bool) -> None:
     else:
         docker.docker("rename", name, halfway)
     update.down, update.stage = [str(project.home)], "going-back"
-    Records(Home(project.home)).save(update)
+    UpdateRecords(Home(project.home)).save(update)
 
     done = project.doctor("rollback", update.id, "--yes")
 
@@ -280,7 +280,7 @@ def test_a_record_that_names_another_image(project: Project) -> None:
     """It lies in the home; what bears no mark is not run."""
     update = updated(project)
     other = project.engine.image(NEW, "sleep 1000", "other:latest")
-    file = Records(Home(project.home)).folder / f"{update.id}.json"
+    file = UpdateRecords(Home(project.home)).folder / f"{update.id}.json"
     document = json.loads(file.read_text())
     document["before"]["revision"] = other
     file.write_text(json.dumps(document))
@@ -337,7 +337,9 @@ def test_old_marks_go(docker: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("b", "c", "d"):
         docker.docker("tag", image, images.mark(name))
 
-    images.keep(Installed(OLD, "container x", "image", revision=image), "e", ["a", "b", "c", "d"])
+    images.tag_previous_image(
+        InstallationDetails(OLD, "container x", "image", revision=image), "e", ["a", "b", "c", "d"]
+    )
 
     kept = docker.docker("images", "hermes-doctor/before", "--format", "{{.Tag}}").split()
     assert [one for one in sorted(kept) if len(one) == 1] == ["a", "d", "e"]
@@ -362,4 +364,4 @@ def test_what_else_runs_in_the_container(project: Project) -> None:
 def holders(project: Project) -> list[int]:
     """Who has the database open."""
     path = project.home / "state.db"
-    return sorted(gateway_processes.holders([path])[path])
+    return sorted(gateway_processes.processes_using([path])[path])

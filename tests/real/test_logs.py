@@ -28,7 +28,7 @@ def test_gateway(hermes_home: Callable[[str], Path], version: str) -> None:
     home = hermes_home(version)
     began = time.time()
     with gateway(version, home, extra={"TZ": "Asia/Shanghai"}) as running:
-        zone = time_zones.of_process(running.pid, process_stat.take(running.pid).environment)
+        zone = time_zones.of_process(running.pid, process_stat.read_vitals(running.pid).environment)
         assert zone is not None
         assert zone.utcoffset(datetime.now()) == timedelta(hours=8)
         while_it_runs = list(reading(home, began - 60, zone=zone))

@@ -177,7 +177,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         # From outside of its container, where it has another number.
         outside = Probes(Home(ward.outside))
         [gateway] = outside.gateways()
-        assert process_stat.own_number(gateway.pid) == third != gateway.pid
+        assert process_stat.pid_in_namespace(gateway.pid) == third != gateway.pid
         told = outside.runtime()
         assert told.state_owner and told.beat and told.lock_holder == gateway.pid
         assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_doctor.provider_switch import plan
 from hermes_doctor.provider_switch.plan import Switch
-from hermes_doctor.provider_switch.target import Wish
+from hermes_doctor.provider_switch.target import SwitchRequest
 from hermes_doctor.settings.resolved import Route
 from tests.conftest import need_release
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
@@ -19,56 +19,59 @@ pytestmark = pytest.mark.real
 OWN = "model:\n  provider: custom\n  base_url: https://old.example/v1\n  default: m\n"
 ENTRY = f"providers:\n  relay:\n    base_url: {RELAY}\n"
 CHAIN = "fallback_providers:\n- {provider: relay, model: gpt-4o-mini}\n"
-SWITCHES: dict[str, tuple[str, str, Wish, str | None]] = {
-    "a new relay": (ROUTER, ENV, Wish("relay", RELAY), KEY),
+SWITCHES: dict[str, tuple[str, str, SwitchRequest, str | None]] = {
+    "a new relay": (ROUTER, ENV, SwitchRequest("relay", RELAY), KEY),
     "half a switch": (
         "model: {provider: openrouter, default: relay/gpt-4o-mini}\n"
         f"{ENTRY}    api_key_env: MY_KEY\n",
         f"{ENV}MY_KEY={KEY}\n",
-        Wish("relay"),
+        SwitchRequest("relay"),
         None,
     ),
-    "a plain model": ("model: openai/gpt-4o\n", ENV, Wish("relay", RELAY), KEY),
+    "a plain model": ("model: openai/gpt-4o\n", ENV, SwitchRequest("relay", RELAY), KEY),
     "a key in the file": (
-        f"{ROUTER}{ENTRY}    api_key: {KEY}\n", ENV, Wish("relay"), None,
+        f"{ROUTER}{ENTRY}    api_key: {KEY}\n", ENV, SwitchRequest("relay"), None,
     ),
     "a key by reference": (
-        f"{ROUTER}{ENTRY}    api_key: ${{MY_KEY}}\n", ENV, Wish("relay"), KEY,
+        f"{ROUTER}{ENTRY}    api_key: ${{MY_KEY}}\n", ENV, SwitchRequest("relay"), KEY,
     ),
     "an entry that changes": (
         f"{ROUTER}providers:\n  relay:\n    api: https://old.example\n    api_key: sk-old-1234\n",
         ENV,
-        Wish("relay", RELAY, "NEW_KEY", "big", "anthropic_messages"),
+        SwitchRequest("relay", RELAY, "NEW_KEY", "big", "anthropic_messages"),
         KEY,
     ),
     "the older list": (
         f"{ROUTER}custom_providers:\n- {{name: Relay, base_url: '{RELAY}', key_env: MY_KEY}}\n",
         ENV,
-        Wish("relay"),
+        SwitchRequest("relay"),
         KEY,
     ),
     "an address of its own before": (
-        f"{OWN}  api_key: sk-old-12345678\n", ENV, Wish("relay", RELAY), KEY,
+        f"{OWN}  api_key: sk-old-12345678\n", ENV, SwitchRequest("relay", RELAY), KEY,
     ),
-    "built in": (ROUTER, ENV, Wish("deepseek", model="deepseek-chat"), KEY),
+    "built in": (ROUTER, ENV, SwitchRequest("deepseek", model="deepseek-chat"), KEY),
     "built in, with another protocol before": (
         f"{OWN}  api_key: sk-old-12345678\n  api_mode: anthropic_messages\n",
         ENV,
-        Wish("deepseek", model="deepseek-chat"),
+        SwitchRequest("deepseek", model="deepseek-chat"),
         KEY,
     ),
     "back to OpenRouter": (
         f"model: {{provider: relay, default: m}}\n{ENTRY}    key_env: MY_KEY\n",
         f"{ENV}MY_KEY={KEY}\n",
-        Wish("openrouter", model="openai/gpt-4o-mini"),
+        SwitchRequest("openrouter", model="openai/gpt-4o-mini"),
         None,
     ),
     "a chain with the new one": (
-        f"{ROUTER}{ENTRY}    key_env: MY_KEY\n{CHAIN}", f"{ENV}MY_KEY={KEY}\n", Wish("relay"), None,
+        f"{ROUTER}{ENTRY}    key_env: MY_KEY\n{CHAIN}",
+        f"{ENV}MY_KEY={KEY}\n",
+        SwitchRequest("relay"),
+        None,
     ),
-    "without a fallback": (ROUTER, ENV, Wish("relay", RELAY, fallback=False), KEY),
+    "without a fallback": (ROUTER, ENV, SwitchRequest("relay", RELAY, fallback=False), KEY),
     "Windows line endings": (
-        ROUTER.replace("\n", "\r\n"), ENV.replace("\n", "\r\n"), Wish("relay", RELAY), KEY,
+        ROUTER.replace("\n", "\r\n"), ENV.replace("\n", "\r\n"), SwitchRequest("relay", RELAY), KEY,
     ),
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ import pytest
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Records
+from hermes_doctor.records.updates import UpdateRecords
 from tests.conftest import RELEASES, need_release
 from tests.helpers import fake_environments, requirements, support
 from tests.real import gateways
@@ -152,7 +152,7 @@ def test_through_every_release_and_back(scratch: Scratch) -> None:
             assert done.code == 0, (version, done)
             assert "runs on the new code" in done.err, version
             assert gateway() != before, version
-            last = Records(Home(scratch.home)).last()
+            last = UpdateRecords(Home(scratch.home)).last()
             assert last is not None
             assert last.after is not None
             assert last.after.version == version
@@ -165,7 +165,7 @@ def test_through_every_release_and_back(scratch: Scratch) -> None:
         assert back.code == 0, back
         assert gateway() != before
         assert scratch.ask(ROWS).splitlines() == said[:-1]
-        far = scratch.doctor("rollback", "--yes", Records(Home(scratch.home)).ids()[0])
+        far = scratch.doctor("rollback", "--yes", UpdateRecords(Home(scratch.home)).ids()[0])
         assert far.code == 0, far
         assert scratch.ask(VERSION) == f"{FIRST}\n"
         assert scratch.ask(ROWS).splitlines() == said[: -len(releases.ALL) + 1]
@@ -234,7 +234,7 @@ def test_a_chat_gets_its_update_after_a_backup(hooked: tuple[str, Path]) -> None
     version, home = hooked
     said = real_home.run(version, home, ASK_HOOKS)
     assert _answers(said) == [{"decision": "allow"}]
-    last = Records(Home(home)).last()
+    last = UpdateRecords(Home(home)).last()
     assert last is not None
     assert last.backup is not None
 
@@ -246,19 +246,19 @@ def test_a_chat_that_asks_no_hook(hooked: tuple[str, Path], tmp_path: Path) -> N
     real = support.put(tmp_path / "real" / "hermes", "#!/bin/sh\necho real $*\n", 0o755)
     script = BUSY.replace("REAL", str(real.parent))
     said = real_home.run(version, home, script).splitlines()
-    first = Records(Home(home)).ids()
+    first = UpdateRecords(Home(home)).ids()
     again = real_home.run(version, home, script).splitlines()
 
     assert (said[-1], again[-1]) == ("real update --gateway",) * 2
     found = f"FOUND {home / 'hooks' / 'hermes-doctor' / 'bin' / 'hermes'}"
     assert (said.count(found), again.count(found)) == (1, 1)
     [id] = first
-    update = Records(Home(home)).load(id)
+    update = UpdateRecords(Home(home)).load(id)
     assert update.chat
     assert update.backup in Vault(Home(home)).ids()
-    assert Records(Home(home)).ids() == first, "what was just asked about is not asked again"
+    assert UpdateRecords(Home(home)).ids() == first, "what was just asked about is not asked again"
     support.clobber(home / "state.db")
-    (Records(Home(home)).folder / f"{id}.json").unlink()
+    (UpdateRecords(Home(home)).folder / f"{id}.json").unlink()
     stopped = real_home.run(version, home, script)
     assert "real update" not in stopped
     assert "EXIT 2" in stopped

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import Trouble
-from hermes_doctor.records.updates import UPDATING, Records, Update, process
+from hermes_doctor.records.updates import UPDATING, Update, UpdateRecords, process_identity
 from hermes_doctor.updates import before_update
 
-BEFORE = Installed("0.18.2", "/opt/venv", "pip", packages={"httpx": "0.28.1"})
+BEFORE = InstallationDetails("0.18.2", "/opt/venv", "pip", packages={"httpx": "0.28.1"})
 
 
 def update(id: str = "20261115-000000-000aa", **more: object) -> Update:
@@ -32,7 +32,7 @@ def update(id: str = "20261115-000000-000aa", **more: object) -> Update:
 
 def test_what_is_saved_is_what_is_read(home: Path) -> None:
     """Every field."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     made = update(stage=UPDATING, known=[["GW-DOWN", "gateway"]], gateway=42, exit_code=3)
     records.save(made)
     assert records.load(made.id) == made
@@ -41,7 +41,7 @@ def test_what_is_saved_is_what_is_read(home: Path) -> None:
 
 def test_the_newest_one_that_can_be_read_is_the_last(home: Path) -> None:
     """A damaged record hides no other."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     records.save(update("20261115-000000-000aa"))
     records.save(update("20261116-000000-000aa"))
     (records.folder / "20261116-000000-000aa.json").write_text("{")
@@ -80,7 +80,7 @@ def test_what_this_tool_did_not_write_is_not_believed(
     home: Path, change: dict[str, object]
 ) -> None:
     """A record names a backup and a place to install into."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     records.save(update())
     path = records.folder / "20261115-000000-000aa.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -91,12 +91,12 @@ def test_what_this_tool_did_not_write_is_not_believed(
 def test_a_name_that_is_a_path_is_refused(home: Path) -> None:
     """Before anything is opened."""
     with pytest.raises(Trouble, match="not the name"):
-        Records(Home(home)).load("../../config")
+        UpdateRecords(Home(home)).load("../../config")
 
 
 def test_old_records_go(home: Path) -> None:
     """They are small, and they are not for ever."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     for number in range(30):
         records.save(update(f"20261115-000000-{number:03d}aa"))
     assert len(records.ids()) == 20
@@ -105,10 +105,10 @@ def test_old_records_go(home: Path) -> None:
 
 def test_the_newest_is_the_newest_also_after_the_clock_was_set_back(home: Path) -> None:
     """And what was just saved is never what goes."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     for number in range(25):
         records.save(update(f"20991231-000000-{number:03d}aa"))
-    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
+    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
     assert records.ids()[-1] == made.id
     late = update("20200101-000000-000aa")
     records.save(late)
@@ -118,7 +118,7 @@ def test_the_newest_is_the_newest_also_after_the_clock_was_set_back(home: Path) 
 
 def test_a_damaged_newest_one_is_passed_over_by_looks_only(home: Path) -> None:
     """Who wants to change something has to say which is meant."""
-    records = Records(Home(home))
+    records = UpdateRecords(Home(home))
     records.save(update())
     (records.folder / "20261116-000000-000aa.json").write_text("{")
     assert records.last() == update()
@@ -132,7 +132,7 @@ def test_a_damaged_newest_one_is_passed_over_by_looks_only(home: Path) -> None:
 def test_an_update_from_a_chat_has_an_hour(hours: int, version: str, expected: bool) -> None:
     """No process sees it through; the gateway that it starts looks at it."""
     began = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
-    seen = Installed("1", "/nowhere", "pip")
+    seen = InstallationDetails("1", "/nowhere", "pip")
     made = update(stage=UPDATING, chat=True, started_at=began, before=seen)
     found = Installation(version, Path("/nowhere"), running=False)
     assert made.is_cut_off(found) is expected
@@ -140,8 +140,8 @@ def test_an_update_from_a_chat_has_an_hour(hours: int, version: str, expected: b
 
 def test_a_process_is_told_from_another_with_its_number() -> None:
     """By when it began."""
-    mine = process(os.getpid())
+    mine = process_identity(os.getpid())
     assert mine is not None
-    assert update(guard=mine).is_attended()
-    assert not update(guard=[mine[0], mine[1] + 1]).is_attended()
-    assert not update().is_attended()
+    assert update(guard=mine).is_running()
+    assert not update(guard=[mine[0], mine[1] + 1]).is_running()
+    assert not update().is_running()

@@ -224,14 +224,14 @@ def test_the_log_is_written_while_it_is_copied(
     held: KeepDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gateway writes a row after the copy: the copy lacks it, so nothing is done."""
-    transfer = disk.transfer
+    transfer = disk.copy_range
 
     def late(source: int, target: int, start: int, length: int) -> None:
         transfer(source, target, start, length)
         with Path(f"{held.path}-wal").open("ab") as file:
             file.write(bytes(24 + damage.PAGE))
 
-    monkeypatch.setattr(disk, "transfer", late)
+    monkeypatch.setattr(disk, "copy_range", late)
 
     with pytest.raises(CannotFix, match="is being written"):
         held.prepare()

@@ -374,8 +374,8 @@ def test_databases_in_every_state(
 ) -> None:
     """Sound or damaged, small or large, quickly or wholly: nothing is left behind."""
     if way == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
     for fault in FAULTS:
         home = support.healthy(tmp_path / damage.called(fault or _at_rest) / ".hermes")
         path = damage.history(home / "state.db", messages=200)
@@ -396,7 +396,7 @@ def test_the_kernel_saw_no_write_to_a_large_database(tmp_path: Path, state: dama
     _strace()
     home = support.healthy(tmp_path / _HOME_NAME)
     path = damage.history(home / "state.db", messages=4000)
-    assert path.stat().st_size > condition.SMALL
+    assert path.stat().st_size > condition.SMALL_BYTES
     state(path)
     before = _everything(_aged(home))
     for args in (("check",), ("check", "--deep")):

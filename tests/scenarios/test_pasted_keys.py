@@ -159,15 +159,15 @@ NOT_NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names(name: str) -> None:
     """Capitals, and several words or one such as KEY."""
-    assert redaction.variable(name) == name
+    assert redaction.redact_unless_variable(name) == name
     for line in (f"key_env: {name}", f"  api_key_env: '{name}'", f"key_env: ${{{name}}}"):
-        assert redaction.line(line) == line
+        assert redaction.redact_line(line) == line
 
 
 @pytest.mark.parametrize("name", NOT_NAMES)
 def test_values_that_are_not_names(name: str) -> None:
     """Anything else is only counted."""
-    assert redaction.variable(name) == f"({len(name)}-character value)"
+    assert redaction.redact_unless_variable(name) == f"({len(name)}-character value)"
     if name:
         for line in ("key_env: {}", "  - api_key_env: '{}'", "token_env: ${{{}}}"):
-            assert name not in redaction.line(line.format(name))
+            assert name not in redaction.redact_line(line.format(name))

@@ -536,11 +536,11 @@ def test_no_import_tells(tmp_path: Path, code: str) -> None:
 )
 def test_a_secret_may_be_a_number(line: str) -> None:
     """A short number is shown only where it cannot be a password."""
-    shown = redaction.line(line)
+    shown = redaction.redact_line(line)
     assert "4829137" not in shown.replace(".", "")
 
 
 def test_what_may_be_shown_is_shown() -> None:
     """Masking everything would be safe and useless: harmless settings stay readable."""
     for line in ("model:", "  provider: openrouter", "context_length: 131072", "enabled: true"):
-        assert redaction.line(line) == line
+        assert redaction.redact_line(line) == line

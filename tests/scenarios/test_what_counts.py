@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli.exits import ended
+from hermes_doctor.cli.exits import exit_code_of
 from tests.helpers import support
 from tests.helpers.support import Done
 
@@ -181,7 +181,7 @@ def test_words_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     def system() -> None:
         raise OSError(errno.ENOSPC, "x", "file")
 
-    assert (ended(own), ended(system)) == (2, 2)
+    assert (exit_code_of(own), exit_code_of(system)) == (2, 2)
     said = capsys.readouterr().err
     assert "hermes-doctor: this installation lacks its checks/" in said
     assert "No space left on device: file" in said

@@ -140,7 +140,7 @@ def test_a_home_that_does_not_last(home: Path) -> None:
 
 def test_where_no_manager_is(home: Path) -> None:
     """Then it is cron's."""
-    manager, _ = daily_backup.known(Home(home), system=False, cron=True)
+    manager, _ = daily_backup.find_job(Home(home), system=False, cron=True)
 
     assert isinstance(manager, Line)
 

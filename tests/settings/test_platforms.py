@@ -203,7 +203,7 @@ def test_way_out(host: str, expected: str | None) -> None:
         "NO_PROXY": "inside.example, 10.0.0.0/8,*.corp",
     }
 
-    found = proxies.towards(settings(variables), host, ["TELEGRAM_PROXY"])
+    found = proxies.proxy_for(settings(variables), host, ["TELEGRAM_PROXY"])
 
     assert (found and found.host) == expected
 

@@ -26,7 +26,7 @@ from hermes_doctor.sqlite import (
 from hermes_doctor.sqlite.catalog import Catalog, Entry
 from hermes_doctor.sqlite.condition import Condition
 from hermes_doctor.sqlite.reader import InMemory, InProcess, Reader
-from hermes_doctor.sqlite.snapshot import image, opened
+from hermes_doctor.sqlite.snapshot import open_files, read_image
 from hermes_doctor.system.files import MEGABYTE
 from tests.helpers import damage
 
@@ -48,10 +48,10 @@ def test_frames_count_as_sqlite_counts_them(tmp_path: Path) -> None:
     whole = Path(f"{path}-wal").read_bytes()
     for cut in [*range(0, len(whole), 3001), len(whole)]:
         Path(f"{path}-wal").write_bytes(whole[:cut])
-        with opened(path) as book:
+        with open_files(path) as book:
             ours = book.read_log(live=False)
-        reader = InProcess(path, inspector.LEFT)
-        index = wal.Index.parse(reader.ask("SELECT count(*) FROM messages").log_index)
+        reader = InProcess(path, inspector.LEFTOVER_LOG)
+        index = wal.ShmHeader.parse(reader.ask("SELECT count(*) FROM messages").log_index)
         reader.close()
         assert ours.committed == (index.committed if index else 0), cut
         assert ours.broken is None
@@ -65,12 +65,12 @@ def test_a_flipped_byte_ends_the_log(tmp_path: Path, seed: int) -> None:
     log = Path(f"{path}-wal")
     at = chance.randrange(32, log.stat().st_size)
     damage.write(log, bytes([log.read_bytes()[at] ^ 1 << chance.randrange(8)]), at)
-    reader = InProcess(path, inspector.LEFT)
-    index = wal.Index.parse(reader.ask("SELECT count(*) FROM messages").log_index)
+    reader = InProcess(path, inspector.LEFTOVER_LOG)
+    index = wal.ShmHeader.parse(reader.ask("SELECT count(*) FROM messages").log_index)
     reader.close()
     assert index is not None
 
-    with opened(path) as book:
+    with open_files(path) as book:
         checked = book.read_log(live=False)
         told = book.read_log(live=False, committed=index.committed)
 
@@ -107,8 +107,8 @@ def test_picture_of_a_moving_database(tmp_path: Path) -> None:
     try:
         end = time.monotonic() + 90
         while taken < PICTURES and time.monotonic() < end:
-            with contextlib.suppress(CouldNotLook), opened(path) as book:
-                reader = InMemory(image(book, most=MOST))
+            with contextlib.suppress(CouldNotLook), open_files(path) as book:
+                reader = InMemory(read_image(book, most=MOST))
                 assert reader.ask("PRAGMA integrity_check").rows == [["ok"]]
                 reader.close()
                 taken += 1
@@ -125,10 +125,10 @@ def test_a_log_cannot_make_a_giant(tmp_path: Path) -> None:
     log = bytearray(Path(f"{path}-wal").read_bytes())
     log[32:40] = struct.pack(">II", 0x7FFFFFFF, 0x7FFFFFFF)
     Path(f"{path}-wal").write_bytes(log)
-    with opened(path) as book:
+    with open_files(path) as book:
         said = book.read_log(live=False, committed=1)
         with pytest.raises(CouldNotLook, match="larger than"):
-            image(book, most=MOST, log=said)
+            read_image(book, most=MOST, log=said)
 
 
 # -- the process of its own ------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_a_log_cannot_make_a_giant(tmp_path: Path) -> None:
 def test_it_cannot_write(tmp_path: Path) -> None:
     """SQLite in that process refuses, whatever it is asked."""
     path = damage.with_log(damage.history(tmp_path / "a.db"))
-    for how in (inspector.REST, inspector.LEFT, inspector.LIVE):
+    for how in (inspector.NOT_IN_USE, inspector.LEFTOVER_LOG, inspector.IN_USE):
         reader = InProcess(path, how)
         for sql in ("DELETE FROM messages", "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM"):
             answer = reader.ask(sql)
@@ -150,7 +150,7 @@ def test_it_cannot_write(tmp_path: Path) -> None:
 def test_names_with_every_sign(tmp_path: Path) -> None:
     """A path may hold what means something in a URI."""
     path = damage.history(tmp_path / "a?mode=rwc&x=%41#b é'\".db", messages=5)
-    reader = InProcess(path, inspector.REST)
+    reader = InProcess(path, inspector.NOT_IN_USE)
 
     assert reader.ask("SELECT count(*) FROM sessions").rows == [[40]]
     reader.close()
@@ -161,9 +161,9 @@ def test_time_is_kept(tmp_path: Path) -> None:
     """A statement that would run for ever is stopped, and the next one is answered."""
     path = damage.history(tmp_path / "a.db", messages=5)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-    with opened(path) as book:
-        readers: list[Reader] = [InMemory(image(book, most=MOST))]
-    readers.append(InProcess(path, inspector.REST))
+    with open_files(path) as book:
+        readers: list[Reader] = [InMemory(read_image(book, most=MOST))]
+    readers.append(InProcess(path, inspector.NOT_IN_USE))
     for reader in readers:
         started = time.monotonic()
         assert reader.ask(endless, 0.05).unfinished
@@ -177,9 +177,9 @@ def test_time_is_kept_for_each(tmp_path: Path) -> None:
     path = damage.history(tmp_path / "a.db", messages=5)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     some = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 300000) "
-    with opened(path) as book:
-        readers: list[Reader] = [InMemory(image(book, most=MOST))]
-    readers.append(InProcess(path, inspector.REST))
+    with open_files(path) as book:
+        readers: list[Reader] = [InMemory(read_image(book, most=MOST))]
+    readers.append(InProcess(path, inspector.NOT_IN_USE))
     for reader in readers:
         for _ in range(3):
             assert reader.ask("SELECT 1", 1000).rows == [[1]]
@@ -191,7 +191,7 @@ def test_time_is_kept_for_each(tmp_path: Path) -> None:
 
 def test_a_process_that_died(tmp_path: Path) -> None:
     """Whatever happens to it, there is an answer."""
-    reader = InProcess(damage.history(tmp_path / "a.db", messages=5), inspector.REST)
+    reader = InProcess(damage.history(tmp_path / "a.db", messages=5), inspector.NOT_IN_USE)
     reader.process.kill()
     reader.process.wait()
 
@@ -206,7 +206,7 @@ def test_without_the_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     text = Path(inspector.__file__).read_text()
     script.write_text(text.replace('b"open": ', 'b"no-such-call": '))
     monkeypatch.setattr(inspector, "__file__", str(script))
-    monkeypatch.setattr(condition, "SMALL", 0)
+    monkeypatch.setattr(condition, "SMALL_BYTES", 0)
 
     found = examine(path)
 
@@ -240,7 +240,7 @@ def test_sentences(sentence: str) -> None:
     """Each sentence of any release of SQLite names what it is about."""
     rows, indexes, searches = SENTENCES[sentence]
 
-    found = verdict.judge(
+    found = verdict.find_damage(
         [("", f"*** in database main ***\n{sentence}")], "", _CATALOG, None, seconds=1
     )
 
@@ -258,7 +258,7 @@ def test_sentences(sentence: str) -> None:
 )
 def test_rules(sentence: str, rule: str) -> None:
     """A value that its table forbids is no damage of a page: the row can be read."""
-    found = verdict.judge([("", sentence)], "", _CATALOG, None, seconds=1)
+    found = verdict.find_damage([("", sentence)], "", _CATALOG, None, seconds=1)
 
     assert (not found.rows, found.rules == {rule}, found.any) == (True, True, True)
 
@@ -266,7 +266,7 @@ def test_rules(sentence: str, rule: str) -> None:
 @pytest.mark.parametrize("sentence", ["Page 7 is never used", "Page 7: never used"])
 def test_unused_pages(sentence: str) -> None:
     """Pages that belong to nothing hit nothing."""
-    found = verdict.judge([("", sentence)], "", _CATALOG, None, seconds=1)
+    found = verdict.find_damage([("", sentence)], "", _CATALOG, None, seconds=1)
 
     assert (found.unused, found.rows, found.indexes) == (1, frozenset(), frozenset())
 
@@ -276,16 +276,18 @@ def test_unused_pages(sentence: str) -> None:
 )
 def test_freelist(sentence: str) -> None:
     """Nor does the list of free pages."""
-    found = verdict.judge([("", sentence)], "", _CATALOG, None, seconds=1)
+    found = verdict.find_damage([("", sentence)], "", _CATALOG, None, seconds=1)
 
     assert (found.free, found.rows) == (True, frozenset())
 
 
 def test_unknown_sentences_are_taken_seriously() -> None:
     """What cannot be read is never taken for harmless."""
-    found = verdict.judge([("", "something new is wrong")], "", _CATALOG, None, seconds=1)
+    found = verdict.find_damage([("", "something new is wrong")], "", _CATALOG, None, seconds=1)
     assert found.rows
-    found = verdict.judge([("messages", "something new is wrong")], "", _CATALOG, None, seconds=1)
+    found = verdict.find_damage(
+        [("messages", "something new is wrong")], "", _CATALOG, None, seconds=1
+    )
     assert found.rows == {"messages"}
 
 
@@ -329,8 +331,8 @@ def test_mutated_databases(
 ) -> None:
     """Random damage of any kind gives an answer soon, and changes nothing."""
     if way == "process":
-        monkeypatch.setattr(condition, "SMALL", 0)
-        monkeypatch.setattr(condition, "SMALL_DEEP", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+        monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
     chance = random.Random(f"{seed} {way} {deep}")
     base = damage.with_log(damage.history(tmp_path / "base.db", messages=150), index=False)
     for number in range(4):

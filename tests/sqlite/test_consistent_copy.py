@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process shows, as when it runs in another container."""
-    monkeypatch.setattr(gateway_processes, "openers", lambda paths: {})
+    monkeypatch.setattr(gateway_processes, "processes_with_open", lambda paths: {})
 
 
 # -- at rest -------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_a_change_half_way_since_the_files_were_listed(tmp_path: Path) -> None:
     support.put(home / "config.yaml", support.CONFIG)
     with writing(home / "kanban.db", "DELETE") as first:
         first.write(1)
-    sources = scope.everything(Home(home))
+    sources = scope.list_sources(Home(home))
     _killed_half_way(home / "kanban.db")
 
     made = Vault(Home(home)).create(sources, reason="a test", hermes=None, whole=True)
@@ -136,7 +136,7 @@ def test_a_log_since_the_files_were_listed(home: Path, tmp_path: Path) -> None:
     """The same of a log that holds what was committed."""
     for end in ("-wal", "-shm"):
         (home / f"state.db{end}").unlink()
-    sources = scope.everything(Home(home))
+    sources = scope.list_sources(Home(home))
     with writing(home / "state.db") as writer:
         writer.write(3)
 
@@ -154,11 +154,11 @@ def test_its_locks_tell(home: Path) -> None:
     with writing(home / "state.db") as writer:
         writer.tell("SELECT count(*) FROM entries")
 
-        sources = {source.path.name: source for source in scope.everything(Home(home))}
+        sources = {source.path.name: source for source in scope.list_sources(Home(home))}
 
     assert sources["state.db"].live
     assert "state.db-wal" not in sources, "the copy through SQLite has what is in it"
-    assert not any(source.live for source in scope.everything(Home(home)))
+    assert not any(source.live for source in scope.list_sources(Home(home)))
 
 
 @pytest.mark.usefixtures("unseen")

@@ -169,7 +169,7 @@ def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPat
         index = fulltext.Index(name, sql)
         with (
             pytest.raises(CannotFix, match="takes too long to evaluate"),
-            fulltext_views.permitted(db, index),
+            fulltext_views.allow_view(db, index),
         ):
             db.execute(f"SELECT count(*) FROM {name}_src").fetchall()
 

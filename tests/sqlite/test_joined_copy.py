@@ -28,7 +28,7 @@ def parts(path: Path) -> joined_copy.Parts:
 def join(path: Path, target: Path) -> bytes:
     """The joined file."""
     target.unlink(missing_ok=True)
-    with disk.fresh(target) as fd:
+    with disk.new_file(target) as fd:
         joined_copy.write(parts(path), fd)
     return target.read_bytes()
 

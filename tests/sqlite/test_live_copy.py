@@ -18,9 +18,9 @@ import pytest
 from hermes_doctor.backup.vault import Backup
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import consistent_copy, snapshot, wal
-from hermes_doctor.system import workers as children
+from hermes_doctor.system import workers
 from hermes_doctor.system.files import Snapshot
-from hermes_doctor.system.workers import child, told
+from hermes_doctor.system.workers import lines_from_parent, start_worker
 from tests.helpers import support
 from tests.helpers.database_writer import ROWS, Once, back_up, half_done, versions, writing
 from tests.helpers.warm_server import ROOT
@@ -135,7 +135,7 @@ def test_a_database_that_shrank(home: Path, tmp_path: Path) -> None:
 def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
     """A length that file and log cannot have is not believed: it would fill any disk."""
     (tmp_path / "one.db").write_bytes(bytes(8192))
-    with snapshot.opened(tmp_path / "one.db") as book:
+    with snapshot.open_files(tmp_path / "one.db") as book:
         log = wal.Log(4152, 4096, pages={1: 56}, db_pages=4)
         with pytest.raises(CannotFix, match="claims more"):
             consistent_copy.size_of(book, log)
@@ -242,8 +242,6 @@ def test_no_room_for_what_is_in_the_log(home: Path) -> None:
 FULL = """
 import os, subprocess, sys
 from pathlib import Path
-from hermes_doctor.system import workers as children
-from hermes_doctor.system.workers import child, told
 from hermes_doctor.system.files import Snapshot
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import consistent_copy
@@ -429,26 +427,26 @@ def test_the_reader_holds_nothing_else(home: Path, forked: list[int]) -> None:
 
 def test_what_a_child_is_told(tmp_path: Path) -> None:
     """It comes line by line, and ends when there is no more."""
-    with child(tmp_path / "any", lambda _: ",".join(told())) as other:
+    with start_worker(tmp_path / "any", lambda _: ",".join(lines_from_parent())) as other:
         for line in ("one", "two words", "3"):
-            other.tell(line)
-        other.told_all()
+            other.send(line)
+        other.close_input()
 
-        assert other.hear() == ("done", "one,two words,3")
+        assert other.receive() == ("done", "one,two words,3")
 
 
 def test_a_child_that_hears_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is stopped, or gone, is not told things for ever."""
-    monkeypatch.setattr(children, "STILL", 0.05)
-    with child(tmp_path / "any", lambda _: ",".join(told())) as other:
+    monkeypatch.setattr(workers, "STILL", 0.05)
+    with start_worker(tmp_path / "any", lambda _: ",".join(lines_from_parent())) as other:
         os.kill(other.pid, signal.SIGSTOP)
         with pytest.raises(CannotFix, match="stopped"):
             for _ in range(10_000):
-                other.tell("word" * 100)
+                other.send("word" * 100)
         os.kill(other.pid, signal.SIGKILL)
         with pytest.raises(CannotFix, match="cut off"):
             for _ in range(10_000):
-                other.tell("word" * 100)
+                other.send("word" * 100)
 
 
 KILLED = """
@@ -472,10 +470,10 @@ os.fork = fork
 COMMAND = "from hermes_doctor.cli.main import main\nmain()\n"
 WORK = """
 from pathlib import Path
-from hermes_doctor.system.workers import child
+from hermes_doctor.system.workers import start_worker
 done = Path(sys.argv[1])
-with child(done, lambda say: str(done.write_text("written"))) as other:
-    other.hear()
+with start_worker(done, lambda say: str(done.write_text("written"))) as other:
+    other.receive()
 """
 
 
@@ -543,7 +541,7 @@ def test_another_database_in_its_place(
         writer.write(1)
         other.write(2)
         other.checkpoint("TRUNCATE")
-        real = consistent_copy.written
+        real = consistent_copy.write_copy
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             for end in ("", "-wal", "-shm"):
@@ -555,7 +553,7 @@ def test_another_database_in_its_place(
             other.write(3)
             other.checkpoint()
 
-        monkeypatch.setattr(consistent_copy, "written", written)
+        monkeypatch.setattr(consistent_copy, "write_copy", written)
         meanwhile = Once(half_done(home, "state.db"), act)
 
         made = back_up(home, meanwhile)
@@ -568,13 +566,13 @@ def test_it_is_gone_before_it_is_copied(home: Path, monkeypatch: pytest.MonkeyPa
     """A database of a moment, as one that is made anew beside the old: the rest is saved."""
     with writing(home / "state.db") as writer:
         writer.write(1)
-        real = consistent_copy.written
+        real = consistent_copy.write_copy
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             source.unlink()
             return real(source, target, held)
 
-        monkeypatch.setattr(consistent_copy, "written", written)
+        monkeypatch.setattr(consistent_copy, "write_copy", written)
 
         made = back_up(home)
 

@@ -399,7 +399,7 @@ def test_rows_of_any_table(values: list[object], page_size: int) -> None:
             db.execute(f"INSERT INTO t VALUES ({', '.join('?' * len(values))})", values)
         db.commit()
         (root,) = db.execute("SELECT rootpage FROM sqlite_master").fetchone()
-        with pages.opened(folder / "a.db") as book:
+        with pages.open_pages(folder / "a.db") as book:
             found = list(records.rows(book, root, most=2000))
     assert found == [values] * 3
 

@@ -33,7 +33,7 @@ def database(
 
 def verdict(path: Path) -> str:
     """What both judges say."""
-    with soundness.judged(path) as waited:
+    with soundness.background_check(path) as waited:
         return waited()
 
 

@@ -14,13 +14,13 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.records.home_lock import locked
-from hermes_doctor.records.journal import ActRecord
+from hermes_doctor.records.home_lock import lock_home
+from hermes_doctor.records.journal import MachineActionRecord
 from hermes_doctor.repair.recovery import recover
 from hermes_doctor.steps.database import SaveLost
 from hermes_doctor.steps.files import ReplaceFile
 from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.steps.machine import EnableLinger, ReloadUnits, ResetFailed, remade
+from hermes_doctor.steps.machine import EnableLinger, ReloadUnits, ResetFailed, action_from_record
 from hermes_doctor.system.files import ABSENT
 from tests.helpers import crash_server, support
 from tests.helpers.fake_managers import asked, command
@@ -87,7 +87,7 @@ def test_cut_off(home: Path, managers: Path) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     command(managers, "loginctl")
-    with locked(Home(home)):
+    with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
     assert "taken back" in ended.text
     assert asked(managers)[-1] == f"loginctl disable-linger {name()}"
@@ -115,11 +115,17 @@ def test_drop_in(home: Path, managers: Path, tmp_path: Path, verify: object) -> 
 def test_forged() -> None:
     """A receipt cannot make anything else of an act."""
     home = Home(Path("/nowhere"))
-    assert remade(home, ActRecord("rm", {})) is None
-    assert remade(home, ActRecord(ResetFailed.kind, {"unit": "sshd.service"})) is None
-    assert remade(home, ActRecord("install-unit", {"unit": "../hermes.service"})) is None
+    assert action_from_record(home, MachineActionRecord("rm", {})) is None
+    assert (
+        action_from_record(home, MachineActionRecord(ResetFailed.kind, {"unit": "sshd.service"}))
+        is None
+    )
+    assert (
+        action_from_record(home, MachineActionRecord("install-unit", {"unit": "../hermes.service"}))
+        is None
+    )
     twice = {"of": "take-back"}
-    assert remade(home, ActRecord("take-back", twice)) is None
+    assert action_from_record(home, MachineActionRecord("take-back", twice)) is None
 
 
 def test_no_name(home: Path, managers: Path, monkeypatch: pytest.MonkeyPatch) -> None:

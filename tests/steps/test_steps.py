@@ -21,11 +21,11 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair.recovery import recover
 from hermes_doctor.repair.run import Item, Run
-from hermes_doctor.repair.undo import proven, undo_plan
+from hermes_doctor.repair.undo import restore_verifier, undo_plan
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.steps.files import MoveAside, Remove, ReplaceFile, ReplaceSpan, SetMode, SetOwner
@@ -58,17 +58,17 @@ def apply(
 ) -> Journal:
     """One run of these items."""
     where = Home(home)
-    with locked(where):
+    with lock_home(where):
         return Run(where, Vault(where), kind="fix", reason="a test").apply(items, verify)
 
 
 def undo(home: Path, journal: Journal) -> Journal:
     """Take a run back."""
     where = Home(home)
-    with locked(where):
+    with lock_home(where):
         backup, items = undo_plan(where, Journals(where).load(journal.id), force=False)
         run = Run(where, Vault(where), kind="undo", reason="a test", of=journal.id)
-        return run.apply(items, proven(where, backup))
+        return run.apply(items, restore_verifier(where, backup))
 
 
 def there_and_back(home: Path, *steps: Step) -> Journal:
@@ -237,7 +237,7 @@ def test_owner_and_mode_cut_off_between(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     where = Home(home)
-    with locked(where):
+    with lock_home(where):
         (said,) = [one.text for one in recover(where, cured)]
     assert "changed since" not in said, said
     assert crash_server.state(home) == before
@@ -629,7 +629,7 @@ def test_ends_later(home: Path) -> None:
     [log] = Journals(Home(home)).all()
     assert (log.state, log.gateway, log.final) == ("ending", "asked", False)
     assert [run.waits for run in Probes(Home(home)).unfinished_runs()] == [True]
-    with locked(Home(home)):
+    with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
     assert "waits for the end of the gateway" in ended.text
     [log] = Journals(Home(home)).all()
@@ -757,7 +757,7 @@ def test_killed_while_the_gateway_is_down(home: Path, service: Child) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     where = Home(home)
-    with locked(where):
+    with lock_home(where):
         (said,) = [one.text for one in recover(where, cured)]
     assert "gateway" in said
     assert crash_server.state(home) == before and crash_server.leftovers(home) == []

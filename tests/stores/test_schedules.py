@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.stores.schedules import senseless
+from hermes_doctor.stores.schedules import has_no_next_run
 
 GOOD = (
     *("* * * * *", "*/5 9-17 * * mon-fri", "0 9 1,15 JAN-mar ?", " 0  0 L * * ", "@daily"),
@@ -21,13 +21,13 @@ BAD: tuple[Any, ...] = (
 @pytest.mark.parametrize("expression", GOOD)
 def test_times_of_day(expression: str) -> None:
     """What Hermes reads."""
-    assert not senseless({"kind": "cron", "expr": expression})
+    assert not has_no_next_run({"kind": "cron", "expr": expression})
 
 
 @pytest.mark.parametrize("expression", BAD)
 def test_no_times_of_day(expression: object) -> None:
     """What it fails on."""
-    assert senseless({"kind": "cron", "expr": expression})
+    assert has_no_next_run({"kind": "cron", "expr": expression})
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,10 @@ def test_no_times_of_day(expression: object) -> None:
 )
 def test_intervals(minutes: object, found: bool) -> None:
     """A number of minutes that leads to a moment."""
-    assert senseless({"kind": "interval", "minutes": minutes}) is found
+    assert has_no_next_run({"kind": "interval", "minutes": minutes}) is found
 
 
 def test_others() -> None:
     """Schedules of other kinds are not judged."""
-    assert not senseless({"kind": "once", "run_at": "soon"})
-    assert not senseless({})
+    assert not has_no_next_run({"kind": "once", "run_at": "soon"})
+    assert not has_no_next_run({})

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from hermes_doctor.stores.catalogue import store, stores
-from hermes_doctor.stores.damage import judge
-from hermes_doctor.stores.entries import difference, named
-from hermes_doctor.stores.json_repairs import mend
-from hermes_doctor.stores.truncated_json import torn
+from hermes_doctor.stores.damage import examine_bytes
+from hermes_doctor.stores.entries import difference, entries_by_name
+from hermes_doctor.stores.json_repairs import repair_bytes
+from hermes_doctor.stores.truncated_json import close_truncated
 from tests.helpers.store_files import WHOLE, text
 
 KINDS = {"cron/jobs.json": "jobs", "auth.json": "auth", "sessions/sessions.json": "sessions"}
@@ -23,11 +23,11 @@ def test_every_place(name: str, indent: int | None) -> None:
     """Whatever is kept is as it was, nothing whole is left out, and nothing is made up."""
     kind = store(KINDS[name])
     data = json.dumps(WHOLE[name], indent=indent).encode()
-    whole = named(WHOLE[name], kind)
+    whole = entries_by_name(WHOLE[name], kind)
     most = 0
     for end in range(len(data)):
-        made = mend(data[:end], kind)
-        kept = named(made.values, kind) if made else {}
+        made = repair_bytes(data[:end], kind)
+        kept = entries_by_name(made.values, kind) if made else {}
         assert kept == {key: whole[key] for key in list(whole)[: len(kept)]}
         assert len(kept) >= most, "what was whole before is whole now"
         most = len(kept)
@@ -42,26 +42,26 @@ def test_every_place(name: str, indent: int | None) -> None:
 )
 def test_broken_in_the_middle(broken: str) -> None:
     """What does not break off is left alone."""
-    assert torn(broken, [()]) is None
+    assert close_truncated(broken, [()]) is None
 
 
 def test_deep_nesting() -> None:
     """A text that would take the whole stack is broken, and that is all."""
     hostile = '{"a":' * 100_000
 
-    assert torn(hostile, [("a",)]) is None
-    found = judge(hostile.encode(), store("approved"))
+    assert close_truncated(hostile, [("a",)]) is None
+    found = examine_bytes(hostile.encode(), store("approved"))
     assert found.flaw is not None
-    assert mend(hostile.encode(), store("approved")) is None
+    assert repair_bytes(hostile.encode(), store("approved")) is None
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_sound(name: str) -> None:
     """Every store as Hermes writes it is sound to its description."""
-    fitting = [one for one in stores() if judge(text(name), one).flaw is None]
+    fitting = [one for one in stores() if examine_bytes(text(name), one).flaw is None]
 
     assert fitting
-    assert mend(text(name), fitting[0]) is None, "there is nothing to mend"
+    assert repair_bytes(text(name), fitting[0]) is None, "there is nothing to mend"
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_nothing_is_lost(data: bytes, how: str) -> None:
     """Flaws around the entries go, the entries stay."""
     kind = store("auth")
 
-    made = mend(data, kind)
+    made = repair_bytes(data, kind)
 
     assert made is not None
     assert made.lossless
     assert how in made.how
-    wanted = named(WHOLE["auth.json"], kind)
-    assert list(named(made.values, kind).values()) == list(wanted.values())
+    wanted = entries_by_name(WHOLE["auth.json"], kind)
+    assert list(entries_by_name(made.values, kind).values()) == list(wanted.values())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_nothing_is_lost(data: bytes, how: str) -> None:
 )
 def test_shapes_of_jobs(flaw: str | None, data: bytes) -> None:
     """What every look for jobs fails over is told from what is merely not there."""
-    found = judge(data, store("jobs"))
+    found = examine_bytes(data, store("jobs"))
 
     assert (found.flaw and found.flaw.kind) == flaw
 
@@ -114,7 +114,7 @@ def test_shapes_of_jobs(flaw: str | None, data: bytes) -> None:
 @pytest.mark.parametrize("data", [b'{"providers": ["nous"]}', b'{"credential_pool": [{}]}'])
 def test_logins_in_a_list(data: bytes) -> None:
     """Hermes takes a file without an object of logins for empty."""
-    found = judge(data, store("auth"))
+    found = examine_bytes(data, store("auth"))
 
     assert found.flaw is not None
     assert found.flaw.kind == "without"
@@ -131,7 +131,7 @@ def test_logins_in_a_list(data: bytes) -> None:
 )
 def test_jobs_are_put_right(jobs: str) -> None:
     """Every job stays, and what Hermes stumbles over is gone."""
-    made = mend(f'{{"jobs": {jobs}}}'.encode(), store("jobs"))
+    made = repair_bytes(f'{{"jobs": {jobs}}}'.encode(), store("jobs"))
 
     assert made is not None
     assert made.lossless
@@ -142,7 +142,7 @@ def test_half_a_character() -> None:
     """Half of a pair of numbers for one character cannot be written but as a number."""
     data = b'{"jobs": [{"id": "a", "name": "\x01 \\ud800"}]}'
 
-    made = mend(data, store("jobs"))
+    made = repair_bytes(data, store("jobs"))
 
     assert made is not None
     assert made.values == json.loads(data, strict=False)
@@ -154,11 +154,11 @@ def test_two_documents(indent: int | None) -> None:
     first, later = ({"jobs": [{"id": one} for one in ids]} for ids in ("ab", "bc"))
     data = (json.dumps(first, indent=indent) + json.dumps(later, indent=indent)).encode()
 
-    made = mend(data, store("jobs"))
+    made = repair_bytes(data, store("jobs"))
 
     assert made is not None
     assert [job["id"] for job in made.values["jobs"]] == ["b", "c", "a"]
-    cut = mend(data[:-1], store("jobs"))
+    cut = repair_bytes(data[:-1], store("jobs"))
     assert cut is not None
     assert (cut.lossless, cut.lost) == (False, ("c",))
 
@@ -166,14 +166,14 @@ def test_two_documents(indent: int | None) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_broken_entry(name: str) -> None:
     """One entry that cannot be read costs no other, and is named."""
-    kind, whole = store(KINDS[name]), named(WHOLE[name], store(KINDS[name]))
+    kind, whole = store(KINDS[name]), entries_by_name(WHOLE[name], store(KINDS[name]))
     data = text(name).replace(b"zQ", b"\xfe\xff", 1)
 
-    made = mend(data, kind)
+    made = repair_bytes(data, kind)
 
     assert made is not None
     assert not made.lossless
-    assert named(made.values, kind) == dict([*whole.items()][1:])
+    assert entries_by_name(made.values, kind) == dict([*whole.items()][1:])
     assert len(made.lost) == 1
 
 
@@ -181,7 +181,7 @@ def test_letters_of_an_old_editor() -> None:
     """What is Latin-1 in all likelihood is kept, and asked about."""
     data = '{"jobs": [{"id": "a", "name": "caf\u00e9 fr\u00fch"}]}'.encode("latin-1")
 
-    made = mend(data, store("jobs"))
+    made = repair_bytes(data, store("jobs"))
 
     assert made is not None
     assert not made.lossless
@@ -199,9 +199,9 @@ def test_any_bytes(name: str) -> None:
             at = dice.randrange(len(broken) or 1)
             broken[at : at + dice.randrange(9)] = dice.randbytes(dice.randrange(9))
         for kind in stores():
-            found = judge(bytes(broken), kind)
-            made = mend(bytes(broken), kind)
-            assert made is None or (found.flaw and judge(made.data, kind).flaw is None)
+            found = examine_bytes(bytes(broken), kind)
+            made = repair_bytes(bytes(broken), kind)
+            assert made is None or (found.flaw and examine_bytes(made.data, kind).flaw is None)
             assert not found.flaw or found.flaw.what.isascii(), "it quotes nothing of the file"
 
 
@@ -209,7 +209,7 @@ def test_many_of_one_name() -> None:
     """One name over and over is told apart without counting from the start each time."""
     entries = {"jobs": [{"id": "a", "name": "same"}] * 50_000}
 
-    assert len(named(entries, store("jobs"))) == 50_000
+    assert len(entries_by_name(entries, store("jobs"))) == 50_000
 
 
 def test_difference_of_many() -> None:

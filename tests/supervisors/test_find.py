@@ -35,32 +35,38 @@ PID = 4242
     [
         (
             "0::/user.slice/user-1000.slice/user@1000.service/app.slice/hermes-gateway.service\n",
-            lineage.Place("hermes-gateway.service", 1000),
+            lineage.ControlGroup("hermes-gateway.service", 1000),
         ),
-        ("0::/system.slice/hermes-gateway.service\n", lineage.Place("hermes-gateway.service")),
-        ("0::/system.slice/hermes-gateway.service/sub\n", lineage.Place("hermes-gateway.service")),
-        ("0::/user.slice/user-1000.slice/session-3.scope\n", lineage.Place()),
+        (
+            "0::/system.slice/hermes-gateway.service\n",
+            lineage.ControlGroup("hermes-gateway.service"),
+        ),
+        (
+            "0::/system.slice/hermes-gateway.service/sub\n",
+            lineage.ControlGroup("hermes-gateway.service"),
+        ),
+        ("0::/user.slice/user-1000.slice/session-3.scope\n", lineage.ControlGroup()),
         (
             "0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-spawn-1.scope\n",
-            lineage.Place(),
+            lineage.ControlGroup(),
         ),
-        ("0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", lineage.Place()),
-        (f"0::/system.slice/docker-{ID}.scope\n", lineage.Place(container=ID)),
-        (f"12:pids:/x\n1:name=systemd:/docker/{ID}\n0::/\n", lineage.Place(container=ID)),
-        (f"0::/machine.slice/libpod-{ID}.scope/container\n", lineage.Place(container=ID)),
-        (f"0::/kubepods/burstable/pod1-2/{ID}\n", lineage.Place(container=ID)),
+        ("0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", lineage.ControlGroup()),
+        (f"0::/system.slice/docker-{ID}.scope\n", lineage.ControlGroup(container=ID)),
+        (f"12:pids:/x\n1:name=systemd:/docker/{ID}\n0::/\n", lineage.ControlGroup(container=ID)),
+        (f"0::/machine.slice/libpod-{ID}.scope/container\n", lineage.ControlGroup(container=ID)),
+        (f"0::/kubepods/burstable/pod1-2/{ID}\n", lineage.ControlGroup(container=ID)),
         (
             "4:memory:/elsewhere/x.service\n1:name=systemd:/system.slice/h.service\n0::/\n",
-            lineage.Place("h.service"),
+            lineage.ControlGroup("h.service"),
         ),
-        ("0::/\n", lineage.Place()),
-        ("", lineage.Place()),
-        ("no such thing", lineage.Place()),
+        ("0::/\n", lineage.ControlGroup()),
+        ("", lineage.ControlGroup()),
+        ("no such thing", lineage.ControlGroup()),
     ],
 )
-def test_control_groups(text: str, place: lineage.Place) -> None:
+def test_control_groups(text: str, place: lineage.ControlGroup) -> None:
     """Services, logins, terminals and containers, in both hierarchies of the kernel."""
-    assert lineage.read_place(text) == place
+    assert lineage.parse_control_group(text) == place
 
 
 SHOWN = """Restart=always
@@ -127,7 +133,9 @@ class World:
 
     def group(self, text: str) -> None:
         """The control group of the gateway."""
-        self.patch.setattr(supervisors_find, "place_of", lambda pid: lineage.read_place(text))
+        self.patch.setattr(
+            supervisors_find, "control_group_of", lambda pid: lineage.parse_control_group(text)
+        )
 
     def above(self, *names: str) -> None:
         """The ancestors of the gateway, the nearest first."""
@@ -157,7 +165,7 @@ def gateways(*pids: int) -> Callable[[], list[Gateway]]:
 def etc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the machine's units."""
     folder = tmp_path / "etc"
-    scope = supervisors_scope.machine()._replace(folders=(folder,))
+    scope = supervisors_scope.system_scope()._replace(folders=(folder,))
     monkeypatch.setattr(systemd, "scopes", lambda uids: [scope])
     monkeypatch.setattr(systemctl, "_SOCKETS", ("/",))
     return folder

@@ -41,4 +41,4 @@ def test_laid_down(
     told = RESTING | changes
     monkeypatch.setattr(Manager, "tell", lambda _, unit, name: told[name])
 
-    assert SystemdUnit(Home(home), "x.service", Manager(None)).laid_down() is laid
+    assert SystemdUnit(Home(home), "x.service", Manager(None)).was_stopped_on_purpose() is laid

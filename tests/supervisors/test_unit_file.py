@@ -43,7 +43,7 @@ def test_reads(tmp_path: Path) -> None:
         "PLAIN": "1",
         "EMPTY": "",
     }
-    assert unit_file.filled(found.last("WorkingDirectory"), say) == "/home/alice/work"
+    assert unit_file.expand_specifiers(found.last("WorkingDirectory"), say) == "/home/alice/work"
     assert found.last("Restart") == ""
     assert found.files == (path,)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.process_handle import held
+from hermes_doctor.gateway.process_handle import open_process
 from hermes_doctor.gateway.systemd import Manager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
@@ -58,8 +58,8 @@ def running(command: list[str], *homes: Path, **env: str) -> Iterator[list[int]]
 
 def owner(unit: Unit, pid: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> find.Unit | None:
     """The owner of a gateway that lies in the group of this unit."""
-    place = lineage.Place(unit.name, unit.manager)
-    monkeypatch.setattr(find, "place_of", lambda pid: place)
+    place = lineage.ControlGroup(unit.name, unit.manager)
+    monkeypatch.setattr(find, "control_group_of", lambda pid: place)
     monkeypatch.setattr(find, "_units", lambda *_: [unit])
     monkeypatch.setattr(lineage, "_MARKS", ())
     return find._on_linux(Home(home), pid, [])[1]
@@ -89,7 +89,7 @@ class Fixed(Manager):
 def stopped(home: Path, main: int, pid: int) -> list[tuple[str, ...]]:
     """What the manager is asked for to stop that gateway."""
     manager = Fixed(main)
-    with held(pid) as process:
+    with open_process(pid) as process:
         SystemdUnit(Home(home), NAME, manager).ask_to_stop(process)
     return manager.asked
 

@@ -16,7 +16,7 @@ import pytest
 
 from hermes_doctor.gateway import manager_commands
 from hermes_doctor.gateway.detached import Detached, python_of
-from hermes_doctor.gateway.process_handle import origin
+from hermes_doctor.gateway.process_handle import read_origin
 from hermes_doctor.home import Home, find
 from hermes_doctor.installation.find import Installation, find as installed
 from hermes_doctor.model import CannotFix, Gateway
@@ -133,7 +133,7 @@ def test_programs_of_others(place: Path, theirs: Path) -> None:
             with pytest.raises(CannotFix, match=f"root does not run .*uid {STRANGER}"):
                 act()
     with pytest.raises(CannotFix, match="root does not run"):
-        manager_commands.ask([str(where / "bin" / "python")])
+        manager_commands.run_command([str(where / "bin" / "python")])
     assert not (place / "told").exists()
     assert python_of(where, accounts.account(STRANGER)) == where / "bin" / "python"
 
@@ -220,7 +220,7 @@ def test_processes_of_others(
         python = str(theirs / "env" / "bin" / "python")
         running = Gateway(process.pid, datetime.now(UTC), python=python)
         found = installed(Home(home), lambda: [running])
-        uid = origin(process.pid).uid
+        uid = read_origin(process.pid).uid
         process.send_signal(signal.SIGKILL)
     assert (getattr(found, "where", None) == theirs / "env") is counts
     assert uid == uids[0]

@@ -92,15 +92,15 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_pieces_of_arriving(folder: Path, size: int) -> None:
     """The hashes of a file that is written meanwhile are those of every byte."""
     data = random.Random(size).randbytes(size)
-    with disk.fresh(folder / "file") as fd:
+    with disk.new_file(folder / "file") as fd:
 
         def arriving() -> Iterator[int]:
             yield 0
             for at in range(0, size, 65536):
-                disk.place(fd, data[at : at + 65536], at)
+                disk.write_at(fd, data[at : at + 65536], at)
                 yield min(at + 65536, size)
 
-        each = disk.pieces_of_arriving(folder / "file", arriving())
+        each = disk.hash_while_written(folder / "file", arriving())
 
     assert each == [hashlib.sha256(data[i : i + 2**18]).digest() for i in range(0, size, 2**18)]
 
@@ -121,9 +121,9 @@ def test_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, siz
         monkeypatch.setattr(os, "copy_file_range", refuse)
     expected = filled(tmp_path / "file", size)
 
-    with (tmp_path / "file").open("rb") as file, disk.fresh(tmp_path / "copy") as fd:
+    with (tmp_path / "file").open("rb") as file, disk.new_file(tmp_path / "copy") as fd:
         for start in range(0, size, disk.CHUNK):
-            disk.transfer(file.fileno(), fd, start, disk.CHUNK)
+            disk.copy_range(file.fileno(), fd, start, disk.CHUNK)
 
     assert hashlib.sha256((tmp_path / "copy").read_bytes()).hexdigest() == expected
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
@@ -140,9 +140,9 @@ def test_a_full_disk_is_no_shorter_copy(tmp_path: Path, monkeypatch: pytest.Monk
     with (
         pytest.raises(OSError, match="full"),
         (tmp_path / "file").open("rb") as file,
-        disk.fresh(tmp_path / "copy") as fd,
+        disk.new_file(tmp_path / "copy") as fd,
     ):
-        disk.transfer(file.fileno(), fd, 0, 5000)
+        disk.copy_range(file.fileno(), fd, 0, 5000)
     assert not (tmp_path / "copy").exists()
 
 
@@ -153,7 +153,7 @@ COPIED = [0, 1, disk.DIRECT - 1, disk.DIRECT, direct_io.CHUNK, 3 * direct_io.CHU
 def test_copied_and_read_back(folder: Path, size: int) -> None:
     """Every byte arrives, none behind the last, and the hash is theirs."""
     known, told = filled(folder / "file", size), list[int]()
-    with disk.fresh(folder / "copy") as fd:
+    with disk.new_file(folder / "copy") as fd:
         found, count, _ = disk.copy_read_back(folder / "file", fd, told.append)
     assert (found, count, sum(told)) == (known, size, size)
     assert (folder / "copy").read_bytes() == (folder / "file").read_bytes()
@@ -172,7 +172,7 @@ def test_a_disk_that_takes_it_only_through_memory(
             raise OSError(errno.EINVAL, "not like this")
         return real(fd, data)
 
-    with disk.fresh(tmp_path / "copy") as fd, monkeypatch.context() as patched:
+    with disk.new_file(tmp_path / "copy") as fd, monkeypatch.context() as patched:
         patched.setattr(os, "write", write)
         _, _, read_back = disk.copy_read_back(tmp_path / "file", fd)
     assert refused and not read_back
@@ -191,7 +191,7 @@ def test_a_disk_that_holds_something_else(tmp_path: Path, monkeypatch: pytest.Mo
         return count
 
     monkeypatch.setattr(os, "preadv", preadv)
-    with disk.fresh(tmp_path / "copy") as fd:
+    with disk.new_file(tmp_path / "copy") as fd:
         assert not disk.copy_read_back(tmp_path / "file", fd)[2]
 
 
@@ -199,14 +199,14 @@ def test_rooms_are_each_process_own(tmp_path: Path) -> None:
     """What a forked process reads does not come into the rooms of the one it was forked from."""
     filled(tmp_path / "ours", direct_io.CHUNK)
     filled(tmp_path / "theirs", 2 * direct_io.CHUNK)
-    rooms = direct_io.Rooms.of_thread()
+    rooms = direct_io.Buffers.of_thread()
     with (tmp_path / "ours").open("rb", 0) as file:
         rooms.fill(file.fileno())
     expected = (tmp_path / "ours").read_bytes()
     pid = os.fork()
     if not pid:
         disk.digest(tmp_path / "theirs")
-        direct_io.Rooms.of_thread().back[:] = bytes(direct_io.CHUNK)
+        direct_io.Buffers.of_thread().back[:] = bytes(direct_io.CHUNK)
         os._exit(0)
     os.waitpid(pid, 0)
 

@@ -18,7 +18,7 @@ from hermes_doctor.planning import deleted_logs
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.database import SaveLost
 from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.system.held_files import open_held
+from hermes_doctor.system.held_files import open_file_of_process
 from tests.helpers import crash_server, damage, support
 from tests.helpers.crash_server import STRANGER
 from tests.real.gateways import end
@@ -101,7 +101,7 @@ def test_a_replaced_database(home: Path, holder: tuple[subprocess.Popen[bytes], 
 def test_its_own_file(home: Path) -> None:
     """What belongs to the owner is opened."""
     with (home / "state.db").open("rb") as file:
-        fd = open_held(os.getpid(), str(file.fileno()), home / "state.db")
+        fd = open_file_of_process(os.getpid(), str(file.fileno()), home / "state.db")
         try:
             assert os.pread(fd, 16, 0) == b"SQLite format 3\0"
         finally:

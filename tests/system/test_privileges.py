@@ -21,7 +21,7 @@ from hermes_doctor.records.journal import Journal
 from hermes_doctor.steps.files import SetOwner
 from hermes_doctor.system import privileges, workers as children
 from hermes_doctor.system.files import snapshot
-from hermes_doctor.system.workers import child
+from hermes_doctor.system.workers import start_worker
 from tests.helpers import crash_server, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.warm_server import ROOT
@@ -128,8 +128,8 @@ def test_the_child_is_he(place: Path) -> None:
     def who(_: object) -> str:
         return json.dumps([os.getresuid(), os.getresgid(), os.getgroups()])
 
-    with child(home / "state.db", who) as other:
-        said = json.loads(other.hear()[1])
+    with start_worker(home / "state.db", who) as other:
+        said = json.loads(other.receive()[1])
 
     assert said == [[STRANGER] * 3, [STRANGER] * 3, [STRANGER]]
 
@@ -144,10 +144,10 @@ def test_a_child_that_its_owner_stops_is_not_waited_for(
         time.sleep(60)
         return ""
 
-    with child(home / "state.db", work) as other:
+    with start_worker(home / "state.db", work) as other:
         os.kill(other.pid, signal.SIGSTOP)
         with pytest.raises(CannotFix, match="stopped"):
-            other.hear()
+            other.receive()
 
 
 NAMED = """
@@ -341,7 +341,7 @@ def test_a_symlink_that_is_root_s_own(theirs: Path, place: Path) -> None:
     (theirs / "link").symlink_to(precious)
 
     with pytest.raises(PermissionError):
-        privileges.give(theirs / "link", STRANGER, STRANGER, from_root=True)
+        privileges.change_owner(theirs / "link", STRANGER, STRANGER, from_root=True)
 
     assert precious.stat().st_uid == 0
     assert (theirs / "link").lstat().st_uid == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, entry_content, unchanged
-from hermes_doctor.backup.free_space import check_room
+from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -100,10 +100,10 @@ def test_in_blocks(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_stretch_at_a_time(tmp_path: Path) -> None:
     """As the copy of a database in use is made: each stretch as long as in the source."""
     file = sparse(tmp_path / "file", 40 * M + 100, 3 * M, 25 * M)
-    with file.open("rb") as source, disk.fresh(tmp_path / "copy") as target:
+    with file.open("rb") as source, disk.new_file(tmp_path / "copy") as target:
         for start in range(0, 40 * M + 100, 16 * M):
             end = min(start + 16 * M, 40 * M + 100)
-            disk.transfer(source.fileno(), target, start, end - start)
+            disk.copy_range(source.fileno(), target, start, end - start)
             assert os.fstat(target).st_size == end
 
     assert (tmp_path / "copy").read_bytes() == file.read_bytes()
@@ -138,7 +138,7 @@ def test_room_reserved_for_root_is_not_ours(home: Path, monkeypatch: pytest.Monk
     assert os.statvfs(home).f_bfree > 0
 
     with pytest.raises(Trouble, match="0 bytes free"):
-        check_room(home, 1)
+        check_free_space(home, 1)
 
 
 @pytest.mark.parametrize("places", [(), (0,), (5 * M,), (0, 5 * M, 9 * M)])
@@ -151,7 +151,7 @@ def test_digests_of_sparse_files(tmp_path: Path, size: int, places: tuple[int, .
     assert disk.digest(file) == wanted
     for name in ("read back", "plain"):
         made = tmp_path / name
-        with disk.fresh(made) as fd:
+        with disk.new_file(made) as fd:
             if name == "plain":
                 assert disk.copy(file, fd) == (wanted, size)
             else:
@@ -166,12 +166,12 @@ def test_blocks_of_a_sparse_base(tmp_path: Path) -> None:
     base = sparse(tmp_path / "parts" / "base", 20 * M, 3 * M)
     now = sparse(tmp_path / "now", 20 * M + 5, 3 * M, 7 * M)
     with (
-        blocks.opened(now) as fd,
-        blocks.opened(base) as earlier,
-        disk.fresh(tmp_path / "parts" / "changed") as target,
+        blocks.open_as_owner(now) as fd,
+        blocks.open_as_owner(base) as earlier,
+        disk.new_file(tmp_path / "parts" / "changed") as target,
     ):
         made = blocks.write(blocks.chunks(fd), earlier, target, 20 * M)
     assert made is not None
-    with disk.fresh(tmp_path / "back") as fd:
+    with disk.new_file(tmp_path / "back") as fd:
         assert blocks.copy(tmp_path / "parts", fd, made.sha256) == made.sha256
     assert (tmp_path / "back").read_bytes() == now.read_bytes()

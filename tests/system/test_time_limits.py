@@ -33,7 +33,7 @@ def test_factor(running: dict[str, float]) -> None:
     for runnable, expected in ((0, 1), (2, 1), (3, 1.5), (10, 5), (1000, time_limits.MOST)):
         running["runnable"] = runnable
         assert time_limits.factor() == expected
-        assert time_limits.stretched(2.0) == 2.0 * expected
+        assert time_limits.stretch(2.0) == 2.0 * expected
 
 
 def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_a_real_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_hangs_ends(running: dict[str, float]) -> None:
     """However busy the machine, a limit grows by a minute at most."""
     running["runnable"] = 1000.0
-    assert time_limits.stretched(30.0) == 30.0 + time_limits.EXTRA
+    assert time_limits.stretch(30.0) == 30.0 + time_limits.EXTRA
     clock = time_limits.Stopwatch(time.monotonic() - 30.0 - time_limits.EXTRA)
     assert clock.read() >= 30.0
 

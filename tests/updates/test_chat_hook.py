@@ -12,7 +12,7 @@ import pytest
 
 from hermes_doctor import home as homes
 from hermes_doctor.home import Home
-from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.records.updates import Update, UpdateRecords
 from hermes_doctor.updates import chat_hook
 from tests.helpers import fake_environments, support
 
@@ -32,7 +32,7 @@ def update(home: Path) -> list[str]:
 
 
 def last(home: Path) -> Update:
-    found = Records(Home(home)).last()
+    found = UpdateRecords(Home(home)).last()
     assert found is not None
     return found
 
@@ -57,7 +57,7 @@ def test_with_the_hook_the_gateway_that_it_starts_looks(place: Path) -> None:
     again = asked(place, "sh", "-c", "exit 9")
     assert again.code == 9
     fake_environments.ended(place)
-    assert Records(Home(place)).ids() == [first.id]
+    assert UpdateRecords(Home(place)).ids() == [first.id]
     words = ("hook", "run", "post-update", "--from-chat", "--home", str(place))
     assert support.doctor(*words, env=QUICK).code == 0
     assert last(place).stage == "checked"
@@ -87,7 +87,7 @@ def test_an_update_that_goes_on(place: Path) -> None:
     assert f"another update is under way (process {first.pid})" in second.err.lower()
     assert not (place / "second").exists()
     assert last(place).stage == "checked"
-    assert len(Records(Home(place)).ids()) == 1
+    assert len(UpdateRecords(Home(place)).ids()) == 1
 
 
 @pytest.mark.parametrize("hooked", [True, False])
@@ -109,16 +109,16 @@ def test_a_profile_is_updated_with_all_of_its_home(place: Path) -> None:
     profile = support.healthy(place / "profiles" / "work")
     assert asked(profile, *update(place)).code == 0
     assert last(place).stage == "checked"
-    assert Records(Home(profile)).ids() == []
+    assert UpdateRecords(Home(profile)).ids() == []
     named = ("update-guard", "--home", str(profile), "--", "true")
     assert support.doctor(*named, env=QUICK).code == 0
-    assert len(Records(Home(profile)).ids()) == 1
+    assert len(UpdateRecords(Home(profile)).ids()) == 1
 
 
 def test_a_folder_called_profiles_makes_no_home(tmp_path: Path) -> None:
     """Somebody's own folder, above a home that only lies as a profile would."""
     alone = Home(support.healthy(tmp_path / "profiles" / "work"))
-    assert homes.whole(alone) == alone
+    assert homes.root_home(alone) == alone
 
 
 def test_what_the_guard_becomes_has_its_signals(place: Path) -> None:

@@ -28,11 +28,11 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def shell(home: Home) -> coverage.Way:
-    return coverage.look(home)[0]
+    return coverage.list_ways(home)[0]
 
 
 def chats(home: Home) -> coverage.Way:
-    return coverage.look(home)[1]
+    return coverage.list_ways(home)[1]
 
 
 def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_the_launcher_of_all_homes_can_stay(user: Home, tmp_path: Path) -> None:
         assert support.doctor("hook", "install", "--home", str(home), env=env).code == 0
     words = ("hook", "remove", "--no-shell", "--home", str(other))
     assert support.doctor(*words, env=env).code == 0
-    assert launcher.is_there()
+    assert launcher.is_installed()
     assert not (other / chat_hook.FOLDER).exists()
     assert chats(user).covered
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.gateway import control
-from hermes_doctor.gateway.base import Owned
-from hermes_doctor.gateway.process_handle import Held
+from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.plugins import load
@@ -16,11 +16,11 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.render import update as render_update
 from hermes_doctor.updates import after_update, downtime
-from hermes_doctor.updates.before_update import Moment, record
+from hermes_doctor.updates.before_update import Preflight, record_state
 from tests.helpers import support
 
 
-class Keeper(Owned):
+class Keeper(GatewayControl):
     """An owner whose gateway is not up."""
 
     def __init__(self, home: Home, *, laid: bool = False, tries: bool = False) -> None:
@@ -35,7 +35,7 @@ class Keeper(Owned):
     def running(self) -> int | None:
         return None
 
-    def ask_to_stop(self, process: Held) -> None:
+    def ask_to_stop(self, process: ProcessHandle) -> None:
         raise AssertionError("there is none")
 
     def laid_down(self) -> bool:
@@ -63,7 +63,7 @@ def home(tmp_path: Path) -> Home:
 
 def an_update(home: Home, gateway: int | None) -> Update:
     """The record of one, with the gateway that ran before it."""
-    made = record(home, None, None, Moment((), ()))
+    made = record_state(home, None, None, Preflight((), ()))
     made.gateway = gateway
     return made
 
@@ -90,7 +90,7 @@ def test_one_that_the_update_has_broken_runs_afterwards(
     keeper = Keeper(home, laid=laid)
     owned(monkeypatch, keeper)
 
-    with downtime.down(home, update, lambda _: None) as up_again:
+    with downtime.gateways_stopped(home, update, lambda _: None) as up_again:
         up_again()
 
     assert keeper.started == starts
@@ -103,7 +103,7 @@ def test_one_that_nobody_keeps_is_not_started(home: Home, monkeypatch: pytest.Mo
     keeper.keeps = False
     owned(monkeypatch, keeper)
 
-    with downtime.down(home, an_update(home, 42), lambda _: None) as up_again:
+    with downtime.gateways_stopped(home, an_update(home, 42), lambda _: None) as up_again:
         up_again()
 
     assert not keeper.started
@@ -112,15 +112,15 @@ def test_one_that_nobody_keeps_is_not_started(home: Home, monkeypatch: pytest.Mo
 def test_nobody_can_tell_who_owns_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """That stands in the way only where something runs."""
 
-    def unknown(_: Probes) -> Owned:
+    def unknown(_: Probes) -> GatewayControl:
         raise CannotFix("two claim it")
 
     monkeypatch.setattr(control, "gateway_service", unknown)
     update = an_update(home, 42)
-    assert downtime.halts(home, update) == []
+    assert downtime.gateways_to_stop(home, update) == []
     update.down = [str(home.path)]
     with pytest.raises(CannotFix, match="two claim it"):
-        downtime.halts(home, update)
+        downtime.gateways_to_stop(home, update)
 
 
 def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,16 @@ import pytest
 
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import Installed, look
-from hermes_doctor.installation.find import behind
+from hermes_doctor.installation.details import InstallationDetails, read_details
+from hermes_doctor.installation.find import of_command_line
 from hermes_doctor.model import Gateway
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Records
+from hermes_doctor.records.updates import UpdateRecords
 from hermes_doctor.sqlite.reader import InMemory
 from hermes_doctor.system.accounts import account
 from hermes_doctor.updates import after_update, launcher, requirements, row_counts
-from hermes_doctor.updates.before_update import Moment, in_profiles, record
+from hermes_doctor.updates.before_update import Preflight, profile_findings, record_state
 from tests.helpers import fake_environments, support
 
 METADATA = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
@@ -50,7 +50,7 @@ def test_an_update_has_a_backup_before_and_a_look_after(place: Path) -> None:
     assert done.code == 0, done.err
     assert done.out == "hello\n"
     assert "Hermes 0.18.2 became 0.19.0" in done.err
-    last = Records(Home(place)).last()
+    last = UpdateRecords(Home(place)).last()
     assert last is not None
     assert last.before is not None
     assert last.after is not None
@@ -66,7 +66,7 @@ def test_the_exit_code_is_the_commands_own(place: Path) -> None:
     """A failed update is looked at all the same."""
     done = guarded(place, sys.executable, "-c", "raise SystemExit(3)")
     assert done.code == 3
-    last = Records(Home(place)).last()
+    last = UpdateRecords(Home(place)).last()
     assert last is not None
     assert last.stage == "checked"
 
@@ -141,10 +141,10 @@ def test_a_module_that_cannot_be_compiled_is_named(place: Path) -> None:
     assert not ran.exists()
 
 
-def installed(home: Path) -> Installed:
+def installed(home: Path) -> InstallationDetails:
     found = Probes(Home(home)).installation()
     assert found is not None
-    return look(found)
+    return read_details(found)
 
 
 def test_the_launcher_is_no_hermes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_force_goes_on_all_the_same(place: Path) -> None:
 
 def test_force_does_not_go_beside_another(place: Path) -> None:
     """Two updates at once are none."""
-    with Records(Home(place)).held():
+    with UpdateRecords(Home(place)).lock():
         done = guarded(place, sys.executable, "-c", "print('ran')", **{"with": "force"})
     assert (done.code, done.out) == (2, "")
     assert "under way" in done.err
@@ -203,17 +203,17 @@ def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     inner = (sys.executable, "-m", "hermes_doctor", "update-guard", "--home", str(place), "--")
     done = guarded(place, *inner, sys.executable, "-c", "print('ran')")
     assert done.err.count("Nothing that matters was broken") == 1
-    assert len(Records(Home(place)).ids()) == 1
+    assert len(UpdateRecords(Home(place)).ids()) == 1
 
 
 @pytest.mark.parametrize("left", ["x", "20261115-000000-000aa:{home}", "{id}:{home}"])
 def test_a_variable_that_was_left_over_is_no_guard(place: Path, left: str) -> None:
     """A shell that a guarded command started goes on after it."""
     guarded(place, sys.executable, "-c", "pass")
-    [id] = Records(Home(place)).ids()
+    [id] = UpdateRecords(Home(place)).ids()
     value = left.format(id=id, home=place)
     guarded(place, sys.executable, "-c", "print('ran')", HERMES_DOCTOR_UPDATE=value)
-    assert len(Records(Home(place)).ids()) == 2
+    assert len(UpdateRecords(Home(place)).ids()) == 2
 
 
 def test_a_command_that_is_not_there(place: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_command_that_is_not_there(place: Path) -> None:
     assert done.code == 2
     assert "cannot be run" in done.err
     assert "Traceback" not in done.err
-    last = Records(Home(place)).last()
+    last = UpdateRecords(Home(place)).last()
     assert last is not None
     assert last.stage == "backed-up"
 
@@ -244,8 +244,8 @@ def test_messages_that_are_gone_are_counted(home: Path) -> None:
     found = row_counts.measure(Home(home))
     assert "messages" in found
     more = {**found, "messages": found["messages"] + 3}
-    assert row_counts.lost(found, Home(home)) == ()
-    assert row_counts.lost(more, Home(home)) == (
+    assert row_counts.lost_data(found, Home(home)) == ()
+    assert row_counts.lost_data(more, Home(home)) == (
         f"fewer messages than before: {found['messages']} of {found['messages'] + 3}",
     )
 
@@ -268,8 +268,8 @@ def test_no_database_stays_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(InMemory, "__init__", note)
     monkeypatch.setattr(InMemory, "close", finish)
 
-    moment = Moment((), tuple(in_profiles(Home(home), load.load())))
-    update = record(Home(home), None, None, moment)
+    moment = Preflight((), tuple(profile_findings(Home(home), load.load())))
+    update = record_state(Home(home), None, None, moment)
     after_update.examine(Home(home), update, load.load(), restart=False, settle=0)
 
     assert len(opened) > 3
@@ -301,7 +301,7 @@ def test_a_tool_has_a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def _version(words: list[str]) -> str | None:
-    found = behind(words)
+    found = of_command_line(words)
     return found.version if found else None
 
 
@@ -329,7 +329,7 @@ def test_signals_are_the_commands(place: Path) -> None:
         assert guard.stdout.readline() == "up\n"
         guard.send_signal(signal.SIGTERM)
         assert guard.wait(timeout=60) == 128 + signal.SIGTERM
-    last = Records(Home(place)).last()
+    last = UpdateRecords(Home(place)).last()
     assert last is not None
     assert last.stage == "checked"
 
@@ -374,7 +374,7 @@ def test_an_update_from_a_chat_is_looked_at_by_the_gateway_that_it_starts(place:
         return support.doctor("hook", "run", moment, "--from-chat", "--home", str(place), env=QUICK)
 
     def stage() -> str:
-        last = Records(Home(place)).last()
+        last = UpdateRecords(Home(place)).last()
         assert last is not None
         return last.stage
 
@@ -405,7 +405,7 @@ def test_a_gateway_that_ends_while_it_settles_is_not_up(
     now: list[Gateway] = [seen]
     monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
     monkeypatch.setattr(after_update, "time", SimpleNamespace(sleep=lambda _: now.clear()))
-    update = record(Home(home), None, None, Moment((), ()))
+    update = record_state(Home(home), None, None, Preflight((), ()))
     outcome = after_update.examine(Home(home), update, load.load(), restart=False)
     assert not outcome.gateway_up
     assert "ended again" in outcome.gateway
@@ -417,7 +417,7 @@ def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
     """The update was of the Hermes that it ran from."""
     profile = support.healthy(home / "profiles" / "work")
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
-    update = record(Home(home), None, None, Moment((), ()))
+    update = record_state(Home(home), None, None, Preflight((), ()))
     assert after_update.examine(Home(home), update, load.load(), restart=False).gateway_up
     update.beside = {str(profile): 42}
     outcome = after_update.examine(Home(home), update, load.load(), restart=False)

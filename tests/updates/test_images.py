@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.installation.details import Installed
+from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.records.updates import Records, Update
+from hermes_doctor.records.updates import Update, UpdateRecords
 from hermes_doctor.supervisors import docker
 from hermes_doctor.updates import images
 from tests.helpers import support
@@ -39,7 +39,7 @@ def doctor(home: Path, engine: Engine, *words: str) -> support.Done:
 
 def last(home: Path) -> Update:
     """The record."""
-    found = Records(Home(home)).last()
+    found = UpdateRecords(Home(home)).last()
     assert found is not None
     return found
 
@@ -95,7 +95,7 @@ def test_words_of_a_record_that_nobody_should_paste(
     """A record lies where others may write; what cannot be an image is not repeated."""
     engine = Engine(tmp_path)
     doctor(home, engine, "update-guard", "--", *UPDATE)
-    [file] = Records(Home(home)).folder.glob("*.json")
+    [file] = UpdateRecords(Home(home)).folder.glob("*.json")
     document = json.loads(file.read_text())
     document["before"] |= forged
     file.write_text(json.dumps(document))
@@ -199,7 +199,7 @@ def test_the_image_cannot_be_marked(home: Path, tmp_path: Path) -> None:
 )
 def test_is_meant(command: tuple[str, ...], meant: bool) -> None:
     """Which commands are about containers."""
-    assert images.is_meant(command) == meant
+    assert images.is_container_command(command) == meant
 
 
 def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +222,8 @@ def test_an_image_that_has_no_name_but_its_mark(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
 
-    images.keep(Installed("0.19.0", "container x", "image", revision="b" * 64), "c", ["a", "b"])
+    images.tag_previous_image(
+        InstallationDetails("0.19.0", "container x", "image", revision="b" * 64), "c", ["a", "b"]
+    )
 
     assert asked.read_text().split() == ["tag", "image"]

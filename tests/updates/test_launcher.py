@@ -152,10 +152,10 @@ def test_signals_reach_the_real_one(place: Path) -> None:
 
 def test_it_is_found_first_or_not(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the order of PATH alone."""
-    assert launcher.is_there()
-    assert launcher.is_first(path(place))
-    assert not launcher.is_first(f"{place / 'real'}:{path(place)}")
-    assert not launcher.is_first("/nowhere")
+    assert launcher.is_installed()
+    assert launcher.is_first_on_path(path(place))
+    assert not launcher.is_first_on_path(f"{place / 'real'}:{path(place)}")
+    assert not launcher.is_first_on_path("/nowhere")
 
 
 def test_installing_twice_is_once_and_removing_leaves_nothing(place: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_tool_that_nobody_could_call_is_not_named(
     """Nothing is written then; and what another installation wrote is told from none."""
     before = (launcher.folder() / "hermes").read_bytes()
     monkeypatch.setattr("sys.executable", str(place / "gone" / "python"))
-    assert launcher.is_of_another()
+    assert launcher.is_from_other_version()
     with pytest.raises(Trouble, match="nothing can call it"):
         launcher.install()
     assert (launcher.folder() / "hermes").read_bytes() == before

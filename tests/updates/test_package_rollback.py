@@ -12,8 +12,8 @@ import pytest
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.home import Home
 from hermes_doctor.installation import details
-from hermes_doctor.installation.details import Installed
-from hermes_doctor.installation.find import at
+from hermes_doctor.installation.details import InstallationDetails
+from hermes_doctor.installation.find import installation_at
 from hermes_doctor.model import CannotFix
 from hermes_doctor.updates import package_rollback
 from tests.helpers import fake_environments, support
@@ -33,13 +33,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def installed(home: Path, kind: str, **more: object) -> Installed:
+def installed(home: Path, kind: str, **more: object) -> InstallationDetails:
     where = str(home / "hermes-agent" / "venv")
-    one = Installed("0.18.2", where, kind, packages=OLD, python="3.11")
+    one = InstallationDetails("0.18.2", where, kind, packages=OLD, python="3.11")
     return replace(one, **more)  # type: ignore[arg-type]
 
 
-def back(home: Path, before: Installed, **now: object) -> list[str]:
+def back(home: Path, before: InstallationDetails, **now: object) -> list[str]:
     after = replace(before, version="0.19.0", packages=NEW)
     after = replace(after, **now)  # type: ignore[arg-type]
     made = package_rollback.way_back(Home(home), before, after, owner_of(Home(home)))
@@ -170,7 +170,7 @@ def test_a_linked_worktree_has_a_commit(tmp_path: Path, packed: bool) -> None:
     assert (seen.branch, seen.kind) == ("mine", "git")
 
 
-def look(place: Path) -> Installed:
-    found = at(place)
+def look(place: Path) -> InstallationDetails:
+    found = installation_at(place)
     assert found is not None
-    return details.look(found)
+    return details.read_details(found)

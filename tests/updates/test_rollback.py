@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.cli import exits
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.records.updates import Records, process
+from hermes_doctor.records.updates import UpdateRecords, process_identity
 from hermes_doctor.updates import before_update, downtime
 from tests.helpers import fake_environments, support
 
@@ -119,7 +119,7 @@ def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
     assert "run.py" in done.err
     assert "Nothing was changed" in done.err
     assert checkout.git("status", "--porcelain") == before
-    last = Records(Home(checkout.home)).last()
+    last = UpdateRecords(Home(checkout.home)).last()
     assert last is not None
     assert last.stage == "checked"
 
@@ -192,12 +192,12 @@ def test_somebody_who_has_the_history_open(place: Path) -> None:
 
 def test_an_update_that_is_still_under_way(place: Path) -> None:
     """Its command lives, though its guard may be dead."""
-    records = Records(Home(place))
+    records = UpdateRecords(Home(place))
     last = records.last()
     assert last is not None
     last.stage = "updating"
     last.guard = [2**22 + 1, 5]
-    last.child = process(os.getpid()) or []
+    last.child = process_identity(os.getpid()) or []
     records.save(last)
     refused(place, f"still under way (process {os.getpid()})")
     done = support.doctor("hook", "run", "post-update", "--home", str(place))
@@ -243,14 +243,14 @@ def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
     """As it had been, variables and all; one that nobody stopped is left alone."""
     done: list[str] = []
     monkeypatch.setattr("hermes_doctor.gateway.control.gateway_service", lambda _: Service(done))
-    records = Records(Home(home))
-    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
-    with downtime.down(Home(home), made, lambda _: None) as up:
+    records = UpdateRecords(Home(home))
+    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
+    with downtime.gateways_stopped(Home(home), made, lambda _: None) as up:
         up()
     assert done == []
     made.down = [str(home)]
     support.put(records.origin(made, Home(home)), "by hand")
-    with downtime.down(Home(home), made, lambda _: None) as up:
+    with downtime.gateways_stopped(Home(home), made, lambda _: None) as up:
         up()
     assert done == ["recall by hand", "start"]
     assert not records.load(made.id).down
@@ -268,8 +268,8 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
         raise CannotFix("not today")
 
     owned[str(home)].start = fail  # type: ignore[method-assign]
-    records = Records(Home(home))
-    made = before_update.record(Home(home), None, None, before_update.Moment((), ()))
+    records = UpdateRecords(Home(home))
+    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
     monkeypatch.setattr(
         "hermes_doctor.gateway.control.gateway_service", lambda probes: owned[str(probes.home.path)]
     )
@@ -277,7 +277,7 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
     monkeypatch.setattr("hermes_doctor.probes.probes.Probes.gateways", lambda _: running)
     with (
         pytest.raises(CannotFix, match="not today"),
-        downtime.down(Home(home), made, lambda _: None) as up,
+        downtime.gateways_stopped(Home(home), made, lambda _: None) as up,
     ):
         assert records.load(made.id).down == [str(home), str(profile)]
         assert records.origin(made, Home(profile)).name.endswith(".work.origin")
@@ -329,7 +329,7 @@ def test_interrupted(tmp_path: Path) -> None:
 
 def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> None:
     """And one that was gone to its end cannot be looked at as an update any more."""
-    records = Records(Home(place))
+    records = UpdateRecords(Home(place))
     last = records.last()
     assert last is not None
     for stage, code in (("going-back", 0), ("back", 2)):
@@ -343,7 +343,7 @@ def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> No
 
 def test_two_at_once(place: Path) -> None:
     """The second waits for nothing and changes nothing."""
-    with Records(Home(place)).held():
+    with UpdateRecords(Home(place)).lock():
         refused(place, "under way")
 
 
@@ -357,7 +357,7 @@ def test_back_already(tmp_path: Path) -> None:
         database.execute("CREATE TABLE mine (x)")
     database.close()
     refused(home, "taken back already")
-    [id] = Records(Home(home)).ids()
+    [id] = UpdateRecords(Home(home)).ids()
     assert rollback(home, id).code == 0
 
 
@@ -366,7 +366,7 @@ def test_one_document_for_programs(tmp_path: Path) -> None:
     home = support.healthy(tmp_path / "home")
     root = fake_environments.make(home)
     assert support.doctor("hook", "run", "pre-update", "--home", str(home)).code == 0
-    [id] = Records(Home(home)).ids()
+    [id] = UpdateRecords(Home(home)).ids()
     done = rollback(home, "--json", "--keep-data").json
     assert (done["schema"], done["update"]) == ("hermes-doctor/rollback/1", id)
     assert (done["run"], done["error"]) == (None, None)
@@ -380,11 +380,11 @@ def test_one_document_for_programs(tmp_path: Path) -> None:
 def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Path) -> None:
     """It lies in an image; where the data is, is said."""
     home = support.healthy(tmp_path / "home")
-    made = before_update.record(
-        Home(home), "20261115-000000-000aa", None, before_update.Moment((), ())
+    made = before_update.record_state(
+        Home(home), "20261115-000000-000aa", None, before_update.Preflight((), ())
     )
     made.before = None
-    Records(Home(home)).save(made)
+    UpdateRecords(Home(home)).save(made)
     done = rollback(home)
     assert done.code == 2
     assert "hermes-doctor backup restore 20261115-000000-000aa" in done.err
@@ -411,7 +411,7 @@ def test_what_a_symlink_leads_to_is_another_s(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_not_passed_over(place: Path) -> None:
     """The one before it is not what is meant."""
-    records = Records(Home(place))
+    records = UpdateRecords(Home(place))
     [id] = records.ids()
     support.put(records.folder / "20991231-000000-000aa.json", "{")
     done = rollback(place)
@@ -430,7 +430,7 @@ def test_asked_for_in_a_profile(place: Path) -> None:
 
     assert looked.json["after"] == "0.19.0"
     assert "No update was made" not in done.err
-    assert Records(Home(profile)).ids() == []
+    assert UpdateRecords(Home(profile)).ids() == []
 
 
 def test_what_cannot_be_done_is_no_fault_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
@@ -439,5 +439,5 @@ def test_what_cannot_be_done_is_no_fault_of_ours(capsys: pytest.CaptureFixture[s
     def refuse() -> None:
         raise CannotFix("others may write to it")
 
-    assert exits.ended(refuse) == 2
+    assert exits.exit_code_of(refuse) == 2
     assert capsys.readouterr().err == "hermes-doctor: others may write to it\n"

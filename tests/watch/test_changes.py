@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.watch.changes import BLIND_AFTER, Compared, Standing, compare
+from hermes_doctor.watch.changes import BLIND_AFTER, Compared, CurrentFinding, compare
 from tests.helpers.watch_parts import AT, finding, report
 
 
@@ -101,7 +101,7 @@ def test_two_of_one_key_are_one_and_the_worst_counts() -> None:
 
 def test_what_a_check_that_is_left_out_had_found_stands() -> None:
     """What a check that is left out had found stands."""
-    before = {("A", "thing"): Standing(finding("A").severity, "old", "another", 2)}
+    before = {("A", "thing"): CurrentFinding(finding("A").severity, "old", "another", 2)}
 
     found = compare(before, {}, report(), AT, 3)
 

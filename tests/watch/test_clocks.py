@@ -8,7 +8,7 @@ import pytest
 
 from hermes_doctor.model import Trouble
 from hermes_doctor.schedule import durations
-from hermes_doctor.schedule.durations import span
+from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.watch.clocks import Clock, Reading, gap
 
 START = Reading(100.0, 200.0, 1e9)
@@ -52,26 +52,26 @@ def test_the_clocks_of_this_machine_agree_with_themselves() -> None:
 )
 def test_spans(text: str, seconds: float) -> None:
     """A number is seconds; a letter says otherwise."""
-    assert durations.seconds(text, "--interval") == seconds
+    assert durations.parse_seconds(text, "--interval") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "0.5", "1w", "9" * 40, "1e9", "５s"])
 def test_spans_that_are_none(text: str) -> None:
     """Anything else is refused with the option's name."""
     with pytest.raises(Trouble, match="--interval takes a time"):
-        durations.seconds(text, "--interval", least=1.0)
+        durations.parse_seconds(text, "--interval", least=1.0)
 
 
 def test_budgets() -> None:
     """A number of repairs in a length of time, and nothing else."""
-    assert durations.budget("3/30m") == (3, 1800.0)
+    assert durations.parse_budget("3/30m") == (3, 1800.0)
     for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
         with pytest.raises(Trouble, match="--budget takes"):
-            durations.budget(wrong)
+            durations.parse_budget(wrong)
 
 
 def test_a_length_of_time_for_people() -> None:
     """A length of time for people."""
-    assert [span(s) for s in (5, 119, 180, 7200, 86400 * 3)] == [
+    assert [format_duration(s) for s in (5, 119, 180, 7200, 86400 * 3)] == [
         *("5 s", "119 s", "3 min", "2 h", "3 d")
     ]

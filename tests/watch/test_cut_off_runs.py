@@ -14,7 +14,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records import journal as journals
-from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import Journal, Journals
 from hermes_doctor.repair.gateway import ASKED, STOPPED
 from hermes_doctor.watch.events import Kind
@@ -112,7 +112,7 @@ def test_not_under_another_run(home: Path) -> None:
     cut_off(home)
     seen = ward.look()
     assert "RUN-CUTOFF" in [one.code for one in seen.findings] and report.findings == ()
-    with locked(Home(home)):
+    with lock_home(Home(home)):
         ward.healer.attempt(seen, ward.watch.memory, ward.clock.now())
     assert state(home) == journals.STAGING
 

@@ -16,7 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.home_lock import locked
+from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch import repair_run
 from hermes_doctor.watch.heal import Healer
@@ -183,7 +183,7 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         carried.append(given)
         raise Trouble("enough")
 
-    monkeypatch.setattr(repair_run, "carried_out", carry_out)
+    monkeypatch.setattr(repair_run, "apply_plans", carry_out)
     assert "waits" not in str(ward.rounds(4)) and not carried
     ward.rounds(1)
     assert len(carried) == 1
@@ -309,7 +309,7 @@ def test_another_run_goes_first(home: Path) -> None:
     """Another run goes first."""
     ward = Ward(home, after=1)
     blot(home)
-    with locked(Home(home)):
+    with lock_home(Home(home)):
         assert ward.rounds(3) == ["found ENV-BOM", "waits"]
     assert ward.rounds(1) == ["healed ENV-BOM"]
 
@@ -349,14 +349,14 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     fake_gateway.ended(home)
     ward = Ward(home, after=1)
     planned = 0
-    real: Callable[..., Any] = repair_run.planned
+    real: Callable[..., Any] = repair_run.plan_repairs
 
     def counting(*args: Any) -> Any:
         nonlocal planned
         planned += 1
         return real(*args)
 
-    monkeypatch.setattr(repair_run, "planned", counting)
+    monkeypatch.setattr(repair_run, "plan_repairs", counting)
     told = ward.rounds(8)
 
     assert told.count("waits GW-DOWN") == 1 and "failed GW-DOWN" not in told

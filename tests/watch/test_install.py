@@ -170,12 +170,12 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
 
 def test_a_word_in_a_unit_is_what_it_was() -> None:
     """As systemd reads it: quotes, escapes, specifiers and variables."""
-    assert systemd.quoted("/plain/word-1.0") == "/plain/word-1.0"
-    assert systemd.quoted(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
-    assert systemd.quoted(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
-    assert systemd.quoted("") == '""'
+    assert systemd.quote("/plain/word-1.0") == "/plain/word-1.0"
+    assert systemd.quote(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
+    assert systemd.quote(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
+    assert systemd.quote("") == '""'
     with pytest.raises(CannotFix):
-        systemd.quoted("two\nlines")
+        systemd.quote("two\nlines")
 
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_doctor.schedule.durations import Budget
-from hermes_doctor.watch.repair_budget import TRIES, Failure, Ledger
+from hermes_doctor.watch.repair_budget import MAX_TRIES, Failure, Ledger
 
 KEY = ("A", "thing")
 
@@ -32,18 +32,18 @@ def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
     """What fails waits longer each time and then for a person."""
     ledger = Ledger(Budget(3, 600.0))
     now = 0.0
-    for number in range(TRIES):
-        assert ledger.may(KEY, now)
+    for number in range(MAX_TRIES):
+        assert ledger.may_try(KEY, now)
         failure = ledger.fail(KEY, now)
         assert failure.until - now == 600.0 * 2**number
-        assert not ledger.may(KEY, failure.until - 1)
+        assert not ledger.may_try(KEY, failure.until - 1)
         now = failure.until
 
-    assert not ledger.may(KEY, now + 1e9)
+    assert not ledger.may_try(KEY, now + 1e9)
     ledger.forget({KEY: None}, now + 1e9)
-    assert not ledger.may(KEY, now + 1e9), "as long as it is there"
+    assert not ledger.may_try(KEY, now + 1e9), "as long as it is there"
     ledger.forget({}, now + 1e9)
-    assert ledger.may(KEY, now + 1e9), "gone and come again, it is another one"
+    assert ledger.may_try(KEY, now + 1e9), "gone and come again, it is another one"
 
 
 def test_gone_for_a_moment_is_not_forgotten() -> None:
@@ -52,7 +52,7 @@ def test_gone_for_a_moment_is_not_forgotten() -> None:
     ledger.fail(KEY, 0.0)
     ledger.forget({}, 10.0)
 
-    assert not ledger.may(KEY, 20.0)
+    assert not ledger.may_try(KEY, 20.0)
 
 
 def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
@@ -61,4 +61,4 @@ def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
     far.since(1000.0)
 
     assert far.failures[KEY] == Failure(1, 1600.0)
-    assert far.failures["B", ""] == Failure(TRIES, 5.0)
+    assert far.failures["B", ""] == Failure(MAX_TRIES, 5.0)

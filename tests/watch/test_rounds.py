@@ -16,7 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.watch import home_reachable
 from hermes_doctor.watch.clocks import Reading
-from hermes_doctor.watch.event_lines import Teller
+from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.events import Event, Kind
 from hermes_doctor.watch.repair_budget import Failure
 from hermes_doctor.watch.signals import Signals
@@ -326,7 +326,7 @@ def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
     """A listener that is gone ends it, a full disk does not."""
     made, _, _ = watch(home, [SICK, WELL])
     with open("/dev/full", "w") as full:
-        made.tell = Teller(home, out=full)
+        made.tell = EventPrinter(home, out=full)
         made.round(begins=True)
         made.round(begins=False)
         assert not made.signals.ending and made.rounds == 2
@@ -338,7 +338,7 @@ def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
     os.close(read)
     made, _, _ = watch(home, [WELL])
     with open(write, "w") as pipe:
-        made.tell = Teller(home, out=pipe)
+        made.tell = EventPrinter(home, out=pipe)
         made.round(begins=True)
         with contextlib.suppress(OSError):
             pipe.close()

@@ -12,7 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
 from hermes_doctor.schedule import identity
 from hermes_doctor.watch import state, store as stores
-from hermes_doctor.watch.changes import Standing
+from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.repair_budget import Failure
 from hermes_doctor.watch.state import Memory
 from hermes_doctor.watch.store import Store
@@ -27,7 +27,7 @@ def known() -> Memory:
         began="then",
         interval=30.0,
         heals=True,
-        standing={KEY: Standing(Severity.ERROR, "wrong", "looks", 2)},
+        standing={KEY: CurrentFinding(Severity.ERROR, "wrong", "looks", 2)},
         unanswered={"looks": 1},
         repairs=[5.0],
         failures={KEY: Failure(1, 99.0)},

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.stream import GATEWAY, QUICK, WHOLE
+from hermes_doctor.logs.stream import COMPLETE_LOG, GATEWAY, QUICK
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.plugins.log_rules.incidents import Incident, Ledger
+from hermes_doctor.plugins.log_rules.incidents import Incident, IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import Line, Rule
 from hermes_doctor.system.files import MEGABYTE, read
 
@@ -26,7 +26,7 @@ LIVED = 30.0
 """Seconds a process must have lived to count as a start; a second gateway is refused at once."""
 
 
-class Asked(NamedTuple):
+class LogAnswer(NamedTuple):
     """The incidents found in the logs, and the logs that could not be read."""
 
     incidents: tuple[Incident, ...]
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
     unread: tuple[Unread, ...]
 
 
-def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
+def ask(probes: Probes, rules: Sequence[Rule]) -> LogAnswer:
     """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
     asked = _once(probes, rules, None if probes.deep else QUICK)
     if not probes.deep and any(one.doubtful for one in asked.incidents):
@@ -43,8 +43,8 @@ def ask(probes: Probes, rules: Sequence[Rule]) -> Asked:
     return asked
 
 
-def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
-    ledger = Ledger(
+def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> LogAnswer:
+    ledger = IncidentTracker(
         rules,
         now=time.time(),
         release=_release(probes),
@@ -58,12 +58,12 @@ def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> Asked:
         most=most,
     )
     for entry in reading:
-        ledger.take(entry)
+        ledger.add_entry(entry)
     unread = list(reading.unread)
     if ledger.dropped:
         unread.append(Unread("logs", "there are too many different incidents to tell all", True))
     found = (_doubted(one, reading.covered) for one in ledger.incidents())
-    return Asked(tuple(found), reading.where, tuple(unread))
+    return LogAnswer(tuple(found), reading.where, tuple(unread))
 
 
 def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
@@ -86,7 +86,7 @@ def _logs(line: Line) -> Iterable[str]:
     if own or not line.loggers:
         yield "logs/gateway.log"
     if len(own) < len(line.loggers) or not line.loggers:
-        yield f"logs/{WHOLE}"
+        yield f"logs/{COMPLETE_LOG}"
 
 
 def _chats(probes: Probes) -> dict[str, str]:

@@ -10,13 +10,13 @@ from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.plugins.log_rules.source import (
     CODE,
     Fault,
-    Wrong,
+    RuleError,
     allow,
+    flag,
     mappings,
     span,
     text,
     texts,
-    yes,
 )
 
 NAME = "causes.yaml"
@@ -32,7 +32,7 @@ def read(folder: Path, faults: list[Fault]) -> list[Cause]:
     for number, raw in mappings(path, "causes", faults):
         try:
             found.append(_cause(raw))
-        except Wrong as wrong:
+        except RuleError as wrong:
             faults.append(Fault(path, number, str(wrong)))
     if circle := _circle(found):
         faults.append(Fault(path, 1, f"goes in a circle: {' → '.join(circle)}"))
@@ -45,16 +45,16 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
     codes = (text(raw, "cause"), *texts(raw, "explains"))
     for code in codes:
         if not CODE.fullmatch(code):
-            raise Wrong(f"{code!r} is not a code: capitals, digits and hyphens")
+            raise RuleError(f"{code!r} is not a code: capitals, digits and hyphens")
     if len(codes) < 2:
-        raise Wrong("`explains` is missing")
+        raise RuleError("`explains` is missing")
     return Cause(
         codes[0],
         codes[1:],
         text(raw, "because"),
-        yes(raw, "first"),
+        flag(raw, "first"),
         span(raw, "slack", "10m"),
-        yes(raw, "same_platform"),
+        flag(raw, "same_platform"),
     )
 
 

@@ -33,7 +33,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
         raise Skip("there is no log yet")
     from hermes_doctor.plugins.log_rules.ask_logs import ask
 
-    asked = ask(probes, folder.held.rules)
+    asked = ask(probes, folder.rule_set.rules)
     if asked.incidents:
         from hermes_doctor.plugins.log_rules.findings import findings
 

@@ -20,7 +20,7 @@ beside a running gateway (`benchmarks/trees.py`).
 """
 
 
-class Held(NamedTuple):
+class RuleSet(NamedTuple):
     """The rules and causes of a folder."""
 
     rules: tuple[Rule, ...]
@@ -42,28 +42,34 @@ class Folder:
         self.ours = ours
         """Only built-in rules are used in compiled form; others were never checked."""
         compiled = ours and (place / CODES).is_file()
-        self.faults = () if compiled else self.held.faults
+        self.faults = () if compiled else self.rule_set.faults
         self.codes = (
-            tuple((place / CODES).read_bytes().decode().split()) if compiled else self.held.codes
+            tuple((place / CODES).read_bytes().decode().split())
+            if compiled
+            else self.rule_set.codes
         )
 
     @cached_property
-    def held(self) -> Held:
+    def rule_set(self) -> RuleSet:
         """The rules and causes, loaded on first use."""
         path = self.place / COMPILED
-        return unpacked(path.read_bytes()) if self.ours and path.is_file() else written(self.place)
+        return (
+            read_compiled(path.read_bytes())
+            if self.ours and path.is_file()
+            else read_source(self.place)
+        )
 
 
-def written(folder: Path) -> Held:
+def read_source(folder: Path) -> RuleSet:
     """Read the rules from the YAML files."""
     from hermes_doctor.plugins.log_rules import causes, source
 
     found = source.read(folder)
     faults = list(found.faults)
-    return Held(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
+    return RuleSet(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
 
 
-def unpacked(data: bytes) -> Held:
+def read_compiled(data: bytes) -> RuleSet:
     """Read the rules from their compiled form."""
     import json
 
@@ -71,10 +77,10 @@ def unpacked(data: bytes) -> Held:
 
     found = json.loads(data)
     causes = (rule.Cause(*one) for one in found["causes"])
-    return Held(tuple(map(rule.unpacked, found["rules"])), tuple(causes))
+    return RuleSet(tuple(map(rule.unpack, found["rules"])), tuple(causes))
 
 
-def packed(held: Held) -> str:
+def compile_rules(held: RuleSet) -> str:
     """Compile the rules to JSON that is quick to read, one rule per line."""
     import json
 
@@ -83,5 +89,5 @@ def packed(held: Held) -> str:
     def items(found: list[list[Any]]) -> str:
         return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
 
-    rules = items([rule.packed(one) for one in held.rules])
-    return f'{{"rules": {rules},\n"causes": {items([rule.packed(one) for one in held.causes])}}}\n'
+    rules = items([rule.pack(one) for one in held.rules])
+    return f'{{"rules": {rules},\n"causes": {items([rule.pack(one) for one in held.causes])}}}\n'

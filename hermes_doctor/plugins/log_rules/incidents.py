@@ -100,7 +100,7 @@ class _Open:
         """Tell whether a line is about the same thing, judged by the fields that both have."""
         return all(fields.get(name, value) == value for name, value in self.key.items())
 
-    def told(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
+    def to_incident(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
         quotes = (*self.begin, *self.end)
         last = self.times[-1]
         return Incident(
@@ -109,7 +109,7 @@ class _Open:
         )  # fmt: skip
 
 
-class Ledger:
+class IncidentTracker:
     """Builds incidents from log entries that are added in order of time."""
 
     def __init__(
@@ -150,12 +150,12 @@ class Ledger:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
         return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
 
-    def take(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry) -> None:
         """Process one entry."""
         while self.starts and self.starts[0] <= entry.at:
-            self.started(self.starts.popleft())
+            self.gateway_started(self.starts.popleft())
         if self.by_log and _starts(entry):
-            self.started(entry.at)
+            self.gateway_started(entry.at)
         for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
                 continue
@@ -168,7 +168,7 @@ class Ledger:
             else:
                 self._take(match)
 
-    def started(self, at: float) -> None:
+    def gateway_started(self, at: float) -> None:
         """Close what the previous gateway process reported, because the gateway was restarted."""
         for same in list(self.open.values()):
             for key, one in list(same.items()):
@@ -178,12 +178,12 @@ class Ledger:
     def incidents(self) -> list[Incident]:
         """Return the open and closed incidents, oldest first."""
         while self.starts:
-            self.started(self.starts.popleft())
+            self.gateway_started(self.starts.popleft())
         found = list(self.closed)
         for one in (one for same in self.open.values() for one in same.values()):
             if one.reached:
                 early = -_AHEAD <= self.now - one.first < one.rule.settle
-                found.append(one.told(cleared_at=None, pending=early))
+                found.append(one.to_incident(cleared_at=None, pending=early))
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _take(self, match: Match) -> None:
@@ -195,7 +195,7 @@ class Ledger:
                 self.dropped += 1
                 return
             one = same[key] = _Open(match.rule, dict(key))
-            self.matcher.begin(match.rule)
+            self.matcher.incident_opened(match.rule)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
@@ -230,9 +230,9 @@ class Ledger:
 
     def _close(self, key: _Key, one: _Open, at: float) -> None:
         del self.open[one.rule.id][key]
-        self.matcher.end(one.rule)
+        self.matcher.incident_closed(one.rule)
         if one.reached:
-            self.closed.append(one.told(cleared_at=at))
+            self.closed.append(one.to_incident(cleared_at=at))
 
 
 def _starts(entry: Entry) -> bool:

@@ -88,12 +88,12 @@ class Matcher:
         for name in one.line.loggers or ("",):
             self.lines.setdefault((one.rule.source, name), []).append(one)
 
-    def begin(self, rule: Rule) -> None:
+    def incident_opened(self, rule: Rule) -> None:
         """Note a new open incident: the rule's followers and clearing lines matter from now on."""
         self.turn += rule.id not in self.begun
         self.begun[rule.id] = self.begun.get(rule.id, 0) + 1
 
-    def end(self, rule: Rule) -> None:
+    def incident_closed(self, rule: Rule) -> None:
         """Note that the rule has one open incident less."""
         self.begun[rule.id] -= 1
         if not self.begun[rule.id]:

@@ -28,11 +28,11 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
     for name in tree.state.groupdict:
         if name not in fields:
             yield f"takes {name!r}, which is none of {', '.join(fields)}"
-    if regex_cost.nested(tree):
+    if regex_cost.has_nested_repeats(tree):
         yield "repeats a repetition or a choice, which can take for ever"
-    elif regex_cost.ways(tree, pattern) > regex_cost.MOST:
+    elif regex_cost.match_ways(tree, pattern) > regex_cost.MOST:
         yield "can share out a line in too many ways; say what stands between, or begin with `^`"
-    if regex_cost.shows_all(tree):
+    if regex_cost.ends_with_rest(tree):
         yield "ends with `.*`, and what it matches is shown; let it end before that"
     if re.compile(pattern).search(""):
         yield "matches an empty line"

@@ -40,7 +40,7 @@ def inside(kind: Any, value: Any) -> Iterator[Any]:
         yield from (one for one in value[1:] if one is not None)
 
 
-def nested(tree: Any, outer: int = 1) -> bool:
+def has_nested_repeats(tree: Any, outer: int = 1) -> bool:
     """Tell whether something that repeats often can itself match in several ways."""
     for kind, value in tree:
         most = min(value[1], TEXT) if kind in REPEATS else 1
@@ -49,12 +49,12 @@ def nested(tree: Any, outer: int = 1) -> bool:
             return True
         if several and outer > 1 and most > _MANY:
             return True
-        if any(nested(one, outer * max(most, 1)) for one in inside(kind, value)):
+        if any(has_nested_repeats(one, outer * max(most, 1)) for one in inside(kind, value)):
             return True
     return False
 
 
-def ways(tree: Any, pattern: str) -> int:
+def match_ways(tree: Any, pattern: str) -> int:
     """Return the maximum number of ways in which a pattern's repetitions can divide up a text.
 
     A pattern without an anchor counts as one with another repetition before it.
@@ -150,7 +150,7 @@ def _category(which: Any, char: str) -> bool:
     return tells.get(which, True)
 
 
-def shows_all(tree: Any) -> bool:
+def ends_with_rest(tree: Any) -> bool:
     """Tell whether the pattern ends with a match of the whole rest of the line."""
     for kind, value in reversed(list(tree)):
         if kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT):
@@ -158,7 +158,7 @@ def shows_all(tree: Any) -> bool:
         chars = _chars(value[2], _SAMPLE) if kind in REPEATS else frozenset()
         if " " in chars and len(chars) > 80 and value[1] > 200:
             return True
-        if any(shows_all(one) for one in inside(kind, value)):
+        if any(ends_with_rest(one) for one in inside(kind, value)):
             return True
         if not (kind in REPEATS and value[0] == 0):
             return False

@@ -69,7 +69,7 @@ class Cause(NamedTuple):
     same_platform: bool = False
 
 
-def packed(rule: Rule | Cause) -> list[Any]:
+def pack(rule: Rule | Cause) -> list[Any]:
     """Convert a rule or cause to a list that JSON can store."""
     return [_plain(value) for value in rule]
 
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
 _LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by", "cleared_by"))
 
 
-def unpacked(values: list[Any]) -> Rule:
+def unpack(values: list[Any]) -> Rule:
     """Rebuild a rule from its packed form, whose list is modified."""
     values[_LINE] = Line(*values[_LINE])
     if values[_FOLLOWED_BY]:

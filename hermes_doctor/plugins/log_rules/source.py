@@ -65,7 +65,7 @@ class Sample(NamedTuple):
     near: tuple[str, ...]
 
 
-class Written(NamedTuple):
+class RuleSource(NamedTuple):
     """The rules, samples and mistakes of a folder."""
 
     rules: tuple[Rule, ...]
@@ -73,11 +73,11 @@ class Written(NamedTuple):
     faults: tuple[Fault, ...]
 
 
-class Wrong(Exception):
+class RuleError(Exception):
     """A mistake; its rule is left out and the others are read."""
 
 
-def read(folder: Path) -> Written:
+def read(folder: Path) -> RuleSource:
     """Read all rules of a folder, in the order of the files."""
     rules: dict[str, Rule] = {}
     samples: list[Sample] = []
@@ -90,15 +90,15 @@ def read(folder: Path) -> Written:
             try:
                 rule = _rule(raw, made)
                 if rule.id in rules:
-                    raise Wrong(f"there is another rule {rule.id!r}")
-            except Wrong as wrong:
+                    raise RuleError(f"there is another rule {rule.id!r}")
+            except RuleError as wrong:
                 name = raw.get("id")
                 about = f"rule {name}: " if isinstance(name, str) else ""
                 faults.append(Fault(path, number, f"{about}{wrong}"))
                 continue
             rules[rule.id] = rule
             samples += made
-    return Written(tuple(rules.values()), tuple(samples), tuple(faults))
+    return RuleSource(tuple(rules.values()), tuple(samples), tuple(faults))
 
 
 def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -109,7 +109,7 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
     try:
         data, taken = read_head(path, MOST)
         if taken.size > MOST:
-            raise Wrong("is larger than 1 MB")
+            raise RuleError("is larger than 1 MB")
         whole = data.decode()
         _bounded(yaml.parse(whole, loader))
         node = yaml.compose(whole, loader)
@@ -119,7 +119,14 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         mark = error.problem_mark
         faults.append(Fault(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}"))
         return
-    except (Wrong, CouldNotLook, OSError, UnicodeError, yaml.YAMLError, RecursionError) as error:
+    except (
+        RuleError,
+        CouldNotLook,
+        OSError,
+        UnicodeError,
+        yaml.YAMLError,
+        RecursionError,
+    ) as error:
         faults.append(Fault(path, 1, f"cannot be read: {error}"))
         return
     items = content.get(what) if isinstance(content, dict) else None
@@ -142,7 +149,7 @@ def _bounded(events: Iterable[Any]) -> None:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
         if depth > DEEPEST:
-            raise Wrong("is nested too deeply")
+            raise RuleError("is nested too deeply")
 
 
 def _weight(node: Any, known: dict[int, int]) -> int:
@@ -153,7 +160,7 @@ def _weight(node: Any, known: dict[int, int]) -> int:
         flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
         known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
     if known[id(node)] > MOST_NODES:
-        raise Wrong(f"holds more than {MOST_NODES} values, aliases counted")
+        raise RuleError(f"holds more than {MOST_NODES} values, aliases counted")
     return known[id(node)]
 
 
@@ -163,20 +170,22 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     follow = _one(raw, "followed_by", _follower, None)
     code, fix = text(raw, "code"), raw.get("fix")
     if not CODE.fullmatch(code):
-        raise Wrong(f"`code` {code!r} is made of capitals, digits and hyphens")
+        raise RuleError(f"`code` {code!r} is made of capitals, digits and hyphens")
     if not _ID.fullmatch(text(raw, "id")):
-        raise Wrong("`id` is made of small letters, digits and hyphens")
+        raise RuleError("`id` is made of small letters, digits and hyphens")
     if fix is not None and not (isinstance(fix, str) and _ID.fullmatch(fix)):
-        raise Wrong("`fix` is the id of a fix")
+        raise RuleError("`fix` is the id of a fix")
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
     for shown in (title, text(raw, "detail", "")):
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
-            raise Wrong("`title` and `detail` use braces for nothing but {name}")
+            raise RuleError("`title` and `detail` use braces for nothing but {name}")
     for name in (*_PLACE.findall(title), *_PLACE.findall(text(raw, "detail", ""))):
         if name not in taken:
-            raise Wrong(f"`title` or `detail` names {{{name}}}, which the pattern does not take")
+            raise RuleError(
+                f"`title` or `detail` names {{{name}}}, which the pattern does not take"
+            )
     rule = Rule(
         id=text(raw, "id"),
         code=code,
@@ -194,18 +203,18 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         follows_within=follow[1] if follow else 0.0,
         cleared_by=tuple(_one(raw, "cleared_by", _lines, ())),
         settle=span(raw, "settle", "0s"),
-        per_session=yes(raw, "per_session"),
-        outlives_start=yes(raw, "outlives_start"),
+        per_session=flag(raw, "per_session"),
+        outlives_start=flag(raw, "outlives_start"),
         unless_ok=texts(raw, "unless_ok"),
         fix=fix,
     )
     if rule.within and rule.threshold == 1:
-        raise Wrong("`within` needs a `threshold`")
+        raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
-        raise Wrong("`settle` waits for a line of `cleared_by`, and there is none")
+        raise RuleError("`settle` waits for a line of `cleared_by`, and there is none")
     made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
     if not made[0].examples or not made[0].near:
-        raise Wrong("needs `examples` that match and `near` misses that do not")
+        raise RuleError("needs `examples` that match and `near` misses that do not")
     if rule.followed_by:
         made.append(_sample(rule, rule.followed_by, raw["followed_by"]))
     for cleared, written in zip(rule.cleared_by, raw.get("cleared_by", ()), strict=True):
@@ -220,33 +229,33 @@ def _sample(rule: Rule, line: Line, raw: Mapping[str, Any]) -> Sample:
 def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
     pattern = text(raw, "pattern")
     for fault in patterns.faults(pattern, FIELDS):
-        raise Wrong(f"`pattern` {fault}")
+        raise RuleError(f"`pattern` {fault}")
     names = [name.lower() for name in LEVELS]
     return Line(
-        pattern=_ANYWHERE % pattern if yes(raw, "anywhere") else pattern,
+        pattern=_ANYWHERE % pattern if flag(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
         level=_choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),
-        traceback=yes(raw, "traceback"),
+        traceback=flag(raw, "traceback"),
     )
 
 
 def _follower(raw: Any) -> tuple[Line, float]:
     if not isinstance(raw, dict):
-        raise Wrong("`followed_by` is a mapping")
+        raise RuleError("`followed_by` is a mapping")
     allow(raw, _LINE_FIELDS | {"within"})
     if not texts(raw, "examples"):
-        raise Wrong("`followed_by` needs `examples`")
+        raise RuleError("`followed_by` needs `examples`")
     return _line(raw), span(raw, "within", "5m")
 
 
 def _lines(raw: Any) -> list[Line]:
     if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw):
-        raise Wrong("`cleared_by` is a list of mappings")
+        raise RuleError("`cleared_by` is a list of mappings")
     for one in raw:
         allow(one, _LINE_FIELDS)
         if not texts(one, "examples"):
-            raise Wrong("`cleared_by` needs `examples`")
+            raise RuleError("`cleared_by` needs `examples`")
     return [_line(one, "info") for one in raw]
 
 
@@ -257,7 +266,7 @@ def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
             from difflib import get_close_matches
 
             near = get_close_matches(name, names, 1)
-            raise Wrong(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
+            raise RuleError(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
 
 
 def _one(raw: Mapping[str, Any], name: str, make: Callable[[Any], Any], default: Any) -> Any:
@@ -268,7 +277,7 @@ def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
     """Return a text; it may be empty only if the default is."""
     value = raw.get(name, default)
     if not isinstance(value, str) or (not value and default is None):
-        raise Wrong(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
+        raise RuleError(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
     return value
 
 
@@ -277,22 +286,22 @@ def texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = raw.get(name, ())
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
-        raise Wrong(f"`{name}` must be a text or a list of texts")
+        raise RuleError(f"`{name}` must be a text or a list of texts")
     return tuple(found)
 
 
-def yes(raw: Mapping[str, Any], name: str) -> bool:
+def flag(raw: Mapping[str, Any], name: str) -> bool:
     """Return a boolean that is false by default."""
     value = raw.get(name, False)
     if not isinstance(value, bool):
-        raise Wrong(f"`{name}` must be true or false")
+        raise RuleError(f"`{name}` must be true or false")
     return value
 
 
 def _count(raw: Mapping[str, Any], name: str, default: int) -> int:
     value = raw.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
-        raise Wrong(f"`{name}` must be a number from 1 to 10000")
+        raise RuleError(f"`{name}` must be a number from 1 to 10000")
     return value
 
 
@@ -301,19 +310,19 @@ def span(raw: Mapping[str, Any], name: str, default: str) -> float:
     value = raw.get(name, default)
     match = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if not match:
-        raise Wrong(f"`{name}` must be a time like 90s, 10m, 2h or 1d")
+        raise RuleError(f"`{name}` must be a time like 90s, 10m, 2h or 1d")
     return float(int(match[1]) * _UNITS[match[2]])
 
 
 def _choice(raw: Mapping[str, Any], name: str, known: list[str], default: str = "") -> str:
     value = raw.get(name, default)
     if value not in known:
-        raise Wrong(f"`{name}` must be one of {', '.join(known)}")
+        raise RuleError(f"`{name}` must be one of {', '.join(known)}")
     return str(value)
 
 
 def _versions(raw: Mapping[str, Any]) -> str:
     value = text(raw, "versions", "").replace(" ", "")
     if value and not _VERSIONS.fullmatch(value):
-        raise Wrong("`versions` must be like '>=0.15,<0.19'")
+        raise RuleError("`versions` must be like '>=0.15,<0.19'")
     return value

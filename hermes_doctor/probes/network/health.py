@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     seconds: float = 0.0
 
 
-class Place(NamedTuple):
+class HealthUrl(NamedTuple):
     """An address that a person wrote in a setting."""
 
     host: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
             return False
 
 
-def parse(url: str) -> Place | None:
+def parse(url: str) -> HealthUrl | None:
     """Parse a URL; None if it is invalid or contains a login."""
     match = _URL.fullmatch(url)
     if not match:
@@ -64,7 +64,7 @@ def parse(url: str) -> Place | None:
     secure = match[1] == "https"
     port = int(match[3]) if match[3] else (443 if secure else 80)
     path = (match[4] or "").rstrip("/").removesuffix("/detailed").removesuffix("/health")
-    return Place(match[2].strip("[]"), port, secure, path) if 0 < port < 65536 else None
+    return HealthUrl(match[2].strip("[]"), port, secure, path) if 0 < port < 65536 else None
 
 
 def reachable(pid: int) -> bool:
@@ -75,7 +75,7 @@ def reachable(pid: int) -> bool:
         return False
 
 
-def knock(pid: int, door: Connection, patience: float) -> Answer:
+def test_port(pid: int, door: Connection, patience: float) -> Answer:
     """Connect to a local process and see in the kernel's table whether it accepts.
 
     The table counts the connections that are not accepted yet; zero means that ours was.
@@ -100,7 +100,7 @@ def knock(pid: int, door: Connection, patience: float) -> Answer:
     return Answer(SILENT, time.monotonic() - started)
 
 
-def ask(place: Place, patience: float) -> Answer:
+def get_health(place: HealthUrl, patience: float) -> Answer:
     """Send one GET /health, which every release answers without a key."""
     import socket
 

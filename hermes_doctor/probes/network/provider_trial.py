@@ -20,7 +20,7 @@ from hermes_doctor.probes.network import reach, verdict
 from hermes_doctor.probes.network.reach import Failure, Target, Trust
 from hermes_doctor.probes.network.verdict import Verdict
 from hermes_doctor.settings.platforms import Endpoint
-from hermes_doctor.settings.proxies import Proxy, towards
+from hermes_doctor.settings.proxies import Proxy, proxy_for
 from hermes_doctor.settings.variables import Settings
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Trial(NamedTuple):
         return self.verdict is not None and self.verdict.kind == verdict.OK
 
 
-def look(every: Iterable[Request], settings: Settings) -> list[Trial]:
+def ask_all(every: Iterable[Request], settings: Settings) -> list[Trial]:
     """Ask all providers at once; abandon those that do not answer in time."""
     wanted = list(every)
     found: dict[int, Trial] = {}
@@ -105,7 +105,7 @@ def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
     parts = urlsplit(url)
     encrypted = parts.scheme == "https"
     end = Endpoint(parts.hostname or "", parts.port or (443 if encrypted else 80))
-    return Target(name_of(route), end, towards(settings, end.host, PROXIES), encrypted, trust)
+    return Target(name_of(route), end, proxy_for(settings, end.host, PROXIES), encrypted, trust)
 
 
 def name_of(route: Route) -> str:
@@ -127,7 +127,7 @@ def ask(
         wanted = _target(request.route, request.url, settings, request.trust)
         proxy = wanted.proxy
         for one in (request, request.otherwise()):
-            with reach.opened(wanted, settings, began) as link:
+            with reach.open_connection(wanted, settings, began) as link:
                 opened(link)
                 link.settimeout(max(1.0, PATIENCE - (time.monotonic() - began)))
                 status, body = _exchange(link, one, wanted)
@@ -175,5 +175,5 @@ def _words(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError):
-        return reach.words(error)
+        return reach.error_words(error)
     return "what comes back is no HTTP"

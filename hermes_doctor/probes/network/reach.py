@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings.platforms import Endpoint, Platform
-from hermes_doctor.settings.proxies import Proxy, towards
+from hermes_doctor.settings.proxies import Proxy, proxy_for
 from hermes_doctor.settings.variables import Settings
 from hermes_doctor.system import time_limits
 
@@ -84,12 +84,12 @@ def targets(
     found: dict[Endpoint, Target] = {}
     for platform in platforms:
         for end in platform.endpoints:
-            proxy = towards(settings, end.host, platform.proxy_variables)
+            proxy = proxy_for(settings, end.host, platform.proxy_variables)
             found.setdefault(end, _target(platform.label, end, proxy))
     for target in asked:
         found.setdefault(target.endpoint, target)
     for name, end in providers.items():
-        found.setdefault(end, _target(name, end, towards(settings, end.host)))
+        found.setdefault(end, _target(name, end, proxy_for(settings, end.host)))
     return list(found.values())[:MOST]
 
 
@@ -98,7 +98,7 @@ def _target(what: str, end: Endpoint, proxy: Proxy | None) -> Target:
     return Target(what, end, None if local else proxy, not local and end.port not in _PLAIN)
 
 
-def look(every: Iterable[Target], settings: Settings) -> list[Reached]:
+def test_hosts(every: Iterable[Target], settings: Settings) -> list[Reached]:
     """Test all hosts at once; abandon those that do not answer in time."""
     wanted = list(every)
     found: dict[int, Reached] = {}
@@ -112,7 +112,7 @@ def look(every: Iterable[Target], settings: Settings) -> list[Reached]:
     ]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + time_limits.stretched(PATIENCE + 1)
+    end = time.monotonic() + time_limits.stretch(PATIENCE + 1)
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     late = "no answer from the name server"
@@ -136,7 +136,7 @@ def reach(target: Target, settings: Settings) -> Reached:
     return Reached(target, failed, why, addresses, time.monotonic() - began)
 
 
-def opened(target: Target, settings: Settings, began: float) -> socket.socket:
+def open_connection(target: Target, settings: Settings, began: float) -> socket.socket:
     """Open a connection to one host, encrypted if the target requires it."""
     addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
     link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
@@ -157,7 +157,7 @@ def _resolve(end: Endpoint, stage: str) -> frozenset[str]:
     try:
         found = socket.getaddrinfo(end.host, end.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Failure(stage, words(error)) from error
+        raise Failure(stage, error_words(error)) from error
     return frozenset(str(one[4][0]) for one in found)
 
 
@@ -178,7 +178,7 @@ def _connected(
             _connect(link, proxy, target.endpoint)
     except OSError as error:
         link.close()
-        raise Failure("proxy", f"the proxy gives no answer: {words(error)}") from error
+        raise Failure("proxy", f"the proxy gives no answer: {error_words(error)}") from error
     except Failure:
         link.close()
         raise
@@ -200,13 +200,13 @@ def proxy_login(proxy: Proxy | None) -> dict[str, str]:
 def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket.socket:
     why = "there is no address"
     for n, place in enumerate(places):
-        left = time_limits.stretched(PATIENCE) - (time.monotonic() - began)
+        left = time_limits.stretch(PATIENCE) - (time.monotonic() - began)
         if left <= 0:
             break
         try:
             return socket.create_connection(place, timeout=left / (len(places) - n))
         except OSError as error:
-            why = words(error)
+            why = error_words(error)
     raise Failure(stage, why)
 
 
@@ -277,7 +277,7 @@ def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.S
         context = ssl.create_default_context(cafile=bundle)
     except (OSError, ssl.SSLError) as error:
         which = "ssl_ca_cert" if target.trust.bundle else named
-        raise Failure("certificate", f"{which} cannot be used: {words(error)}") from error
+        raise Failure("certificate", f"{which} cannot be used: {error_words(error)}") from error
     if not target.trust.verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -286,10 +286,10 @@ def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.S
     except ssl.SSLCertVerificationError as error:
         raise Failure("certificate", error.verify_message.lower().rstrip(".")) from error
     except (OSError, ValueError) as error:
-        raise Failure("certificate", words(error)) from error
+        raise Failure("certificate", error_words(error)) from error
 
 
-def words(error: Exception) -> str:
+def error_words(error: Exception) -> str:
     """Describe a network error in a few words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"

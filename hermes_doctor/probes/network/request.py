@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.lazy import NOTHING, NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.probes.network import verdict
 from hermes_doctor.probes.network.reach import Trust
 from hermes_doctor.settings import fallback, request_route, urls
 from hermes_doctor.settings.inputs import World
-from hermes_doctor.settings.outcome import Runtime, Unresolved
+from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import ENV, PROCESS
 
@@ -73,10 +73,10 @@ def requests(found: Resolved) -> Iterator[Request]:
             yield made
 
 
-def _routes(found: Resolved) -> Iterator[tuple[Route, Runtime]]:
+def _routes(found: Resolved) -> Iterator[tuple[Route, RequestSettings]]:
     world = found.world
     if not found.main.trouble:
-        yield found.main, request_route.resolve(world, request_route.requested(world)[0])
+        yield found.main, request_route.resolve(world, request_route.requested_provider(world)[0])
     links = {link.path: link for link in fallback.chain(world)}
     for route in found.fallback:
         try:
@@ -85,7 +85,7 @@ def _routes(found: Resolved) -> Iterator[tuple[Route, Runtime]]:
             continue
 
 
-def request(world: World, route: Route, used: Runtime) -> Request | None:
+def request(world: World, route: Route, used: RequestSettings) -> Request | None:
     """Return the request of one route; None if none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
@@ -97,14 +97,14 @@ def request(world: World, route: Route, used: Runtime) -> Request | None:
     if asked is None:
         return None
     url, headers, body = asked
-    block = _block(world, used.base_url) if world.release.since(0, 18, 1) else NOTHING
+    block = _block(world, used.base_url) if world.release.since(0, 18, 1) else EMPTY
     headers |= _extra(block)
     if any(char in f"{name}{value}" for name, value in headers.items() for char in "\r\n\0"):
         return None
     return Request(route, url, headers, json.dumps(body).encode(), _trust(block))
 
 
-def _asked(used: Runtime, model: str) -> tuple[str, dict[str, str], dict[str, Any]] | None:
+def _asked(used: RequestSettings, model: str) -> tuple[str, dict[str, str], dict[str, Any]] | None:
     base, said = used.base_url.rstrip("/"), [{"role": "user", "content": _WORD}]
     bearer = {"Authorization": f"Bearer {used.key}"}
     if used.api_mode == urls.MESSAGES:
@@ -123,7 +123,7 @@ def _asked(used: Runtime, model: str) -> tuple[str, dict[str, str], dict[str, An
     return None
 
 
-def _is_login(world: World, used: Runtime) -> bool:
+def _is_login(world: World, used: RequestSettings) -> bool:
     facts = world.release.registry.get(used.provider)
     if used.provider == "copilot" or (facts and facts["kind"] != "api_key"):
         return True
@@ -131,7 +131,7 @@ def _is_login(world: World, used: Runtime) -> bool:
     return own or urls.belongs(used.base_url, "azure.com")
 
 
-def _is_strangers(used: Runtime) -> bool:
+def _is_strangers(used: RequestSettings) -> bool:
     """Tell whether the key is meant for another host, as releases that send it anywhere allow."""
     source = used.key.source
     if used.provider != "custom" or source.kind not in (ENV, PROCESS) or source.via:
@@ -152,7 +152,7 @@ def _block(world: World, url: str) -> Mapping[Any, Any]:
         if any(isinstance(one, str) and one.rstrip("/").lower() == wanted for one in said):
             found: Mapping[Any, Any] = block
             return found
-    return NOTHING
+    return EMPTY
 
 
 def _trust(block: Mapping[Any, Any]) -> Trust:

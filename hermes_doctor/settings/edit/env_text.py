@@ -31,7 +31,7 @@ class _Statement(NamedTuple):
     value: str
 
 
-def edited(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
+def apply_edits(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
     """Return the edited file; CannotFix unless both parsers then read what was intended."""
     text = data.decode("utf-8", "surrogateescape")
     if "\0" in text:
@@ -87,7 +87,9 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 def _assigned(text: str, edit: Assign, read: Reader) -> str:
     if not _NAME.fullmatch(edit.name):
-        raise CannotFix(f"{redaction.variable(edit.name)} cannot be the name of a variable")
+        raise CannotFix(
+            f"{redaction.redact_unless_variable(edit.name)} cannot be the name of a variable"
+        )
     if not edit.value.isprintable() or not edit.value.isascii() or "${" in edit.value:
         raise CannotFix(f"the value for {edit.name} holds what .env cannot take as it is")
     found = [one for one in _statements(text) if one.name == edit.name]

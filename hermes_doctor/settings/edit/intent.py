@@ -11,7 +11,7 @@ from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put
 _DEEPEST = 100
 
 
-def intended(values: Any, edits: Sequence[ConfigEdit]) -> Any:
+def apply_to_values(values: Any, edits: Sequence[ConfigEdit]) -> Any:
     """Return a deep copy of the settings with the edits applied."""
     made = _copy(values, 0)
     for edit in edits:

@@ -12,22 +12,22 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.edit import yaml_values
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put, Rename
-from hermes_doctor.settings.edit.intent import dotted, intended
+from hermes_doctor.settings.edit.intent import apply_to_values, dotted
 from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
 
 
-def edited(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
+def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
     """Return the edited file; CannotFix unless it then has exactly the intended settings."""
     values, fault = config_file.parse(data)
     if fault is not None:
         raise CannotFix("config.yaml does not parse; mend that first")
-    wanted = intended(values, edits)
+    wanted = apply_to_values(values, edits)
     text = data.decode("utf-8")
     for edit in edits:
         text = _done(text, edit)
     made = text.encode("utf-8")
     now, fault = config_file.parse(made)
-    if fault is not None or not yaml_values.same(intended(now, ()), wanted):
+    if fault is not None or not yaml_values.is_same(apply_to_values(now, ()), wanted):
         names = ", ".join(dotted(edit.path) for edit in edits)
         raise CannotFix(f"{names} is written in a way that only a person should change")
     return made
@@ -101,7 +101,7 @@ def _reads_as(node: yaml.Node, value: Any) -> bool:
     """Tell whether the value is already set, so that not even its quotes are changed."""
     constructor = yaml.constructor.SafeConstructor()
     try:
-        return yaml_values.same(constructor.construct_document(node), value)
+        return yaml_values.is_same(constructor.construct_document(node), value)
     except (yaml.YAMLError, ValueError):
         return False
 

@@ -65,14 +65,14 @@ def _is_text(value: str) -> bool:
     return isinstance(yaml.safe_load(value), str)
 
 
-def same(one: Any, two: Any) -> bool:
+def is_same(one: Any, two: Any) -> bool:
     """Tell whether two values are equal including their types: 1, 1.0 and true differ."""
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):
         return list(map(repr, one)) == list(map(repr, two)) and all(
-            same(one[key], two[key]) for key in one
+            is_same(one[key], two[key]) for key in one
         )
     if isinstance(one, list):
-        return len(one) == len(two) and all(map(same, one, two))
+        return len(one) == len(two) and all(map(is_same, one, two))
     return bool(one == two or (one != one and two != two))  # not a number

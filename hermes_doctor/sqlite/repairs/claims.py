@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 
 
 def release(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
@@ -15,7 +15,7 @@ def release(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
     A running worker may have taken one over meanwhile, so process id and claim are compared.
     """
     done = 0
-    with at_work(copy) as connection, transaction(connection):
+    with open_copy(copy) as connection, transaction(connection):
         runs = {row[1] for row in connection.execute("PRAGMA table_info(task_runs)")}
         for task, worker, lock in tasks:
             freed = connection.execute(

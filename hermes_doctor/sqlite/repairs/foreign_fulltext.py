@@ -10,7 +10,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.repairs import fulltext_views
-from hermes_doctor.sqlite.repairs.work import at_work
+from hermes_doctor.sqlite.repairs.work import open_copy
 from hermes_doctor.system.files import shown
 
 TakeOut = Callable[[Path, Sequence[str]], None]
@@ -24,12 +24,12 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
             raise CannotFix(f"{shown([index.name])} keeps no text from which it could be rebuilt")
         settings = [] if index.external else _put_by(copy, index)
         take_out(copy, [index.name])
-        with at_work(copy) as connection:
+        with open_copy(copy) as connection:
             if index.external:
-                fulltext.fill(connection, index, permit=fulltext_views.permitted)
+                fulltext.fill(connection, index, permit=fulltext_views.allow_view)
             else:
                 _fill(connection, index, settings)
-            (rows,) = connection.execute(fulltext.size(index)).fetchone()
+            (rows,) = connection.execute(fulltext.row_count_sql(index)).fetchone()
         whence = "its table" if index.external else "the text it keeps"
         said.append(f"{shown([index.name])} was rebuilt from {whence}, {rows} rows.")
     return said
@@ -42,11 +42,11 @@ def _aside(index: fulltext.Index) -> str:
 def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
     """Copy its text into a temporary table; return its settings."""
     try:
-        with at_work(copy, lenient=True) as connection:
+        with open_copy(copy, lenient=True) as connection:
             name = quoted(index.name + "_content")
             connection.execute(f"CREATE TABLE {_aside(index)} AS SELECT * FROM {name}")
             try:
-                return fulltext.settings(connection, quoted(index.name + "_config"))
+                return fulltext.read_settings(connection, quoted(index.name + "_config"))
             except sqlite3.DatabaseError:  # settings only affect speed
                 return []
     except CannotFix as why:
@@ -58,6 +58,6 @@ def _fill(
 ) -> None:
     fulltext.create(connection, index)
     fulltext.refill(connection, index, _aside(index))
-    fulltext.settle(connection, index)
-    fulltext.set_again(connection, index, settings)
+    fulltext.clear_settings(connection, index)
+    fulltext.apply_settings(connection, index, settings)
     connection.execute(f"DROP TABLE {_aside(index)}")

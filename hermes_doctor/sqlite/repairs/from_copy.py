@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.model import CannotFix, Copy
-from hermes_doctor.sqlite.files import prove, sidecars
+from hermes_doctor.model import CannotFix, DatabaseCopy
+from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 
 
-def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
+def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
     """Replace `copy` by the newest sound candidate."""
     for one in candidates:
         for old in (copy, *sidecars(copy)):
@@ -20,10 +20,10 @@ def bring_back(copy: Path, candidates: Sequence[Copy]) -> list[str]:
         for suffix in ("", "-wal"):
             source = one.path.with_name(one.path.name + suffix)
             if snapshot(source).kind == "file":
-                with disk.fresh(copy.with_name(copy.name + suffix)) as fd:
+                with disk.new_file(copy.with_name(copy.name + suffix)) as fd:
                     disk.copy(source, fd)
         try:
-            prove(copy)
+            require_sound(copy)
         except CannotFix:
             continue
         when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)

@@ -19,13 +19,18 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import coverage, fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.catalog import COVERED, FTS, SHADOWS
+from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, SHADOWS
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import foreign_fulltext, fulltext_views
-from hermes_doctor.sqlite.repairs.work import at_work, complaints, forget, transaction
+from hermes_doctor.sqlite.repairs.work import (
+    delete_schema_rows,
+    integrity_errors,
+    open_copy,
+    transaction,
+)
 from hermes_doctor.system.files import shown
 
 
@@ -34,15 +39,15 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
 
     The declarations of the file take precedence; the blueprint, if any, supplies missing ones.
     """
-    with at_work(copy, lenient=True) as connection:
+    with open_copy(copy, lenient=True) as connection:
         tables = _declared(connection, "table")
         triggers = _declared(connection, "trigger")
     virtual = {name: sql for name, sql in tables.items() if FTS.match(sql)}
     wanted = dict(blueprint.triggers) if blueprint else {}
     virtual = (dict(blueprint.virtual) if blueprint else {}) | virtual
-    known = {*COVERED, *(blueprint.virtual if blueprint else ())}
+    known = {*HERMES_FULLTEXT, *(blueprint.virtual if blueprint else ())}
     opens = {name: sql for name, sql in virtual.items() if not foreign_tokenizer(sql)}
-    indexes = fulltext.known(opens, wanted | triggers)
+    indexes = fulltext.parse_indexes(opens, wanted | triggers)
     own = [index for index in indexes if index.name in known]
     theirs = [index for index in indexes if index.name not in known and _hit(copy, index, tables)]
     if theirs and not any(_hit(copy, index, tables) for index in own):
@@ -54,13 +59,15 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
         _take_out(copy, [index.name for index in own])
     missing = {name: sql for name, sql in wanted.items() if name not in triggers}
     said = _fill(copy, own, missing) + said
-    with at_work(copy) as connection:  # a new connection, without cached state
+    with open_copy(copy) as connection:  # a new connection, without cached state
         for index in (*own, *theirs):
-            fulltext.prove(connection, index)
+            fulltext.check_integrity(connection, index)
             if index in own and index.external:
-                with fulltext_views.permitted(connection, index):
-                    fulltext.prove(connection, index, against=True)
-        if complaints(connection, 1):  # pages of a table that was already missing from the schema
+                with fulltext_views.allow_view(connection, index):
+                    fulltext.check_integrity(connection, index, against=True)
+        if integrity_errors(
+            connection, 1
+        ):  # pages of a table that was already missing from the schema
             connection.execute("VACUUM")
     return said
 
@@ -71,10 +78,10 @@ def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]
     Otherwise Hermes would continue it and index the remaining rows a second time.
     """
     said = []
-    with at_work(copy) as connection, transaction(connection):
+    with open_copy(copy) as connection, transaction(connection):
         for index in indexes:
-            fulltext.fill(connection, index, permit=fulltext_views.permitted)
-            (rows,) = connection.execute(fulltext.size(index)).fetchone()
+            fulltext.fill(connection, index, permit=fulltext_views.allow_view)
+            (rows,) = connection.execute(fulltext.row_count_sql(index)).fetchone()
             said.append(f"{shown([index.name])} was rebuilt from {rows} rows.")
         for name, sql in missing.items():
             if any(index.name in sql for index in indexes):
@@ -112,8 +119,8 @@ def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
                 check = f"PRAGMA quick_check({quoted(shadow)})"
                 if shadow in tables and connection.execute(check).fetchone() != ("ok",):
                     return True
-            fulltext.prove(connection, index)
-            return index.name in COVERED and _differs(connection, index)
+            fulltext.check_integrity(connection, index)
+            return index.name in HERMES_FULLTEXT and _differs(connection, index)
     except (sqlite3.DatabaseError, CannotFix):
         return True
 
@@ -121,7 +128,9 @@ def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
 def _differs(connection: sqlite3.Connection, index: fulltext.Index) -> bool:
     catalog, reader = fulltext_views.catalog_of(connection), OnConnection(connection)
     rebuild = coverage.rebuild_of(reader, catalog, None)
-    found = coverage.judge(reader, catalog, index.name, rebuild, seconds=None, whole=True)
+    found = coverage.compare_with_source(
+        reader, catalog, index.name, rebuild, seconds=None, whole=True
+    )
     return isinstance(found, coverage.Flaw)
 
 
@@ -137,11 +146,11 @@ def _take_out(copy: Path, tables: Sequence[str]) -> None:
             stubborn.append(shadow)
     if stubborn:
         _forget(copy, stubborn)
-        with at_work(copy) as connection:
+        with open_copy(copy) as connection:
             connection.execute("VACUUM")  # frees their pages, which no table owns now
 
 
 def _forget(copy: Path, tables: Sequence[str]) -> None:
     """Delete tables from the schema, duplicate rows included; their triggers are kept."""
     marks = ", ".join("?" for _ in tables)
-    forget(copy, f"tbl_name IN ({marks}) AND type != 'trigger'", tables)
+    delete_schema_rows(copy, f"tbl_name IN ({marks}) AND type != 'trigger'", tables)

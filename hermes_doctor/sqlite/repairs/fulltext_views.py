@@ -25,7 +25,7 @@ need a few instructions for each row, and a page has about ten rows."""
 
 
 @contextmanager
-def permitted(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator[None]:
+def allow_view(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator[None]:
     """Trust the schema within limits while an index reads its text from a view."""
     catalog = catalog_of(connection)
     source = options(index.sql).get("content", "")

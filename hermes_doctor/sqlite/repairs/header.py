@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
-from hermes_doctor.sqlite.repairs.work import at_work, complaints
+from hermes_doctor.sqlite.repairs.work import integrity_errors, open_copy
 
 _KINDS = (b"\x05", b"\x0d")
 """Valid types of the first page: interior or leaf page of a table."""
@@ -66,11 +66,11 @@ def _header(head: bytes, page_size: int, pages: int, reserved: int) -> bytes:
 
 
 def _agreed(copy: Path) -> list[str]:
-    with at_work(copy) as connection:
-        left = complaints(connection)
+    with open_copy(copy) as connection:
+        left = integrity_errors(connection)
         if left and all("never used" in one for line in left for one in line.splitlines()[1:]):
             connection.execute("VACUUM")
-            left = complaints(connection)
+            left = integrity_errors(connection)
         if left:
             raise CannotFix("more than its header is damaged")
     return ["The header was written anew."]

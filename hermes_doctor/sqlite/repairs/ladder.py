@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.files import prove, sidecars
+from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import snapshot
 
-Rung = tuple[str, Callable[[Path], Sequence[str] | None]]
+RepairMethod = tuple[str, Callable[[Path], Sequence[str] | None]]
 """The name of a repair method, and the function that repairs a copy."""
 
 
-def climb(copy: Path, rungs: Sequence[Rung]) -> list[str]:
+def try_methods(copy: Path, rungs: Sequence[RepairMethod]) -> list[str]:
     """Replace `copy` by the result of the first method that is sound; return what was done."""
     failures = []
     for name, repair in rungs:
         attempt = copy.with_name(copy.name + ".attempt")
         try:
-            progress.tell(name)
+            progress.report(name)
             _duplicate(copy, attempt)
             said = list(repair(attempt) or ())
-            prove(attempt)
+            require_sound(attempt)
             _take(attempt, copy)
         except CannotFix as why:
             failures.append(f"{name}: {why}")
@@ -41,7 +41,7 @@ def _duplicate(source: Path, target: Path) -> None:
     for suffix in ("", "-wal", "-journal"):
         here = source.with_name(source.name + suffix)
         if snapshot(here).kind == "file":
-            with disk.fresh(target.with_name(target.name + suffix)) as fd:
+            with disk.new_file(target.with_name(target.name + suffix)) as fd:
                 disk.copy(here, fd)
 
 

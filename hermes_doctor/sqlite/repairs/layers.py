@@ -6,17 +6,19 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.model import CannotFix, Copy, CouldNotLook
+from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.repairs import from_copy, fulltext
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.salvage.salvage import Account, salvage
 from hermes_doctor.system import disk
 
 
-def lay_over(copy: Path, plan: Blueprint, candidates: Sequence[Copy]) -> list[str]:
+def restore_and_merge_log(
+    copy: Path, plan: Blueprint, candidates: Sequence[DatabaseCopy]
+) -> list[str]:
     """Restore the newest sound copy, and add every row that the lost database's log has."""
     if not candidates:
         raise CannotFix("there is no older copy of it")
@@ -36,7 +38,7 @@ def lay_over(copy: Path, plan: Blueprint, candidates: Sequence[Copy]) -> list[st
 def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
     """Copy the rows without triggers; the caller rebuilds the full-text tables afterwards."""
     said = []
-    with at_work(copy) as database:
+    with open_copy(copy) as database:
         database.execute("ATTACH ? AS rescued", (str(rescued),))
         with transaction(database):
             triggers = database.execute(

@@ -11,7 +11,7 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.repairs import fulltext
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.salvage import log_rows
 from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, OnlyInLog
 from hermes_doctor.system import progress
@@ -25,13 +25,13 @@ def add(copy: Path, log: Path, plan: Blueprint) -> list[str]:
     Only the message count of their sessions is increased. The triggers that feed the search index
     are dropped meanwhile, and the search index is rebuilt afterwards.
     """
-    progress.tell("reading the rows of the log")
+    progress.report("reading the rows of the log")
     try:
         rows = log_rows.read(log, plan)
     except (CouldNotLook, FileNotFoundError) as why:
         raise CannotFix(str(why)) from why
-    with at_work(copy) as database:
-        only = log_rows.compare(rows, lambda sql: database.execute(sql).fetchall())
+    with open_copy(copy) as database:
+        only = log_rows.find_only_in_log(rows, lambda sql: database.execute(sql).fetchall())
         if not only.any:
             raise CannotFix("the database lacks no row that can be added from the log")
         with transaction(database):
@@ -66,12 +66,15 @@ def _added(database: sqlite3.Connection, only: OnlyInLog) -> list[str]:
             "UPDATE sessions SET message_count = message_count + ? WHERE id = ?",
             [(count, home) for home, count in grown.items() if count],
         )
-    words = [log_rows.number(messages, "message"), log_rows.number(len(sessions), "session")]
+    words = [
+        log_rows.pluralize(messages, "message"),
+        log_rows.pluralize(len(sessions), "session"),
+    ]
     said = [f"{' and '.join(words)} of the log were added. No other row was changed."]
     if refused:
         said.append(
-            f"{log_rows.number(refused, 'row')} of the log cannot be added: a value that must be "
-            "unique is in use."
+            f"{log_rows.pluralize(refused, 'row')} of the log cannot be added: "
+            "a value that must be unique is in use."
         )
     return said + only.left_out()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, Copy, CouldNotLook
+from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.salvage.salvage import Source, salvage
@@ -14,7 +14,7 @@ from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import listing, snapshot
 
 
-def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[str]:
+def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[str]:
     """Replace the damaged copy by a new database with every row that can be saved."""
     rescued = copy.with_name(copy.name + ".rescued")
     try:
@@ -23,7 +23,7 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
             rescued,
             plan,
             others=sources(plan, home, copies),
-            progress=lambda done, total: progress.tell("saving its rows", done / total),
+            progress=lambda done, total: progress.report("saving its rows", done / total),
         )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
             raise CannotFix("not one row can be read")  # every release knows its version
@@ -38,7 +38,7 @@ def rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Copy]) -> lis
     return list(account.sentences)
 
 
-def sources(plan: Blueprint, home: Home, copies: Sequence[Copy]) -> list[Source]:
+def sources(plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[Source]:
     """Other files with the same rows: older copies, and for state.db the session transcripts."""
     found = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
     folder = home / "sessions"

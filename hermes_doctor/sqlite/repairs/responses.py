@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.responses import DANGLING, UNREADABLE
 
 
 def evict(copy: Path) -> list[str]:
     """Delete responses that are not readable, and conversations whose response is missing."""
-    with at_work(copy) as connection, transaction(connection):
+    with open_copy(copy) as connection, transaction(connection):
         unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount
         dangling = connection.execute(f"DELETE FROM conversations WHERE {DANGLING}").rowcount
     return [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:
@@ -100,6 +100,6 @@ FAULTS: Mapping[str, Callable[[sqlite3.Connection], str | None]] = {
 
 def mend(copy: Path, fault: str) -> list[str]:
     """Repair the rows of one kind of fault."""
-    with at_work(copy) as connection, transaction(connection):
+    with open_copy(copy) as connection, transaction(connection):
         said = FAULTS[fault](connection)
     return [said] if said else []

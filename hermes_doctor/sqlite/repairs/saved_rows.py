@@ -14,9 +14,14 @@ from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import fulltext
-from hermes_doctor.sqlite.repairs.work import at_work, transaction
-from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, number
-from hermes_doctor.sqlite.saved_rows import Lacking, SavedMessages, asking, lacking
+from hermes_doctor.sqlite.repairs.work import open_copy, transaction
+from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, pluralize
+from hermes_doctor.sqlite.saved_rows import (
+    MissingMessages,
+    SavedMessages,
+    find_missing_messages,
+    query_function,
+)
 from hermes_doctor.sqlite.soundness import address
 from hermes_doctor.system import progress
 
@@ -32,10 +37,12 @@ def add(
     `source` is the saved database joined with its log. The triggers that feed the search index are
     dropped meanwhile, and the search index is rebuilt afterwards.
     """
-    progress.tell("adding the saved messages")
-    with at_work(copy) as database:
+    progress.report("adding the saved messages")
+    with open_copy(copy) as database:
         try:
-            found = lacking(saved, asking(OnConnection(database)), lambda: wanted_since)
+            found = find_missing_messages(
+                saved, query_function(OnConnection(database)), lambda: wanted_since
+            )
         except CouldNotLook as why:
             raise CannotFix(str(why)) from why
         if not found.addable:
@@ -69,7 +76,7 @@ def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
         database.execute(sql)
 
 
-def _added(database: sqlite3.Connection, found: Lacking) -> list[str]:
+def _added(database: sqlite3.Connection, found: MissingMessages) -> list[str]:
     columns = _columns(database, SESSIONS)
     untitled = 0
     for name in found.sessions:
@@ -91,21 +98,21 @@ def _added(database: sqlite3.Connection, found: Lacking) -> list[str]:
             "UPDATE main.sessions SET message_count = message_count + ? WHERE id = ?",
             [(count, name) for name, count in grown.items() if name not in found.sessions],
         )
-    what = f"{number(found.addable, 'message')} and {number(len(found.sessions), 'session')}"
+    what = f"{pluralize(found.addable, 'message')} and {pluralize(len(found.sessions), 'session')}"
     said = [f"{what} of the backup were added. No message of the database was changed."]
     if found.renumbered:
-        those = number(len(found.renumbered), "message")
+        those = pluralize(len(found.renumbered), "message")
         said.append(f"{those} got new numbers, because the database uses theirs.")
     if untitled:
-        those = number(untitled, "session")
+        those = pluralize(untitled, "session")
         said.append(f"{those} came without a title, because the database uses it.")
     if found.left:
-        those = number(len(found.left), "message")
+        those = pluralize(len(found.left), "message")
         said.append(f"{those} cannot be added: the conversation went on without them.")
     return said
 
 
-def _add_messages(database: sqlite3.Connection, found: Lacking) -> Counter[str]:
+def _add_messages(database: sqlite3.Connection, found: MissingMessages) -> Counter[str]:
     """Add the messages; return how many each session got."""
     columns = [one for one in _columns(database, MESSAGES) if one != "id"]
     [(last,)] = database.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchall()

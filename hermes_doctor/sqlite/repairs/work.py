@@ -13,7 +13,7 @@ from hermes_doctor.sqlite.errors import name_of
 
 
 @contextmanager
-def at_work(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection]:
+def open_copy(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connection]:
     """Open a connection to the copy; an SQLite error is raised as CannotFix.
 
     `lenient` also opens a database with a damaged schema row, and allows edits of the schema.
@@ -43,15 +43,15 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def forget(copy: Path, which: str, values: Sequence[str]) -> None:
+def delete_schema_rows(copy: Path, which: str, values: Sequence[str]) -> None:
     """Delete rows of the schema without changing the pages that they point to."""
-    with at_work(copy, lenient=True) as connection, transaction(connection):
+    with open_copy(copy, lenient=True) as connection, transaction(connection):
         connection.execute(f"DELETE FROM sqlite_master WHERE {which}", list(values))
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         connection.execute(f"PRAGMA schema_version = {version + 1}")
 
 
-def complaints(connection: sqlite3.Connection, most: int = 100) -> list[str]:
+def integrity_errors(connection: sqlite3.Connection, most: int = 100) -> list[str]:
     """The messages of `integrity_check`; empty if the database is sound."""
     rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({most})")]
     return [] if rows == ["ok"] else rows

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.system.files import shown
 
-COPIES = "the full-text copies"
-INDEXES = "the indexes"
-TRANSCRIPTS = "the transcripts"
-ONLY = "the only value that fits"
+FROM_FULLTEXT_COPIES = "the full-text copies"
+FROM_INDEXES = "the indexes"
+FROM_TRANSCRIPTS = "the transcripts"
+ONLY_FITTING_VALUE = "the only value that fits"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -14,8 +14,16 @@ from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.schema import declares_only
 
 KINDS = ("table", "index", "trigger", "view")
-SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
-BEHIND = (*SHADOWS, "_segments", "_segdir", "_stat", "_node", "_rowid", "_parent")
+FTS5_SHADOW_SUFFIXES = ("_data", "_idx", "_content", "_docsize", "_config")
+SHADOW_SUFFIXES = (
+    *FTS5_SHADOW_SUFFIXES,
+    "_segments",
+    "_segdir",
+    "_stat",
+    "_node",
+    "_rowid",
+    "_parent",
+)
 """Suffixes of the shadow tables of any virtual table that SQLite includes."""
 
 VIRTUAL, STORED = 2, 3
@@ -98,7 +106,7 @@ class Catalog:
 
 def read(survey: Survey) -> Catalog:
     """Read the schema rows from page 1; if that is damaged, from any leaf that looks like it."""
-    tree = trees.table(survey, 1)
+    tree = trees.walk_table(survey, 1)
     pages = [leaf.page for leaf in tree.leaves]
     if not tree.whole or not pages:
         known = set(pages)
@@ -229,7 +237,7 @@ def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:
     return Index(entry.name, entry.table, entry.root, tuple(row[0] for row in rows), partial)
 
 
-def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
+def expected_layouts(blueprint: Blueprint) -> dict[str, list[Layout]]:
     """The possible layouts of a release's tables; they depend on the releases of past upgrades."""
     layouts: dict[str, list[Layout]] = {}
     for name, table in blueprint.tables.items():
@@ -250,12 +258,14 @@ def expected(blueprint: Blueprint) -> dict[str, list[Layout]]:
     return layouts
 
 
-def shadows(virtual: Iterable[str], suffixes: Sequence[str] = SHADOWS) -> set[str]:
+def shadow_tables(
+    virtual: Iterable[str], suffixes: Sequence[str] = FTS5_SHADOW_SUFFIXES
+) -> set[str]:
     """The names of the shadow tables of these virtual tables."""
     return {name + suffix for name in virtual for suffix in suffixes}
 
 
-def copies(name: str) -> Layout:
+def content_layout(name: str) -> Layout:
     """The layout of the shadow table in which a one-column full-text table copies its text."""
     columns = (Column("id", "INTEGER", key=1), Column("c0", "TEXT"))
     return Layout(name, columns, "", 0)

@@ -9,8 +9,8 @@ from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.load import batches
-from hermes_doctor.sqlite.salvage.shape import literal
+from hermes_doctor.sqlite.salvage.load import insert_in_batches
+from hermes_doctor.sqlite.salvage.shape import parse_literal
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target
 
@@ -18,10 +18,10 @@ from hermes_doctor.sqlite.salvage.target import Target
 def load(survey: Survey, target: Target, layout: Layout, root: int) -> Tally:
     """Copy all rows that are reachable from the table's root page."""
     tally = Tally(layout.name)
-    walk = trees.index(survey, root)
+    walk = trees.walk_index(survey, root)
     tally.unsure = not walk.whole
     columns = [name for name in layout.stored if name not in layout.computed]
-    for count, added in batches(
+    for count, added in insert_in_batches(
         target, layout.name, columns, _rows(survey, layout, walk, columns, tally)
     ):
         tally.saved += added
@@ -30,10 +30,10 @@ def load(survey: Survey, target: Target, layout: Layout, root: int) -> Tally:
 
 
 def _rows(
-    survey: Survey, layout: Layout, walk: trees.Entries, columns: Sequence[str], tally: Tally
+    survey: Survey, layout: Layout, walk: trees.IndexPages, columns: Sequence[str], tally: Tally
 ) -> Iterator[list[Value]]:
     keys = sum(bool(column.key) for column in layout.columns)
-    defaults = {column.name: literal(column.default) for column in layout.columns}
+    defaults = {column.name: parse_literal(column.default) for column in layout.columns}
     for values in trees.index_entries(survey, walk):
         if not keys <= len(values) <= len(layout.stored):
             tally.lost += 1

@@ -15,22 +15,22 @@ from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.fulltext import Index
 from hermes_doctor.sqlite.salvage.account import Tally
-from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, shadows
-from hermes_doctor.sqlite.salvage.virtual_tables import virtual
+from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, Catalog, shadow_tables
+from hermes_doctor.sqlite.salvage.virtual_tables import unknown_virtual_tables
 from hermes_doctor.system.files import shown
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.target import Target
 
 
-def views(target: Target, catalog: Catalog) -> None:
+def create_views(target: Target, catalog: Catalog) -> None:
     """Create the views again."""
     for entry in catalog.entries:
         if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
             target.lost.append(f"the view {shown([entry.name])}")
 
 
-def triggers(target: Target, catalog: Catalog) -> None:
+def create_triggers(target: Target, catalog: Catalog) -> None:
     """Create the triggers again, except those that would make every write fail."""
     for entry in catalog.entries:
         if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
@@ -64,13 +64,13 @@ def _works(target: Target, table: str) -> bool:
     return True
 
 
-def restore(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
+def restore_virtual_tables(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
     """Create virtual tables from their saved shadow tables; return the tables used up for it."""
     counts = {tally.name: tally for tally in tallies}
     taken: set[str] = set()
     target.database.execute("PRAGMA legacy_alter_table=ON")  # do not change other declarations
-    for name, index in virtual(catalog, target.blueprint).items():
-        behind = sorted(shadows([name], BEHIND).intersection(target.extra))
+    for name, index in unknown_virtual_tables(catalog, target.blueprint).items():
+        behind = sorted(shadow_tables([name], SHADOW_SUFFIXES).intersection(target.extra))
         whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
         for one in behind:
             target.database.execute(f"ALTER TABLE {quoted(one)} RENAME TO {_aside(one)}")
@@ -114,22 +114,22 @@ def _made(
         if index is not None and not index.contentless:
             settings = []
             if name + "_config" in behind:
-                settings = fulltext.settings(database, _aside(name + "_config"))
+                settings = fulltext.read_settings(database, _aside(name + "_config"))
             if index.external:
                 fulltext.rebuild(database, index)
             elif name + "_content" in behind:
                 fulltext.refill(database, index, _aside(name + "_content"))
             else:
                 raise CannotFix("its text is lost")
-            fulltext.set_again(database, index, settings)
-        elif whole and behind and fulltext.free_hand():
+            fulltext.apply_settings(database, index, settings)
+        elif whole and behind and fulltext.can_write_shadow_tables():
             for one in behind:
                 database.execute(f"DELETE FROM {quoted(one)}")
                 database.execute(f"INSERT INTO {quoted(one)} SELECT * FROM {_aside(one)}")
         else:
             raise CannotFix("not all of it is left")
         if index is not None:
-            fulltext.prove(database, index)
+            fulltext.check_integrity(database, index)
     except (sqlite3.Error, CannotFix):
         database.execute(f"DROP TABLE {quoted(name)}")
         return False

@@ -14,11 +14,11 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.salvage.catalog import SHADOWS
+from hermes_doctor.sqlite.salvage.catalog import FTS5_SHADOW_SUFFIXES
 from hermes_doctor.sqlite.salvage.target import connect
 
 
-class Proof:
+class FulltextCheck:
     """Checks one full-text table in a thread, in parallel to the other checks."""
 
     def __init__(self, path: Path, index: fulltext.Index) -> None:
@@ -31,7 +31,7 @@ class Proof:
     def _run(self) -> None:
         try:
             with contextlib.closing(connect(self.path)) as database:
-                self.outcome = fulltext.prove(database, self.index)
+                self.outcome = fulltext.check_integrity(database, self.index)
         except (sqlite3.Error, CannotFix) as error:
             self.outcome = error
 
@@ -43,7 +43,7 @@ class Proof:
         return self.outcome
 
 
-class Beside:
+class FulltextFiller:
     """Fills one full-text table in a separate file while rows are still being read."""
 
     def __init__(self, target: Path, index: fulltext.Index) -> None:
@@ -89,17 +89,17 @@ class Beside:
                 reach = database.execute(top).fetchone()[0]
                 if reach is not None and reach > last:
                     span = f"WHERE new.rowid > {last} AND new.rowid <= {reach} ORDER BY new.rowid"
-                    database.execute(fulltext.select(self.index, "rows", span))
+                    database.execute(fulltext.indexing_sql(self.index, "rows", span))
                     last = reach
                 database.execute("COMMIT")
             database.execute("BEGIN")
             database.execute(
-                fulltext.select(
+                fulltext.indexing_sql(
                     self.index, "rows", f"WHERE new.rowid NOT IN ({done}) ORDER BY new.rowid"
                 )
             )
             database.execute("COMMIT")
-            fulltext.settle(database, self.index)
+            fulltext.clear_settings(database, self.index)
         finally:
             database.close()
 
@@ -111,7 +111,7 @@ class Beside:
         database.execute(self.index.sql)
         database.execute("ATTACH ? AS made", (str(self.path),))
         database.execute("BEGIN")
-        for suffix in SHADOWS:
+        for suffix in FTS5_SHADOW_SUFFIXES:
             name = quoted(self.index.name + suffix)
             database.execute(f"DELETE FROM main.{name}")
             database.execute(f"INSERT INTO main.{name} SELECT * FROM made.{name}")

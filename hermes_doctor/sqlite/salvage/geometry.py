@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from hermes_doctor.sqlite.cells import BROKEN, LEAF, head, local, varint
+from hermes_doctor.sqlite.cells import LEAF, PARSE_ERRORS, local_size, page_header, varint
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
 
 SAMPLE = 3000
@@ -36,7 +36,7 @@ def page_size(fd: int, length: int) -> int:
     return best
 
 
-def wide(fd: int, length: int) -> bool:
+def is_utf16(fd: int, length: int) -> bool:
     """Whether the text is UTF-16, according to the encoding of the first CREATE TABLE.
 
     The header is used only if none is found, because it is the most likely part to be damaged.
@@ -62,7 +62,7 @@ def _fit(fd: int, length: int, size: int) -> tuple[float, int]:
         if len(page) < size:
             break
         looked += 1
-        found = head(page, 0, size)
+        found = page_header(page, 0, size)
         if not found or not found[1]:
             continue
         kind, cells = found
@@ -79,14 +79,14 @@ def _end(page: bytes, at: int, usable: int) -> int:
     try:
         length, body = varint(page, at)
         _, body = varint(page, body)
-    except BROKEN:
+    except PARSE_ERRORS:
         return 0
-    here = local(length, usable, index=False)
+    here = local_size(length, usable, index=False)
     end = body + here + (4 if here < length else 0)
     return end if end <= len(page) else 0
 
 
-def reserved(fd: int, length: int, size: int) -> int:
+def reserved_bytes(fd: int, length: int, size: int) -> int:
     """The number of reserved bytes at the end of each page, derived from where cells end."""
     start = os.pread(fd, 100, 0)
     claimed = start[20] if len(start) == 100 and start[:16] == MAGIC else 0
@@ -94,13 +94,13 @@ def reserved(fd: int, length: int, size: int) -> int:
     count = length // size
     for number in range(1, count, max(1, count // SAMPLE)):
         page = os.pread(fd, size, number * size)
-        found = head(page, 0, size) if len(page) == size else None
+        found = page_header(page, 0, size) if len(page) == size else None
         if not found or found[0] != LEAF or not found[1]:
             continue
         at = max(found[1])
         try:
             whole, _ = varint(page, at)
-        except BROKEN:
+        except PARSE_ERRORS:
             continue
         end = _end(page, at, size) if whole <= size - 35 else 0
         if end:

@@ -26,7 +26,7 @@ class Image:
         self.fd = fd
         self.size = os.fstat(fd).st_size
         self.page_size = geometry.page_size(fd, self.size)
-        self.reserved = geometry.reserved(fd, self.size, self.page_size)
+        self.reserved = geometry.reserved_bytes(fd, self.size, self.page_size)
         self.usable = self.page_size - self.reserved
         self.file_pages = -(-self.size // self.page_size)
         self.wal = wal
@@ -82,7 +82,7 @@ class Image:
         """The change counter of the file."""
         return int.from_bytes(os.pread(self.fd, 4, 24), "big")
 
-    def undone_counter(self) -> int | None:
+    def counter_before_journal(self) -> int | None:
         """The change counter before the transaction that the journal undoes, if it has page 1."""
         at = self.undo.places.get(1)
         if at is None or self.journal is None:
@@ -129,7 +129,7 @@ class Image:
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[Image]:
+def open_image(source: Path) -> Iterator[Image]:
     """Open the database at `source` with its sidecar files."""
     with ExitStack() as stack:
 
@@ -140,7 +140,7 @@ def opened(source: Path) -> Iterator[Image]:
 
         try:
             main = descriptor(source)
-            if geometry.wide(main, os.fstat(main).st_size):
+            if geometry.is_utf16(main, os.fstat(main).st_size):
                 raise CannotFix(
                     f"the text of {source.name} is UTF-16, which no Hermes writes and which is "
                     "not read here"

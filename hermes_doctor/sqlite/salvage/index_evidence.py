@@ -15,7 +15,7 @@ from hermes_doctor.sqlite.cells import Lost
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
-from hermes_doctor.sqlite.salvage.spans import Spans, key
+from hermes_doctor.sqlite.salvage.spans import CompleteRanges, sort_key
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -23,7 +23,7 @@ MOST = 10_000_000
 """The most rows that an index may name; one with more is not trusted."""
 
 
-class Witness:
+class IndexEvidence:
     """The rowids that the indexes of one table name."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Witness:
         self.survey = survey
         self.copies = copies
         self.indexes = [one for one in catalog.indexes if one.table == table]
-        self.walks = {one.name: trees.index(survey, one.root) for one in self.indexes}
+        self.walks = {one.name: trees.walk_index(survey, one.root) for one in self.indexes}
         full = [one for one in self.indexes if not one.partial]
         sound = [one for one in full if self.walks[one.name].whole]
         self.whole = bool(sound)
@@ -46,7 +46,7 @@ class Witness:
             for leaf in (leaf for tree in copies for leaf in tree.leaves):
                 ids.extend(survey.rowids(leaf.page))
         self.rowids = array("q", (rowid for rowid, _ in groupby(sorted(ids))))
-        self._spans: list[tuple[Index, Spans]] | None = None
+        self._spans: list[tuple[Index, CompleteRanges]] | None = None
 
     def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
         """The columns of each entry of an index, and its rowid."""
@@ -60,7 +60,7 @@ class Witness:
 
     def names(self, rowid: int) -> bool:
         """Whether an index has an entry for this row."""
-        return held(self.rowids, rowid)
+        return contains(self.rowids, rowid)
 
     def denies(self, rowid: int) -> bool:
         """Whether the row was deleted or never written.
@@ -76,11 +76,11 @@ class Witness:
         if self._spans is None:
             full = [one for one in self.indexes if not one.partial]
             self._spans = [
-                (one, Spans(self.survey, one.root, len(one.columns) + 1)) for one in full
+                (one, CompleteRanges(self.survey, one.root, len(one.columns) + 1)) for one in full
             ]
         for index, spans in self._spans:
             if all(column in values for column in index.columns):
-                wanted = key([*(values[column] for column in index.columns), rowid])
+                wanted = sort_key([*(values[column] for column in index.columns), rowid])
                 if wanted is not None and spans.cover(wanted):
                     return True
         return False
@@ -100,7 +100,7 @@ class Witness:
         return None
 
 
-def held(ids: array[int], rowid: int) -> bool:
+def contains(ids: array[int], rowid: int) -> bool:
     """Whether a sorted array contains this number."""
     place = bisect_left(ids, rowid)
     return place < len(ids) and ids[place] == rowid

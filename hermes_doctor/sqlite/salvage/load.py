@@ -10,14 +10,14 @@ from itertools import chain, islice
 from hermes_doctor.sqlite.cells import Mangled, Raw, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import row_fit
-from hermes_doctor.sqlite.salvage.account import COPIES, ONLY, Tally
+from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.index_evidence import Witness
-from hermes_doctor.sqlite.salvage.page_owners import Stand
-from hermes_doctor.sqlite.salvage.shape import Shape
+from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
+from hermes_doctor.sqlite.salvage.page_owners import TablePages
+from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import Target
-from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 
 BATCH = 4000
 """Rows per transaction."""
@@ -27,13 +27,13 @@ each; further incomplete rows are written as they are."""
 
 
 @dataclass
-class Loaded:
+class LoadedTable:
     """The result of loading one table."""
 
     name: str
-    stand: Stand
+    stand: TablePages
     tally: Tally
-    shape: Shape
+    shape: ColumnMapping
     pending: list[Row] = field(default_factory=list)
     """Incomplete rows that are not yet in the new database."""
     room: int = PENDING
@@ -58,7 +58,7 @@ class Counted:
             yield row
 
 
-def batches(
+def insert_in_batches(
     target: Target, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
 ) -> Iterator[tuple[int, int]]:
     """Insert rows in transactions; yield for each how many rows it had and how many were added.
@@ -80,8 +80,8 @@ class Loader:
         self,
         survey: Survey,
         target: Target,
-        texts: Mapping[str, Texts],
-        witness: Callable[[str], Witness],
+        texts: Mapping[str, FulltextCopies],
+        witness: Callable[[str], IndexEvidence],
         step: Callable[[int], None],
     ) -> None:
         self.survey = survey
@@ -92,14 +92,14 @@ class Loader:
         """Called with the number of leaves that were read."""
 
     def load(
-        self, name: str, stand: Stand, committed: Callable[[int], None] | None = None
-    ) -> Loaded:
+        self, name: str, stand: TablePages, committed: Callable[[int], None] | None = None
+    ) -> LoadedTable:
         """Load all rows of one table; `committed` is called after each batch."""
-        shape = Shape(stand.layout, self.target.layouts[name])
-        loaded = Loaded(name, stand, Tally(name), shape)
+        shape = ColumnMapping(stand.layout, self.target.layouts[name])
+        loaded = LoadedTable(name, stand, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
-        for count, added in batches(self.target, name, shape.columns, rows):
+        for count, added in insert_in_batches(self.target, name, shape.columns, rows):
             tally.saved -= count - added  # the same row on two pages
             if name in self.target.extra:  # or a row that its own table rejects
                 tally.lost += count - added
@@ -107,7 +107,7 @@ class Loader:
                 committed(added)
         return loaded
 
-    def _rows(self, loaded: Loaded) -> Iterator[list[Value]]:
+    def _rows(self, loaded: LoadedTable) -> Iterator[list[Value]]:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
         stand = loaded.stand
@@ -133,10 +133,10 @@ class Loader:
                 if shape.made_up > before:
                     tally.partial += 1
                 elif _mend_role(shape, row):
-                    tally.restore(ONLY)
+                    tally.restore(ONLY_FITTING_VALUE)
                     values = shape.values(row)
                 elif texts is not None and texts.heal(row):
-                    tally.restore(COPIES)
+                    tally.restore(FROM_FULLTEXT_COPIES)
                     values = shape.values(row)
                 elif _doubtful(row, texts):
                     tally.partial += 1
@@ -144,7 +144,7 @@ class Loader:
                     tally.saved += 1
                 yield values
 
-    def _keep_bytes(self, name: str, row: Row, texts: Texts | None) -> None:
+    def _keep_bytes(self, name: str, row: Row, texts: FulltextCopies | None) -> None:
         """Keep invalid UTF-8 byte for byte if it was stored so, or if Hermes never reads the table.
 
         Elsewhere it stays replaced, because Hermes would fail on it.
@@ -154,7 +154,7 @@ class Loader:
         if name in self.target.extra or (texts is not None and texts.stored(row)):
             row.values[:] = [Raw(v.raw) if isinstance(v, Mangled) else v for v in row.values]
 
-    def _leaf(self, loaded: Loaded, leaf: Leaf) -> Iterator[Row]:
+    def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong to this table."""
         local = self.survey.cells(leaf.page, whole=False)
         ids = _straightened([cell.rowid for cell in local], leaf)
@@ -169,7 +169,7 @@ class Loader:
                 loaded.broken.append(rowid)
 
 
-def _doubtful(row: Row, texts: Texts | None) -> bool:
+def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:
     """Whether a completely read row may still be wrong."""
     if row.frayed and not (texts is not None and texts.agree(row)):
         return True
@@ -189,7 +189,7 @@ def _belongs(layout: Layout, row: Row) -> bool:
 
 def _affine(layout: Layout, row: Row) -> int:
     return sum(
-        row_fit.affine(column.type, kind)
+        row_fit.fits_affinity(column.type, kind)
         for column, kind in zip(layout.columns, row.kinds, strict=False)
     )
 
@@ -212,7 +212,7 @@ def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
     return out
 
 
-def _mend_role(shape: Shape, row: Row) -> bool:
+def _mend_role(shape: ColumnMapping, row: Row) -> bool:
     """Correct a role with one wrong character, which is possible because there are few roles."""
     if shape.role is None or shape.role >= len(row.values):
         return False

@@ -13,9 +13,9 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import catalog as catalogs, row_fit
 from hermes_doctor.sqlite.salvage.image import Image
-from hermes_doctor.sqlite.salvage.page_owners import Stand
-from hermes_doctor.sqlite.salvage.run import Run
-from hermes_doctor.sqlite.salvage.shape import Shape
+from hermes_doctor.sqlite.salvage.page_owners import TablePages
+from hermes_doctor.sqlite.salvage.run import SalvageRun
+from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.system.files import MEGABYTE, open_regular, size
 
@@ -59,26 +59,25 @@ class OnlyInLog:
     @property
     def counted(self) -> str:
         """The rows that can be added, as words."""
-        return (
-            f"{number(len(self.messages), 'message')} and {number(len(self.sessions), 'session')}"
-        )
+        messages = pluralize(len(self.messages), "message")
+        return f"{messages} and {pluralize(len(self.sessions), 'session')}"
 
     def left_out(self) -> list[str]:
         """A sentence for each kind of row that cannot be added."""
         said = []
         if self.taken:
-            what = number(self.taken, "message")
+            what = pluralize(self.taken, "message")
             said.append(f"{what} of the log cannot be added: state.db uses the same numbers.")
         if self.homeless:
-            what = number(self.homeless, "row")
+            what = pluralize(self.homeless, "row")
             said.append(f"{what} of the log cannot be added: the session is in neither file.")
         if self.partial:
-            what = number(self.partial, "row")
+            what = pluralize(self.partial, "row")
             said.append(f"{what} of the log cannot be added: the log has only a part.")
         return said
 
 
-def number(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """A number with its noun."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
@@ -91,7 +90,7 @@ def read(log: Path, plan: Blueprint) -> LogRows:
         if length > LARGEST:
             raise CannotFix(f"the rows of a log of {size(length)} are not read")
         survey = Survey(Image(nothing, fd, None))
-        forest = Run(log, log, plan, (), None).grown(survey, catalogs.read(survey))
+        forest = SalvageRun(log, log, plan, (), None).assign_leaves(survey, catalogs.read(survey))
         found = LogRows()
         for table in (SESSIONS, MESSAGES):
             if stand := forest.stands.get(table):
@@ -102,9 +101,9 @@ def read(log: Path, plan: Blueprint) -> LogRows:
         os.close(nothing)
 
 
-def _records(found: LogRows, survey: Survey, stand: Stand) -> Iterator[Record]:
+def _records(found: LogRows, survey: Survey, stand: TablePages) -> Iterator[Record]:
     """The complete rows of a table; freed pages are skipped."""
-    shape = Shape(stand.layout, stand.layout)
+    shape = ColumnMapping(stand.layout, stand.layout)
     for leaf in stand.tree.leaves:
         if leaf.page in stand.left:
             continue
@@ -139,7 +138,7 @@ def _collect(found: LogRows, table: str, records: Iterable[Record]) -> None:
         found.messages = {key: one for key, one in kept.items() if isinstance(key, int)}
 
 
-def compare(rows: LogRows, ask: Ask) -> OnlyInLog:
+def find_only_in_log(rows: LogRows, ask: Ask) -> OnlyInLog:
     """Find the rows of a log that a database lacks and that can be added without replacing any."""
     only = OnlyInLog(partial=rows.partial)
     there = _sessions(rows.sessions, ask)

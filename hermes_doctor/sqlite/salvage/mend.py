@@ -10,16 +10,21 @@ from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
-from hermes_doctor.sqlite.salvage.account import COPIES, INDEXES, TRANSCRIPTS, Tally
+from hermes_doctor.sqlite.salvage.account import (
+    FROM_FULLTEXT_COPIES,
+    FROM_INDEXES,
+    FROM_TRANSCRIPTS,
+    Tally,
+)
 from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.index_evidence import Witness, held
-from hermes_doctor.sqlite.salvage.load import Loaded
-from hermes_doctor.sqlite.salvage.orphan_pages import Jury
-from hermes_doctor.sqlite.salvage.others import Others
+from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
+from hermes_doctor.sqlite.salvage.load import LoadedTable
+from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge
+from hermes_doctor.sqlite.salvage.others import OlderCopies
 from hermes_doctor.sqlite.salvage.page_owners import Forest
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target
-from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
 
 Facts = dict[int, dict[str, Value]]
@@ -27,7 +32,7 @@ MOST = 300_000
 """The most lost rows of a table that are searched for."""
 
 
-class Mender:
+class RowCompleter:
     """Completes one table after the other, after their readable rows were loaded."""
 
     def __init__(
@@ -36,8 +41,8 @@ class Mender:
         catalog: Catalog,
         forest: Forest,
         target: Target,
-        texts: Mapping[str, Texts],
-        others: Others,
+        texts: Mapping[str, FulltextCopies],
+        others: OlderCopies,
         transcripts: Transcripts,
     ) -> None:
         self.survey = survey
@@ -57,17 +62,17 @@ class Mender:
         """The counters of one table."""
         return self.tallies.setdefault(name, Tally(name))
 
-    def witness(self, name: str) -> Witness:
+    def evidence(self, name: str) -> IndexEvidence:
         """The evidence from the indexes of a table."""
-        return self.forest.witness(self.survey, self.catalog, name)
+        return self.forest.evidence(self.survey, self.catalog, name)
 
-    def mend(self, loaded: Loaded) -> None:
+    def complete_table(self, loaded: LoadedTable) -> None:
         """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
         if not (loaded.stand.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
-        witness = self.witness(name)
+        witness = self.evidence(name)
         present = self._present(name)
         begun = array("q", sorted(row.rowid for row in loaded.pending))
         gone = self._gone(loaded, witness, present, begun)
@@ -86,7 +91,7 @@ class Mender:
         return array("q", (row[0] for row in rows))
 
     def _gone(
-        self, loaded: Loaded, witness: Witness, present: array[int], begun: array[int]
+        self, loaded: LoadedTable, witness: IndexEvidence, present: array[int], begun: array[int]
     ) -> list[int]:
         """The rowids of rows that existed and are not in the new database.
 
@@ -96,7 +101,7 @@ class Mender:
         broken = set(loaded.broken)
         gone = []
         for rowid in witness.rowids:
-            if held(present, rowid) or held(begun, rowid):
+            if contains(present, rowid) or contains(begun, rowid):
                 continue
             if loaded.stand.lost(rowid) or rowid in broken:
                 gone.append(rowid)
@@ -105,12 +110,12 @@ class Mender:
         gone += [
             rowid
             for rowid in broken.difference(gone)
-            if not (held(present, rowid) or held(begun, rowid) or witness.denies(rowid))
+            if not (contains(present, rowid) or contains(begun, rowid) or witness.denies(rowid))
         ]
         loaded.tally.lost += max(0, len(gone) - MOST)
         return gone[:MOST]
 
-    def _facts(self, witness: Witness, wanted: set[int]) -> Facts:
+    def _facts(self, witness: IndexEvidence, wanted: set[int]) -> Facts:
         """By rowid: the values of these rows that the indexes contain."""
         facts: Facts = {}
         for index in witness.indexes if wanted else ():
@@ -122,16 +127,16 @@ class Mender:
                             known.setdefault(column, value)
         return facts
 
-    def _complete(self, loaded: Loaded, row: Row, facts: Mapping[str, Value]) -> None:
+    def _complete(self, loaded: LoadedTable, row: Row, facts: Mapping[str, Value]) -> None:
         """Complete a truncated row: texts from a full-text copy, the rest from indexes or files."""
         layout = loaded.stand.layout
         texts = self.texts.get(loaded.name)
-        source = COPIES if texts is not None and texts.complete(row) else ""
+        source = FROM_FULLTEXT_COPIES if texts is not None and texts.complete(row) else ""
         for place, value in enumerate(row.values):
             column = layout.columns[place].name
             if value is LOST and column in facts:
                 row.values[place] = facts[column]
-                source = source or INDEXES
+                source = source or FROM_INDEXES
         if LOST in row.values:
             source = self.others.complete(layout, row) or source
         whole = LOST not in row.values
@@ -141,11 +146,11 @@ class Mender:
         if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
             return  # already loaded from a better page
         if whole:
-            loaded.tally.restore(source or INDEXES)
+            loaded.tally.restore(source or FROM_INDEXES)
         else:
             loaded.tally.partial += 1
 
-    def _from_others(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
+    def _from_others(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost rows from the newest other file that has them; return those still lost."""
         if not self.others.sources:
             return gone
@@ -156,8 +161,8 @@ class Mender:
                 loaded.tally.restore(source)
             else:
                 left.append(rowid)
-        if not self.witness(loaded.name).whole:
-            jury = self.forest.jury(self.survey, self.catalog, loaded.name)
+        if not self.evidence(loaded.name).whole:
+            jury = self.forest.orphan_judge(self.survey, self.catalog, loaded.name)
             for rowid in list(self._unnamed(loaded, set(gone))):
                 source = self._take(loaded, rowid, {}, jury)
                 if source:
@@ -165,7 +170,11 @@ class Mender:
         return left
 
     def _take(
-        self, loaded: Loaded, rowid: int, facts: Mapping[str, Value], jury: Jury | None = None
+        self,
+        loaded: LoadedTable,
+        rowid: int,
+        facts: Mapping[str, Value],
+        jury: OrphanJudge | None = None,
     ) -> str:
         """Restore one row from another file, unless it or a row it refers to was deleted.
 
@@ -180,7 +189,7 @@ class Mender:
 
     def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
         """Whether a row refers to a deleted one: a row that its sound table does not have."""
-        for child, parent, column in rebuild.references(self.target, name):
+        for child, parent, column in rebuild.foreign_keys(self.target, name):
             value = values.get(child)
             if value is None or self.forest.stands[parent].damaged:
                 continue
@@ -190,23 +199,23 @@ class Mender:
                 return True
         return False
 
-    def _unnamed(self, loaded: Loaded, gone: set[int]) -> Iterator[int]:
+    def _unnamed(self, loaded: LoadedTable, gone: set[int]) -> Iterator[int]:
         """Rows of other files that belong on a lost page and that no index can confirm."""
         layout = self.target.layouts[loaded.name]
         if not loaded.stand.rooted or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
-        witness = self.witness(loaded.name)
+        witness = self.evidence(loaded.name)
         for rowid in self.others.rowids(layout):
             if (
                 rowid not in gone
                 and loaded.stand.lost(rowid)
-                and not held(present, rowid)
+                and not contains(present, rowid)
                 and not witness.denies(rowid)
             ):
                 yield rowid
 
-    def _from_transcripts(self, loaded: Loaded, gone: list[int], facts: Facts) -> list[int]:
+    def _from_transcripts(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost messages by their position in the transcript of their session."""
         talks: dict[str, list[int]] = {}
         for rowid in gone:
@@ -233,29 +242,34 @@ class Mender:
                     continue
                 taken.add(rowid)
                 if exact and known.get("timestamp") is not None:
-                    loaded.tally.restore(TRANSCRIPTS)
+                    loaded.tally.restore(FROM_TRANSCRIPTS)
                 else:
                     loaded.tally.partial += 1
                     self.transcribed += 1
         database.execute("DROP INDEX salvage_talks")
         return [rowid for rowid in gone if rowid not in taken]
 
-    def _rebuild(self, loaded: Loaded, gone: Iterable[int], facts: Facts) -> None:
+    def _rebuild(self, loaded: LoadedTable, gone: Iterable[int], facts: Facts) -> None:
         """Rebuild rows from their index entries and the full-text copy of their text."""
         layout = self.target.layouts[loaded.name]
         texts = self.texts.get(loaded.name)
         for rowid in gone:
-            known: dict[str, Any] = {**rebuild.STUB.get(loaded.name, {}), **facts.get(rowid, {})}
+            known: dict[str, Any] = {
+                **rebuild.PLACEHOLDERS.get(loaded.name, {}),
+                **facts.get(rowid, {}),
+            }
             text = texts.text(rowid) if texts is not None else None
             if texts is not None:
                 if text is None or not known:
                     loaded.tally.lost += 1
                     continue
                 known = {
-                    **rebuild.message(text),
+                    **rebuild.message_from_text(text),
                     **{k: v for k, v in known.items() if v is not None},
                 }
-            if rebuild.enough(layout, known) and self._insert(loaded.name, known, rowid):
+            if rebuild.has_required_values(layout, known) and self._insert(
+                loaded.name, known, rowid
+            ):
                 loaded.tally.partial += 1
             else:
                 loaded.tally.lost += 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hermes_doctor.sqlite.salvage.catalog import Catalog
 from hermes_doctor.sqlite.salvage.image import Image
-from hermes_doctor.sqlite.salvage.mend import Mender
+from hermes_doctor.sqlite.salvage.mend import RowCompleter
 from hermes_doctor.sqlite.salvage.page_owners import Forest
 from hermes_doctor.sqlite.salvage.target import Target
 
 
 def notes(
-    image: Image, catalog: Catalog, forest: Forest, mender: Mender, target: Target
+    image: Image, catalog: Catalog, forest: Forest, mender: RowCompleter, target: Target
 ) -> list[str]:
     """The notes on a finished salvage."""
     told: list[str] = []

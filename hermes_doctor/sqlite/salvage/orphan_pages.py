@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hermes_doctor.sqlite.cells import Lost, Mangled, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.index_evidence import Witness
+from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, Survey, decode
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -35,13 +35,13 @@ class Verdict:
         return not self.dead and bool(self.named or self.unproven)
 
 
-class Jury:
+class OrphanJudge:
     """Judges orphan pages that look like pages of one table."""
 
     def __init__(
         self,
         survey: Survey,
-        witness: Witness,
+        witness: IndexEvidence,
         layout: Layout,
         linked: Tree,
         parents: Mapping[str, Collection[Value]],

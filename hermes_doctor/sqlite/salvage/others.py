@@ -38,7 +38,7 @@ class Found:
     source: str
 
 
-class Others:
+class OlderCopies:
     """The databases among the sources, newest first; they are opened when first needed."""
 
     def __init__(self, sources: Sequence[Source], room: Path) -> None:
@@ -93,7 +93,7 @@ class Others:
         self._copies.append(copy)
         try:
             for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):
-                with disk.fresh(target) as fd:
+                with disk.new_file(target) as fd:
                     disk.copy(source, fd)
         except OSError:  # the disk is full
             return None

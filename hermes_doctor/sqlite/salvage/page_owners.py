@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage import freelist, row_fit, trees
-from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, shadows
-from hermes_doctor.sqlite.salvage.index_evidence import Witness
-from hermes_doctor.sqlite.salvage.orphan_pages import Jury, Verdict
+from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, Catalog, Layout, shadow_tables
+from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
+from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge, Verdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -20,7 +20,7 @@ SAMPLE = 40
 
 
 @dataclass
-class Stand:
+class TablePages:
     """One table of the damaged database: its layout and its leaf pages."""
 
     layout: Layout
@@ -44,25 +44,27 @@ class Stand:
 class Forest:
     """All tables of the damaged database, with the evidence about their rows."""
 
-    stands: dict[str, Stand] = field(default_factory=dict)
+    stands: dict[str, TablePages] = field(default_factory=dict)
     copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By table: the shadow tables with full-text copies of its texts, under the same rowids."""
     sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By table: the shadow tables with the full-text size of each of its rows."""
     freed: int = 0
     """Leaves that were skipped because their rows were deleted."""
-    _witnesses: dict[str, Witness] = field(default_factory=dict)
-    _juries: dict[str, Jury] = field(default_factory=dict)
+    _witnesses: dict[str, IndexEvidence] = field(default_factory=dict)
+    _juries: dict[str, OrphanJudge] = field(default_factory=dict)
 
-    def witness(self, survey: Survey, catalog: Catalog, name: str) -> Witness:
+    def evidence(self, survey: Survey, catalog: Catalog, name: str) -> IndexEvidence:
         """The evidence about the rows of a table."""
         if name not in self._witnesses:
             copies = [self.stands[one].linked for one in self.copies.get(name, ())]
-            copies += [trees.sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())]
-            self._witnesses[name] = Witness(survey, catalog, name, copies)
+            copies += [
+                trees.walk_sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())
+            ]
+            self._witnesses[name] = IndexEvidence(survey, catalog, name, copies)
         return self._witnesses[name]
 
-    def jury(self, survey: Survey, catalog: Catalog, name: str) -> Jury:
+    def orphan_judge(self, survey: Survey, catalog: Catalog, name: str) -> OrphanJudge:
         """The judge of orphan pages that look like pages of this table."""
         if name in self._juries:
             return self._juries[name]
@@ -71,10 +73,10 @@ class Forest:
             child: keys
             for child, parent, column in stand.layout.refers
             if parent in self.stands
-            and (keys := self.witness(survey, catalog, parent).keys(column)) is not None
+            and (keys := self.evidence(survey, catalog, parent).keys(column)) is not None
         }
-        witness = self.witness(survey, catalog, name)
-        self._juries[name] = Jury(survey, witness, stand.layout, stand.linked, parents)
+        witness = self.evidence(survey, catalog, name)
+        self._juries[name] = OrphanJudge(survey, witness, stand.layout, stand.linked, parents)
         return self._juries[name]
 
     @property
@@ -83,7 +85,7 @@ class Forest:
         return {name: one.rowids[-1] for name, one in self._witnesses.items() if one.rowids}
 
 
-def grow(
+def assign_leaves(
     survey: Survey,
     catalog: Catalog,
     known: Mapping[str, Sequence[Layout]],
@@ -98,7 +100,7 @@ def grow(
     copying = {name for names in copies.values() for name in names}
     for name, layouts in known.items():
         root = catalog.root(name)
-        tree = trees.table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
+        tree = trees.walk_table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
         # Shadow tables with copies declare no types, so their layout would fit any table.
         live = catalog.layouts.get(name) if name not in copying else None
         layout = live or _vote(survey, tree, layouts)
@@ -107,7 +109,7 @@ def grow(
             tree = Tree(gaps=[(LOWEST, HIGHEST)])
         for page in [leaf.page for leaf in tree.leaves] + list(tree.seen):
             claimed[page] = 1
-        stand = Stand(layout, tree, rooted, damaged=not rooted or not tree.whole)
+        stand = TablePages(layout, tree, rooted, damaged=not rooted or not tree.whole)
         stand.linked = Tree(list(tree.leaves), list(tree.gaps))
         forest.stands[name] = stand
     if any(stand.damaged for stand in forest.stands.values()):
@@ -161,7 +163,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
         groups[page if claimed[top] else top].append(page)
     # Shadow tables of virtual tables declare no types, so any page would fit them.
     copying = {name for names in forest.copies.values() for name in names}
-    aloof = shadows(catalog.virtual, BEHIND) - copying
+    aloof = shadow_tables(catalog.virtual, SHADOW_SUFFIXES) - copying
     layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
     found: dict[str, list[Leaf]] = defaultdict(list)
     for top, pages in groups.items():
@@ -173,7 +175,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
             if name in copying:  # used only for the text of rows that are known from elsewhere
                 verdict = Verdict(unproven=not free[leaf.page])
             else:
-                jury = forest.jury(survey, catalog, name)
+                jury = forest.orphan_judge(survey, catalog, name)
                 verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
             if verdict.live:
                 found[name].append(leaf)
@@ -193,7 +195,7 @@ def _owner(
     """The damaged table that these rows belong to; None if they fit no damaged table."""
     votes: dict[str, float] = defaultdict(float)
     for page in pages[:: max(1, len(pages) // SAMPLE)]:
-        names = row_fit.best(layouts, _sample(survey, [page]))
+        names = row_fit.best_tables(layouts, _sample(survey, [page]))
         for name in names:
             votes[name] += 1 / len(names)
     if not votes:
@@ -209,7 +211,7 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
     """Orphan leaves, each with the range of rowids that it covers."""
     ranges: dict[int, Leaf] = {}
     if top not in pages:
-        ranges = {leaf.page: leaf for leaf in trees.table(survey, top).leaves}
+        ranges = {leaf.page: leaf for leaf in trees.walk_table(survey, top).leaves}
     leaves = []
     for page in pages:
         ids = survey.rowids(page)
@@ -223,7 +225,7 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
     return leaves
 
 
-def _settle(stand: Stand, leaves: list[Leaf]) -> None:
+def _settle(stand: TablePages, leaves: list[Leaf]) -> None:
     """Add adopted leaves to the tree and close its gaps; a freed leaf closes none."""
     stand.tree.leaves.extend(sorted(leaves, key=lambda leaf: (leaf.low, leaf.high)))
     leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.left]

@@ -11,13 +11,13 @@ from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import Target
 
-STUB: Mapping[str, Mapping[str, Value]] = {
+PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
     "sessions": {"source": "recovered", "started_at": 0},
 }
 """Placeholder values for a row of which only references to it are left."""
 
 
-def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
+def foreign_keys(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
     """The foreign keys of a table: column, referenced table, referenced column."""
     keys: dict[int, list[tuple[str, str, str | None]]] = {}
     for row in target.database.execute(f"PRAGMA foreign_key_list({quoted(name)})"):
@@ -29,7 +29,7 @@ def references(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
             yield child, parent, column or own
 
 
-def enough(layout: Layout, known: Mapping[str, Value]) -> bool:
+def has_required_values(layout: Layout, known: Mapping[str, Value]) -> bool:
     """Whether these values are enough for a row, without inventing any."""
     return all(
         known.get(column.name) is not None
@@ -50,7 +50,7 @@ def keep_beginning(layout: Layout, row: Row) -> None:
 PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)
 
 
-def message(text: str) -> dict[str, Value]:
+def message_from_text(text: str) -> dict[str, Value]:
     """Parse a message from its full-text copy: content, tool name and tool calls in one text."""
     found = PARTS.fullmatch(text)
     content = found["content"] if found else text

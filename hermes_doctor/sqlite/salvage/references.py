@@ -6,16 +6,16 @@ from collections import defaultdict
 from typing import Any
 
 from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.salvage.account import INDEXES
-from hermes_doctor.sqlite.salvage.mend import Mender
-from hermes_doctor.sqlite.salvage.rebuild import STUB, references
-from hermes_doctor.sqlite.salvage.shape import empty
+from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
+from hermes_doctor.sqlite.salvage.mend import RowCompleter
+from hermes_doctor.sqlite.salvage.rebuild import PLACEHOLDERS, foreign_keys
+from hermes_doctor.sqlite.salvage.shape import placeholder
 
 ROUNDS = 4
 """The most passes: a created parent row may itself refer to a missing one."""
 
 
-def settle(mender: Mender) -> list[str]:
+def repair_references(mender: RowCompleter) -> list[str]:
     """Repair every broken reference; return what was done, one sentence each."""
     told: list[str] = []
     for _ in range(ROUNDS):
@@ -31,14 +31,14 @@ def settle(mender: Mender) -> list[str]:
     return told
 
 
-def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[str]:
+def _settle(mender: RowCompleter, table: str, parent: str, rowids: list[int]) -> list[str]:
     told: list[str] = []
-    for child, to, column in references(mender.target, table):
+    for child, to, column in foreign_keys(mender.target, table):
         if to != parent:
             continue
         left = [r for r in rowids if not _holds(mender, table, child, parent, column, r)]
         fixed = _from_indexes(mender, table, child, parent, column, left)
-        mender.tally(table).change(fixed, INDEXES)
+        mender.tally(table).change(fixed, FROM_INDEXES)
         if fixed:
             told.append(
                 f"Rows of {table} that refer to their {parent} again, by an index: {fixed:,}."
@@ -58,13 +58,15 @@ def _settle(mender: Mender, table: str, parent: str, rowids: list[int]) -> list[
     return told
 
 
-def _loose(mender: Mender, table: str, child: str) -> bool:
+def _loose(mender: RowCompleter, table: str, child: str) -> bool:
     """Whether the reference may be NULL."""
     columns = mender.target.layouts[table].columns
     return not any(column.notnull or column.key for column in columns if column.name == child)
 
 
-def _holds(mender: Mender, table: str, child: str, parent: str, column: str, rowid: int) -> bool:
+def _holds(
+    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowid: int
+) -> bool:
     return bool(
         mender.target.database.execute(
             f"SELECT 1 FROM {quoted(table)} AS c JOIN {quoted(parent)} AS p "
@@ -75,10 +77,10 @@ def _holds(mender: Mender, table: str, child: str, parent: str, column: str, row
 
 
 def _from_indexes(
-    mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
+    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> int:
     """Correct references that are damaged in the row but still right in an index."""
-    witness = mender.witness(table)
+    witness = mender.evidence(table)
     wanted = set(rowids)
     fixed = 0
     for index in witness.indexes:
@@ -99,7 +101,7 @@ def _from_indexes(
 
 
 def _stubs(
-    mender: Mender, table: str, child: str, parent: str, column: str, rowids: list[int]
+    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> list[str]:
     """Create the rows that are referred to, from another file or with placeholder values."""
     database = mender.target.database
@@ -121,11 +123,11 @@ def _stubs(
             mender.tally(parent).restore(found.source)
             continue
         row: dict[str, Any] = {
-            c.name: empty(c.type, c.default)
+            c.name: placeholder(c.type, c.default)
             for c in layout.columns
             if c.notnull and c.default is None
         }
-        row |= {**STUB.get(parent, {}), column: value}
+        row |= {**PLACEHOLDERS.get(parent, {}), column: value}
         bare += mender.target.insert(parent, list(row), [list(row.values())])
     mender.tally(parent).partial += bare
     if bare:

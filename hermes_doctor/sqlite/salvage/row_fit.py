@@ -18,7 +18,7 @@ JSON = frozenset(
 EPOCH = (1_000_000_000, 4_000_000_000)
 
 
-def affine(declared: str, kind: int) -> bool:
+def fits_affinity(declared: str, kind: int) -> bool:
     """Whether a column of this declared type stores values of this serial type."""
     if kind == 0 or not declared or declared == "BLOB":
         return True
@@ -46,7 +46,7 @@ def fits(layout: Layout, row: Row) -> bool:
         if place == layout.rowid_column:
             if kind:
                 return False
-        elif (kind == 0 and (column.notnull or column.key)) or not affine(column.type, kind):
+        elif (kind == 0 and (column.notnull or column.key)) or not fits_affinity(column.type, kind):
             return False
     return True
 
@@ -80,7 +80,7 @@ def score(layout: Layout, row: Row) -> int:
     return points
 
 
-def best(layouts: Iterable[Layout], rows: Sequence[Row]) -> list[str]:
+def best_tables(layouts: Iterable[Layout], rows: Sequence[Row]) -> list[str]:
     """The tables that 80 % of these rows fit, closest in the number of columns."""
     if not rows:
         return []

@@ -21,21 +21,21 @@ from hermes_doctor.sqlite.salvage import (
 )
 from hermes_doctor.sqlite.salvage.account import Account, Tally
 from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
-from hermes_doctor.sqlite.salvage.fulltext_worker import Beside, Proof
-from hermes_doctor.sqlite.salvage.image import Image, opened
-from hermes_doctor.sqlite.salvage.load import Loaded, Loader
-from hermes_doctor.sqlite.salvage.mend import Mender
-from hermes_doctor.sqlite.salvage.others import Others, Source
-from hermes_doctor.sqlite.salvage.page_owners import Forest, grow
+from hermes_doctor.sqlite.salvage.fulltext_worker import FulltextCheck, FulltextFiller
+from hermes_doctor.sqlite.salvage.image import Image, open_image
+from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader
+from hermes_doctor.sqlite.salvage.mend import RowCompleter
+from hermes_doctor.sqlite.salvage.others import OlderCopies, Source
+from hermes_doctor.sqlite.salvage.page_owners import Forest, assign_leaves
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import Target, connect
-from hermes_doctor.sqlite.salvage.texts import Texts
+from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 from hermes_doctor.system.files import shown
 
 
-class Run:
+class SalvageRun:
     """One salvage: reads the damaged database, writes the new one and checks it."""
 
     def __init__(
@@ -49,10 +49,10 @@ class Run:
         self.source = source
         self.path = target
         self.blueprint = blueprint
-        self.others = Others(others, target)
+        self.others = OlderCopies(others, target)
         self.transcripts = Transcripts(others)
         self.progress = progress
-        self.indexes = fulltext.known(blueprint.virtual, blueprint.triggers)
+        self.indexes = fulltext.parse_indexes(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
         self.target: Target | None = None
         self.done = 0
@@ -67,7 +67,7 @@ class Run:
         """Read, write and check; the target is deleted if anything fails."""
         finished = False
         try:
-            with opened(self.source) as image:
+            with open_image(self.source) as image:
                 account = self._salvage(image)
             finished = True
         finally:
@@ -81,22 +81,24 @@ class Run:
 
     def _salvage(self, image: Image) -> Account:
         self.total = 3 * image.count
-        (survey, catalog), told = views.choose(image, lambda _: self._step(4096))
+        (survey, catalog), told = views.choose_view(image, lambda _: self._step(4096))
         self.notes += [told] if told else []
-        forest = self.grown(survey, catalog)
+        forest = self.assign_leaves(survey, catalog)
         texts = self._texts(survey, forest)
         self.target = target = Target(self.path, self.blueprint, catalog, image)
-        slow, quick = fulltext.split(self.indexes, beside=target.shared)
-        beside = Beside(self.path, slow) if slow is not None else None
+        slow, quick = fulltext.split_slowest(self.indexes, beside=target.shared)
+        beside = FulltextFiller(self.path, slow) if slow is not None else None
         try:
-            mender = Mender(survey, catalog, forest, target, texts, self.others, self.transcripts)
-            loader = Loader(survey, target, texts, mender.witness, self._step)
+            mender = RowCompleter(
+                survey, catalog, forest, target, texts, self.others, self.transcripts
+            )
+            loader = Loader(survey, target, texts, mender.evidence, self._step)
             loaded = self._load(loader, forest, target, beside)
             for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
-                mender.mend(table)
+                mender.complete_table(table)
             tallies = [table.tally for table in loaded]
             tallies += self._clustered(survey, catalog, target)
-            self.notes += references.settle(mender)
+            self.notes += references.repair_references(mender)
             self._sequences(survey, catalog, target, mender)
             self._version(target, mender)
             for index in quick:
@@ -108,20 +110,20 @@ class Run:
         finally:
             if beside is not None:
                 beside.remove()
-        foreign.views(target, catalog)
-        theirs = foreign.restore(target, catalog, tallies)
+        foreign.create_views(target, catalog)
+        theirs = foreign.restore_virtual_tables(target, catalog, tallies)
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
-        foreign.triggers(target, catalog)
+        foreign.create_triggers(target, catalog)
         proofs = self._prove(target, slow) + proofs
         self._step(self.total)
         self.notes += notes.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
         return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
 
-    def grown(self, survey: Survey, catalog: Catalog) -> Forest:
+    def assign_leaves(self, survey: Survey, catalog: Catalog) -> Forest:
         """Assign each leaf page to its table."""
-        return grow(survey, catalog, self._known(catalog), self._copies(), self._sizes())
+        return assign_leaves(survey, catalog, self._known(catalog), self._copies(), self._sizes())
 
     def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
         """Load the tables without rowids; Hermes itself has none."""
@@ -133,11 +135,11 @@ class Run:
 
     def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
         """The possible layouts of all tables."""
-        known: dict[str, Sequence[Layout]] = dict(catalogs.expected(self.blueprint))
-        hidden = catalogs.shadows(self.blueprint.virtual)
+        known: dict[str, Sequence[Layout]] = dict(catalogs.expected_layouts(self.blueprint))
+        hidden = catalogs.shadow_tables(self.blueprint.virtual)
         for index in self.indexes:
             if not index.external:
-                known[index.name + "_content"] = [catalogs.copies(index.name + "_content")]
+                known[index.name + "_content"] = [catalogs.content_layout(index.name + "_content")]
         for name, layout in catalog.layouts.items():
             if name not in known and name not in hidden and layout.plain:
                 known[name] = [layout]
@@ -159,21 +161,21 @@ class Run:
                 sizes.setdefault(index.table, []).append(index.name + "_docsize")
         return sizes
 
-    def _texts(self, survey: Survey, forest: Forest) -> dict[str, Texts]:
+    def _texts(self, survey: Survey, forest: Forest) -> dict[str, FulltextCopies]:
         """By table: the full-text copies of its texts."""
-        texts: dict[str, Texts] = {}
+        texts: dict[str, FulltextCopies] = {}
         for table, contents in forest.copies.items():
             columns = {index.columns for index in self.indexes if index.table == table}
             names = forest.stands[table].layout.names
             if len(columns) != 1 or not set(*columns) <= set(names):
                 continue
             copies = [ByRowid(survey, forest.stands[name].tree) for name in contents]
-            texts[table] = Texts(copies, [names.index(column) for column in columns.pop()])
+            texts[table] = FulltextCopies(copies, [names.index(column) for column in columns.pop()])
         return texts
 
     def _load(
-        self, loader: Loader, forest: Forest, target: Target, beside: Beside | None
-    ) -> list[Loaded]:
+        self, loader: Loader, forest: Forest, target: Target, beside: FulltextFiller | None
+    ) -> list[LoadedTable]:
         """Load the table that a thread indexes first, then the others."""
         first = beside.index.table if beside else ""
         names = sorted(target.layouts, key=lambda name: name != first)
@@ -191,13 +193,15 @@ class Run:
                 target.lost.append(f"the rows of {shown([name])}")
         return loaded
 
-    def _sequences(self, survey: Survey, catalog: Catalog, target: Target, mender: Mender) -> None:
+    def _sequences(
+        self, survey: Survey, catalog: Catalog, target: Target, mender: RowCompleter
+    ) -> None:
         """Set the AUTOINCREMENT counters, so that no rowid is used twice, even of deleted rows."""
         highest: dict[str, int] = {}
         root = catalog.root("sqlite_sequence")
         from hermes_doctor.sqlite.salvage import trees
 
-        for leaf in trees.table(survey, root).leaves if root > 1 else ():
+        for leaf in trees.walk_table(survey, root).leaves if root > 1 else ():
             for row in survey.rows(leaf.page):
                 if len(row.values) == 2:
                     name, number = row.values
@@ -215,7 +219,7 @@ class Run:
                 "INSERT INTO sqlite_sequence VALUES (?, ?)", (name, max(top, highest[name]))
             )
 
-    def _version(self, target: Target, mender: Mender) -> None:
+    def _version(self, target: Target, mender: RowCompleter) -> None:
         """Store one schema version: that of the file if readable, else that of the release."""
         if self.blueprint.version is None or "schema_version" not in target.layouts:
             return
@@ -235,13 +239,13 @@ class Run:
     def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
         """Check full-text tables through a new connection, without cached state."""
         with contextlib.closing(connect(self.path)) as database:
-            return tuple(fulltext.prove(database, index) for index in indexes)
+            return tuple(fulltext.check_integrity(database, index) for index in indexes)
 
     def _prove(self, target: Target, slow: fulltext.Index | None) -> tuple[str, ...]:
         """Check the whole file, and in parallel the slowest full-text table."""
         target.finish()
         target.database.close()
-        aside = Proof(self.path, slow) if slow else None
+        aside = FulltextCheck(self.path, slow) if slow else None
         target.database = connect(self.path)
         try:
             proofs = target.prove()
@@ -254,4 +258,4 @@ class Run:
 
 def _dependent(target: Target, name: str) -> bool:
     """Whether a table refers to other tables, which then have to be completed first."""
-    return any(parent != name for _, parent, _ in rebuild.references(target, name))
+    return any(parent != name for _, parent, _ in rebuild.foreign_keys(target, name))

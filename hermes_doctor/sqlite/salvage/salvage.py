@@ -33,12 +33,12 @@ def salvage(
     `source` is a private copy with its write-ahead log or journal; it is only read. If it raises
     CouldNotLook or CannotFix, there is no `target`.
     """
-    from hermes_doctor.sqlite.salvage.run import Run
+    from hermes_doctor.sqlite.salvage.run import SalvageRun
 
     if os.path.lexists(target):
         raise CannotFix(f"{target.name} exists already")
     try:
-        return Run(source, target, blueprint, others, progress).run()
+        return SalvageRun(source, target, blueprint, others, progress).run()
     except (sqlite3.Error, OSError, MemoryError) as error:
         name = name_of(error)
         raise CannotFix(f"the salvage of {source.name} could not be finished ({name})") from error

@@ -10,7 +10,7 @@ from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import LITERAL
 
 
-class Shape:
+class ColumnMapping:
     """Maps the records of one table to the columns of the new table."""
 
     def __init__(self, source: Layout, target: Layout) -> None:
@@ -34,11 +34,11 @@ class Shape:
             if place == target.rowid_column:
                 at = -1
             elif column.notnull and at is not None:
-                self.fill[len(self.columns)] = empty(column.type, column.default)
+                self.fill[len(self.columns)] = placeholder(column.type, column.default)
             self.columns.append(column.name)
             self.places.append(-1 if at is None else at)
         for place, column in enumerate(source.columns):
-            self.default[place] = literal(column.default)
+            self.default[place] = parse_literal(column.default)
         self.role = theirs.get("role")
         # The rowid is appended to the values, so its position is -1.
         self._pick = itemgetter(*self.places, *self.places[:1])
@@ -70,7 +70,7 @@ class Shape:
         return values
 
 
-def literal(default: str | None) -> Value:
+def parse_literal(default: str | None) -> Value:
     """The value of a declared default, if it is a number or a string."""
     found = LITERAL.fullmatch((default or "").strip())
     if not found:
@@ -81,9 +81,9 @@ def literal(default: str | None) -> Value:
     return float(word) if "." in word else int(word)
 
 
-def empty(kind: str, default: str | None) -> Value:
+def placeholder(kind: str, default: str | None) -> Value:
     """The placeholder for NULL in a NOT NULL column."""
-    value = literal(default)
+    value = parse_literal(default)
     if value is not None:
         return value
     return 0 if "INT" in kind or kind in ("REAL", "FLOAT", "DOUBLE", "NUMERIC") else ""

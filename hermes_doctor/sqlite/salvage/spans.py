@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from hermes_doctor.sqlite.cells import (
-    BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
+    PARSE_ERRORS,
     Lost,
     Mangled,
     kinds_of,
@@ -28,7 +28,7 @@ LAST: Key = ((9, 0),)
 """Sorts after every key."""
 
 
-def key(values: Sequence[Value | Lost]) -> Key | None:
+def sort_key(values: Sequence[Value | Lost]) -> Key | None:
     """A sort key in SQLite's order; None if one of the values is unknown."""
     parts: list[tuple[int, float | bytes]] = []
     for value in values:
@@ -45,7 +45,7 @@ def key(values: Sequence[Value | Lost]) -> Key | None:
     return tuple(parts)
 
 
-class Spans:
+class CompleteRanges:
     """The ranges of keys in which an index is complete."""
 
     def __init__(self, survey: Survey, root: int, width: int) -> None:
@@ -97,6 +97,6 @@ def _entry(payload: bytes, width: int) -> Key | None:
     try:
         kinds, at = kinds_of(payload)
         values = values_of(payload, kinds, at, whole=True)
-    except BROKEN:
+    except PARSE_ERRORS:
         return None
-    return key(values) if len(values) == width else None
+    return sort_key(values) if len(values) == width else None

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hermes_doctor.sqlite.cells import (
-    BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
     LEAF,
     LOST,
+    PARSE_ERRORS,
     ROW_LIMIT,
     Cell,
     Row,
-    head,
     kinds_of,
-    local,
-    remainder,
-    signed,
+    local_size,
+    page_header,
+    to_signed,
+    truncated_value,
     values_of,
     varint,
 )
@@ -58,7 +58,7 @@ class Survey:
         self.owner = array("Q", bytes(8 * (image.count + 1)))
         zeros = bytes(image.page_size)
         for number, page in image.pages():
-            found = head(page, 100 if number == 1 else 0, self.usable)
+            found = page_header(page, 100 if number == 1 else 0, self.usable)
             if found is None:
                 self.kinds[number] = BLANK if page == zeros else 0
             elif found[0] in (LEAF, INDEX_LEAF):
@@ -94,7 +94,7 @@ class Survey:
     def children(self, leaf: Leaf) -> list[Leaf]:
         """The children of an interior page of a table, with the rowids that each may contain."""
         page = self.image.page(leaf.page)
-        found = head(page, 100 if leaf.page == 1 else 0, self.usable)
+        found = page_header(page, 100 if leaf.page == 1 else 0, self.usable)
         if not found:
             return []
         below: list[tuple[int, int | None]] = []
@@ -103,8 +103,8 @@ class Survey:
             key = None
             if at:
                 try:
-                    key = signed(varint(page, at)[0])
-                except BROKEN:
+                    key = to_signed(varint(page, at)[0])
+                except PARSE_ERRORS:
                     key = None
             if key is not None and not highest < key < leaf.high:
                 key = None  # keys ascend: this one is damaged
@@ -125,7 +125,7 @@ class Survey:
     def index_children(self, number: int) -> list[int]:
         """The children of an interior page of an index."""
         page = self.image.page(number)
-        found = head(page, 0, self.usable)
+        found = page_header(page, 0, self.usable)
         return [child for child, _ in self._children(number, page, found[1])] if found else []
 
     def top(self, number: int) -> int:
@@ -139,13 +139,13 @@ class Survey:
     def rowids(self, number: int) -> list[int]:
         """The rowids on a leaf, without reading its rows."""
         page = self.image.page(number)
-        found = head(page, 100 if number == 1 else 0, self.usable)
+        found = page_header(page, 100 if number == 1 else 0, self.usable)
         return self._ids(page, found[1] if found else ())
 
     def edges(self, number: int) -> list[int]:
         """The first and the last rowid on a leaf."""
         page = self.image.page(number)
-        found = head(page, 100 if number == 1 else 0, self.usable)
+        found = page_header(page, 100 if number == 1 else 0, self.usable)
         return self._ids(page, (found[1][0], found[1][-1]) if found and found[1] else ())
 
     @staticmethod
@@ -153,8 +153,8 @@ class Survey:
         ids = []
         for at in cells:
             try:
-                ids.append(signed(varint(page, varint(page, at)[1])[0]))
-            except BROKEN:
+                ids.append(to_signed(varint(page, varint(page, at)[1])[0]))
+            except PARSE_ERRORS:
                 continue
         return ids
 
@@ -164,14 +164,14 @@ class Survey:
         Without `whole`, overflow pages are not read.
         """
         page = self.image.page(number)
-        found = head(page, 100 if number == 1 else 0, self.usable)
+        found = page_header(page, 100 if number == 1 else 0, self.usable)
         for place, at in enumerate(found[1] if found else ()):
             yield self._cell(page, at, (number << 16) + place, whole=whole)
 
     def cell(self, number: int, place: int) -> Cell:
         """One cell of a table leaf, with its overflow pages."""
         page = self.image.page(number)
-        found = head(page, 100 if number == 1 else 0, self.usable)
+        found = page_header(page, 100 if number == 1 else 0, self.usable)
         if not found or place >= len(found[1]):
             return NOTHING
         return self._cell(page, found[1][place], (number << 16) + place, whole=True)
@@ -180,20 +180,20 @@ class Survey:
         try:
             length, body = varint(page, at)
             rowid, body = varint(page, body)
-        except BROKEN:
+        except PARSE_ERRORS:
             return NOTHING
         payload, frayed = self._payload(page, body, length, mark, whole=whole)
-        return Cell(signed(rowid), payload, length, frayed)
+        return Cell(to_signed(rowid), payload, length, frayed)
 
     def entries(self, number: int) -> Iterator[bytes]:
         """The complete payloads on a page of an index; that of a damaged entry is empty."""
         page = self.image.page(number)
-        found = head(page, 0, self.usable)
+        found = page_header(page, 0, self.usable)
         skip = 4 if found and found[0] == INDEX_INTERIOR else 0
         for place, at in enumerate(found[1] if found else ()):
             try:
                 length, body = varint(page, at + skip)
-            except BROKEN:
+            except PARSE_ERRORS:
                 yield b""
                 continue
             mark = (number << 16) + place
@@ -208,7 +208,7 @@ class Survey:
         Also returns whether the last overflow page has a next page, which is invalid.
         """
         usable = self.usable
-        here = local(length, usable, index=index)
+        here = local_size(length, usable, index=index)
         if length > ROW_LIMIT or body + here > usable:
             return (page[body:usable] if length <= ROW_LIMIT else b""), False
         if here == length or not whole or body + here + 4 > usable:
@@ -243,8 +243,8 @@ def decode(cell: Cell) -> Row | None:
         kinds, at = kinds_of(cell.payload)
         whole = len(cell.payload) == cell.length
         values = values_of(cell.payload, kinds, at, whole=whole)
-    except BROKEN:
+    except PARSE_ERRORS:
         return None
     if whole or LOST not in values:
         return Row(cell.rowid, kinds, values, frayed=cell.frayed)
-    return Row(cell.rowid, kinds, values, False, remainder(cell.payload, kinds, at))
+    return Row(cell.rowid, kinds, values, False, truncated_value(cell.payload, kinds, at))

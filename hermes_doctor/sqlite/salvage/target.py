@@ -13,7 +13,13 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.cells import Raw
 from hermes_doctor.sqlite.column_rules import quoted
 from hermes_doctor.sqlite.salvage import virtual_tables
-from hermes_doctor.sqlite.salvage.catalog import BEHIND, Catalog, Layout, layout_of, shadows
+from hermes_doctor.sqlite.salvage.catalog import (
+    SHADOW_SUFFIXES,
+    Catalog,
+    Layout,
+    layout_of,
+    shadow_tables,
+)
 from hermes_doctor.sqlite.salvage.image import Image
 from hermes_doctor.sqlite.schema import declares_only
 from hermes_doctor.system.files import shown
@@ -88,8 +94,10 @@ class Target:
 
         Shadow tables of a virtual table are created only if their content cannot be rebuilt.
         """
-        hidden = shadows(self.blueprint.virtual) | virtual_tables.derived(catalog, self.blueprint)
-        behind = shadows(catalog.virtual, BEHIND)
+        hidden = shadow_tables(self.blueprint.virtual) | virtual_tables.rebuildable_tables(
+            catalog, self.blueprint
+        )
+        behind = shadow_tables(catalog.virtual, SHADOW_SUFFIXES)
         for entry in catalog.entries:
             name = entry.name
             if entry.kind != "table" or name in {*self.layouts, *hidden, *catalog.virtual}:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.sqlite.cells import BROKEN, LOST, Lost, Mangled, Row, kinds_of
+from hermes_doctor.sqlite.cells import LOST, PARSE_ERRORS, Lost, Mangled, Row, kinds_of
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
 
-class Texts:
+class FulltextCopies:
     """Compares rows of one table with the full-text copies of their text."""
 
     def __init__(self, copies: Sequence[ByRowid], places: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ class Texts:
             return None
         try:
             kinds, at = kinds_of(payload)
-        except BROKEN:
+        except PARSE_ERRORS:
             return None
         if len(kinds) != 2 or kinds[0] or kinds[1] < 13 or not kinds[1] & 1:
             return None

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.cells import (
-    BROKEN,
     INDEX_INTERIOR,
     INDEX_LEAF,
     INTERIOR,
     LEAF,
+    PARSE_ERRORS,
     Lost,
     kinds_of,
     values_of,
@@ -46,7 +46,7 @@ class Tree:
         return place >= 0 and rowid <= self.gaps[place][1]
 
 
-def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> Tree:
+def walk_table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> Tree:
     """Walk the b-tree of a table."""
     tree = Tree()
     todo = [Leaf(root, low, high)]
@@ -69,9 +69,9 @@ def table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> 
     return tree
 
 
-def sizes(survey: Survey, root: int) -> Tree:
+def walk_sizes(survey: Survey, root: int) -> Tree:
     """Walk the shadow table with the full-text sizes: an id and some bytes per row."""
-    tree = table(survey, root) if root > 1 else Tree()
+    tree = walk_table(survey, root) if root > 1 else Tree()
     first = next(survey.rows(tree.leaves[0].page), None) if tree.leaves else None
     if first is not None and (first.kinds[:1] != [0] or not 2 <= len(first.kinds) <= 3):
         return Tree()
@@ -122,7 +122,7 @@ class ByRowid:
 
 
 @dataclass
-class Entries:
+class IndexPages:
     """The readable pages of an index."""
 
     whole: bool = True
@@ -130,9 +130,9 @@ class Entries:
     pages: list[int] = field(default_factory=list)
 
 
-def index(survey: Survey, root: int) -> Entries:
+def walk_index(survey: Survey, root: int) -> IndexPages:
     """Walk the b-tree of an index."""
-    found = Entries()
+    found = IndexPages()
     todo, visited = [root], set[int]()
     while todo:
         number = todo.pop()
@@ -147,12 +147,12 @@ def index(survey: Survey, root: int) -> Entries:
     return found
 
 
-def index_entries(survey: Survey, entries: Entries) -> Iterator[list[Value | Lost]]:
+def index_entries(survey: Survey, entries: IndexPages) -> Iterator[list[Value | Lost]]:
     """The columns of each entry of an index, the rowid last; empty for a damaged entry."""
     for number in entries.pages:
         for payload in survey.entries(number):
             try:
                 kinds, at = kinds_of(payload)
                 yield values_of(payload, kinds, at, whole=True)
-            except BROKEN:
+            except PARSE_ERRORS:
                 yield []

@@ -24,7 +24,7 @@ SECONDS = 10.0
 """Seconds for comparing the pages of a log with those of its file."""
 
 
-def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
+def choose_view(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
     """The most consistent view of the file, and a sentence if it is not what SQLite reads."""
     view = _look(image, progress)
     if image.undo.places and not image.log.places:
@@ -53,7 +53,7 @@ def choose(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
 def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) -> tuple[View, str]:
     """Undo an interrupted transaction, if the journal belongs to this file."""
     ignored = "A rollback journal of another time lies beside the file; it was not followed."
-    begun, now = image.undone_counter(), image.counter()
+    begun, now = image.counter_before_journal(), image.counter()
     if image.size and begun is not None and now - begun not in (0, 1):
         return alone, ignored
     image.use_journal()
@@ -107,16 +107,16 @@ def misfits(view: View) -> int:
     """The number of breaks in all b-trees."""
     survey, catalog = view
     roots = [entry.root for entry in catalog.entries if entry.kind == "index" and entry.root]
-    return torn(view) + sum(not trees.index(survey, root).whole for root in roots)
+    return torn(view) + sum(not trees.walk_index(survey, root).whole for root in roots)
 
 
 def torn(view: View) -> int:
     """The number of breaks in b-trees with rows; indexes can be rebuilt."""
     survey, catalog = view
-    count = len(trees.table(survey, 1).gaps)
+    count = len(trees.walk_table(survey, 1).gaps)
     for entry in catalog.entries:
         if entry.root and entry.kind == "table" and _rows(catalog, entry.name):
-            count += len(trees.table(survey, entry.root).gaps)
+            count += len(trees.walk_table(survey, entry.root).gaps)
     return count
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import FTS
 from hermes_doctor.sqlite.fulltext import Index
-from hermes_doctor.sqlite.salvage.catalog import Catalog, shadows
+from hermes_doctor.sqlite.salvage.catalog import Catalog, shadow_tables
 
 DERIVED = ("_data", "_idx", "_docsize")
 """Suffixes of a full-text table's shadow tables that can be rebuilt from its text."""
 
 
-def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
+def unknown_virtual_tables(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
     """Virtual tables that the release does not know; with an `Index` if they are FTS5 tables."""
     return {
         name: Index(name, sql) if FTS.match(sql) else None
@@ -20,7 +20,11 @@ def virtual(catalog: Catalog, blueprint: Blueprint) -> dict[str, Index | None]:
     }
 
 
-def derived(catalog: Catalog, blueprint: Blueprint) -> set[str]:
+def rebuildable_tables(catalog: Catalog, blueprint: Blueprint) -> set[str]:
     """The shadow tables that need not be saved, because they are rebuilt."""
-    indexes = [one for one in virtual(catalog, blueprint).values() if one and not one.contentless]
-    return shadows([one.name for one in indexes], DERIVED)
+    indexes = [
+        one
+        for one in unknown_virtual_tables(catalog, blueprint).values()
+        if one and not one.contentless
+    ]
+    return shadow_tables([one.name for one in indexes], DERIVED)

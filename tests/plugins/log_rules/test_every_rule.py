@@ -16,7 +16,7 @@ from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.ask_logs import ask
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.probes.probes import Probes
 from tests.helpers.rule_lines import asking, entry, lines, said
@@ -59,9 +59,9 @@ def happening(rule: Rule) -> Iterator[Entry]:
 
 def verdict(rule: Rule, *entries: Entry) -> list[str]:
     """The codes that are reported."""
-    ledger = Ledger([rule], now=NOW)
+    ledger = IncidentTracker([rule], now=NOW)
     for one in (*background(), *entries):
-        ledger.take(one)
+        ledger.add_entry(one)
     return [found.code for found in findings(ledger.incidents(), lambda e: e.source)]
 
 

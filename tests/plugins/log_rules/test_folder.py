@@ -11,7 +11,7 @@ import yaml
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import folder, source
-from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
 from tests.helpers.rule_lines import asking, entry
 from tests.plugins.log_rules.test_source import GOOD
 
@@ -33,11 +33,11 @@ def test_a_round_trip(tmp_path: Path) -> None:
     }
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [rule]}))
     (tmp_path / "causes.yaml").write_text("causes:\n- {cause: A, explains: [B], because: So.}\n")
-    held = folder.Folder(tmp_path).held
+    held = folder.Folder(tmp_path).rule_set
 
     assert held.faults == () and len(held.rules) == len(held.causes) == 1
-    again = folder.unpacked(folder.packed(held).encode())
-    assert folder.packed(again) == folder.packed(held)
+    again = folder.read_compiled(folder.compile_rules(held).encode())
+    assert folder.compile_rules(again) == folder.compile_rules(held)
     assert again.rules[0].cleared_by[0].pattern == "all is well"
 
 
@@ -49,7 +49,9 @@ def test_only_our_own_are_compiled(tmp_path: Path) -> None:
 
     found = folder.Folder(tmp_path)
 
-    assert found.codes == ("DB-LOCKED",) and [rule.id for rule in found.held.rules] == ["a-rule"]
+    assert found.codes == ("DB-LOCKED",) and [rule.id for rule in found.rule_set.rules] == [
+        "a-rule"
+    ]
 
 
 @pytest.mark.parametrize("last", ["A9", "A0"])
@@ -61,7 +63,7 @@ def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
     causes += [{"cause": "B-A0", "explains": ["A0"], "because": "x"}]
     (tmp_path / "causes.yaml").write_text(json.dumps({"causes": causes}))
 
-    held = folder.Folder(tmp_path).held
+    held = folder.Folder(tmp_path).rule_set
 
     assert bool(held.causes) is (last == "A9")
     assert ["goes in a circle" in str(fault) for fault in held.faults] == [True] * (last == "A0")
@@ -69,9 +71,9 @@ def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
 
 def test_the_compiled_rules_are_up_to_date() -> None:
     """`make signatures` makes them anew."""
-    written = folder.written(RULES)
+    written = folder.read_source(RULES)
     assert written.faults == ()
-    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.packed(written)
+    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compile_rules(written)
     assert folder.Folder(RULES, ours=True).codes == written.codes
 
 
@@ -100,7 +102,7 @@ def _role(sample: source.Sample, role: str) -> bool:
 
 def test_the_window_of_all_rules() -> None:
     """Logs are read for a day at most, the small records for a week: a look is bounded."""
-    ledger = Ledger(folder.Folder(RULES, ours=True).held.rules, now=0.0)
+    ledger = IncidentTracker(folder.Folder(RULES, ours=True).rule_set.rules, now=0.0)
     assert ledger.since("log", "stderr", "journal") >= -86400
     assert ledger.since() >= -7 * 86400
 
@@ -119,7 +121,7 @@ def test_what_rules_name_is_there() -> None:
 
 def test_platforms_are_not_blamed_for_one_another() -> None:
     """Where a log names the platform of both sides, a cause holds for the same one only."""
-    held = folder.Folder(RULES, ours=True).held
+    held = folder.Folder(RULES, ours=True).rule_set
     named: dict[str, bool] = {}
     for rule in held.rules:
         names = bool(rule.platform) or "(?P<platform>" in rule.line.pattern

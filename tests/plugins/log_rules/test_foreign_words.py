@@ -8,7 +8,7 @@ from hermes_doctor.logs.entry import Entry
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
 from hermes_doctor.plugins.log_rules.matcher import Matcher
 from tests.helpers.rule_lines import entry
 
@@ -46,7 +46,7 @@ def matcher() -> Matcher:
     """All rules, of each of which an incident is open: every line is looked for."""
     made = Matcher(WRITTEN.rules)
     for rule in WRITTEN.rules:
-        made.begin(rule)
+        made.incident_opened(rule)
     return made
 
 
@@ -118,8 +118,10 @@ def test_systemd_is_not_quoted_by_the_gateway() -> None:
 )
 def test_what_is_quoted(level: str, logger: str, text: str, secret: str) -> None:
     """Prompts, messages and what an address holds are shown nowhere."""
-    ledger = Ledger([rule._replace(threshold=1, settle=0.0) for rule in WRITTEN.rules], now=9.0)
-    ledger.take(Entry(1.0, level, logger, text))
+    ledger = IncidentTracker(
+        [rule._replace(threshold=1, settle=0.0) for rule in WRITTEN.rules], now=9.0
+    )
+    ledger.add_entry(Entry(1.0, level, logger, text))
 
     found = list(findings(ledger.incidents(), lambda _: "log"))
 
@@ -128,10 +130,10 @@ def test_what_is_quoted(level: str, logger: str, text: str, secret: str) -> None
 
 def test_jobs_are_told_apart() -> None:
     """Two prompts that begin alike are two jobs; a short name is shown as it is."""
-    ledger = Ledger(WRITTEN.rules, now=9.0)
+    ledger = IncidentTracker(WRITTEN.rules, now=9.0)
     for at, name in enumerate(("remind me of it", "remind me of that", "nightly-report")):
         text = f"Job '{name}' failed: ValueError: x"
-        ledger.take(Entry(1.0 + at, "ERROR", "cron.scheduler", text))
+        ledger.add_entry(Entry(1.0 + at, "ERROR", "cron.scheduler", text))
 
     subjects = {one.subject for one in findings(ledger.incidents(), lambda _: "log")}
 

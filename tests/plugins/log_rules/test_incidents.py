@@ -7,7 +7,7 @@ from typing import Any
 from hermes_doctor.logs.entry import Entry
 from hermes_doctor.plugins.log_rules import patterns
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, Ledger
+from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import Line, Rule
 from tests.helpers.rule_lines import said
 
@@ -29,9 +29,9 @@ def rule(**more: Any) -> Rule:
 
 def incidents(one: Rule, *entries: Entry) -> list[Incident]:
     """What these entries come to."""
-    ledger = Ledger([one], now=NOW)
+    ledger = IncidentTracker([one], now=NOW)
     for each in sorted(entries, key=lambda entry: entry.at):
-        ledger.take(each)
+        ledger.add_entry(each)
     return ledger.incidents()
 
 
@@ -150,13 +150,13 @@ def test_a_flood() -> None:
     [incident] = incidents(rule(), *many)
     assert (incident.number, len(incident.quotes)) == (1000, 3)
     assert [q.entry.at for q in incident.quotes] == [NOW - 5000, NOW - 4002, NOW - 4001]
-    ledger = Ledger([rule()], now=NOW)
+    ledger = IncidentTracker([rule()], now=NOW)
     for n in range(MOST_OF_ONE + 50):
-        ledger.take(said(NOW - 9, f"[n{n}] closed"))
+        ledger.add_entry(said(NOW - 9, f"[n{n}] closed"))
     assert (len(ledger.incidents()), ledger.dropped) == (MOST_OF_ONE, 50)
     for n in range(MOST_OF_ONE):
-        ledger.take(said(NOW - 8, f"[n{n}] back", "INFO"))
-    ledger.take(said(NOW - 7, "[later] closed"))
+        ledger.add_entry(said(NOW - 8, f"[n{n}] back", "INFO"))
+    ledger.add_entry(said(NOW - 7, "[later] closed"))
     assert [one.key for one in ledger.incidents() if one.cleared_at is None] == [
         {"account": "later"}
     ]
@@ -166,7 +166,7 @@ def test_only_the_release_it_is_about() -> None:
     """Where the release is not known, every rule counts."""
     one = rule(versions=">=0.15,<0.19")
     assert [
-        bool(Ledger([one], now=NOW, release=release).rules)
+        bool(IncidentTracker([one], now=NOW, release=release).rules)
         for release in [None, (0, 14, 1), (0, 15), (0, 18, 2), (0, 19, 0)]
     ] == [True, False, True, True, False]
 
@@ -195,9 +195,9 @@ def test_when_processes_began() -> None:
     closed = said(NOW - 60, "[one] closed")
     forged = said(NOW - 30, "Starting Hermes Gateway...", "INFO", "gateway.run")
     for began, left in [(NOW - 100, 1), (NOW - 50, 0), (NOW - 5, 0)]:
-        ledger = Ledger([rule()], now=NOW, starts=[began])
+        ledger = IncidentTracker([rule()], now=NOW, starts=[began])
         for entry in (closed, forged):
-            ledger.take(entry)
+            ledger.add_entry(entry)
         assert len([one for one in ledger.incidents() if one.cleared_at is None]) == left
 
 

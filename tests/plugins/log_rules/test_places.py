@@ -9,7 +9,7 @@ from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import Ledger
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
 
 RULES = source.read(builtin("checks") / "signatures").rules
 NOW = 100_000.0
@@ -23,9 +23,9 @@ DNS = "[Weixin] poll error (1/3): Cannot connect to host x:443 [Name or service 
 
 def told(*lines: tuple[str, str, str, str], **chats: str) -> list[Finding]:
     """What these lines come to: level, logger, session and text of each."""
-    ledger = Ledger(RULES, now=NOW, chats=lambda: chats)
+    ledger = IncidentTracker(RULES, now=NOW, chats=lambda: chats)
     for number, (level, logger, session, text) in enumerate(lines):
-        ledger.take(Entry(NOW - 600 + number, level, logger, text, session))
+        ledger.add_entry(Entry(NOW - 600 + number, level, logger, text, session))
     return list(findings(ledger.incidents(), lambda _: "log"))
 
 

@@ -21,7 +21,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def written(folder: Path, *rules: object) -> source.Written:
+def written(folder: Path, *rules: object) -> source.RuleSource:
     """What a file of these rules says."""
     (folder / "own.yaml").write_text(yaml.safe_dump({"rules": list(rules)}), encoding="utf-8")
     return source.read(folder)

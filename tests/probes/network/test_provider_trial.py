@@ -38,7 +38,7 @@ def questions(written: str, env: str = ENV, version: tuple[int, ...] = NEWEST) -
 def ask(written: str, env: str = ENV, variables: dict[str, str] | None = None) -> list[Trial]:
     """What comes back."""
     settings = Settings(variables or {}, frozenset(), {}, ())
-    return provider_trial.look(questions(written, env), settings)
+    return provider_trial.ask_all(questions(written, env), settings)
 
 
 def kind(provider: Provider) -> tuple[str, str]:

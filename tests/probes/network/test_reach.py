@@ -212,7 +212,7 @@ def test_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
             Target("a", Endpoint("hangs", port), None, False),
             Target("b", Endpoint("127.0.0.1", port), None, False),
         ]
-        found = reach.look(wanted, NOTHING)
+        found = reach.test_hosts(wanted, NOTHING)
     hang.set()
 
     assert [one.failed for one in found] == ["name", None]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import env_parsers
 from hermes_doctor.settings.edit.edits import Assign, EnvEdit, Mend, Unset
-from hermes_doctor.settings.edit.env_text import edited
+from hermes_doctor.settings.edit.env_text import apply_edits
 from hermes_doctor.settings.env_file import EnvFile
 from hermes_doctor.settings.release import Release
 from hermes_doctor.system.files import snapshot
@@ -34,7 +34,7 @@ def reading(release: Release, data: bytes) -> list[dict[str, str]]:
 
 
 def done(data: bytes, *edits: EnvEdit, release: Release = RELEASES[-1]) -> bytes:
-    return edited(data, edits, lambda one: reading(release, one))
+    return apply_edits(data, edits, lambda one: reading(release, one))
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings.config_file import parse
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
-from hermes_doctor.settings.edit.yaml_text import edited
+from hermes_doctor.settings.edit.yaml_text import apply_edits
 from tests.helpers.random_yaml import NEW, SCALARS, files, paths
 
 MANY = settings(
@@ -61,7 +61,7 @@ def span(data: bytes, node: Any) -> tuple[int, int]:
 
 def done(data: bytes, *edits: ConfigEdit) -> bytes:
     try:
-        return edited(data, edits)
+        return apply_edits(data, edits)
     except CannotFix:
         assume(False)
         raise
@@ -80,7 +80,7 @@ def test_a_value_changes_and_nothing_around_it(data: bytes, draw: st.DataObject)
     start, end = span(data, nodes[path])
     assert after[:start] == data[:start]
     assert after.endswith(data[end:])
-    assert edited(after, [Put(path, value)]) == after
+    assert apply_edits(after, [Put(path, value)]) == after
 
 
 @MANY
@@ -92,8 +92,8 @@ def test_a_new_setting_is_put_in_at_one_place(data: bytes, value: Any, draw: st.
     above = draw.draw(st.sampled_from(sections))
     after = done(data, Put((*above, "brand_new"), value))
     assert insertion(data, after)
-    assert edited(after, [Put((*above, "brand_new"), value)]) == after
-    assert edited(after, [Put((*above, "brand_new"), "another")]) != after
+    assert apply_edits(after, [Put((*above, "brand_new"), value)]) == after
+    assert apply_edits(after, [Put((*above, "brand_new"), "another")]) != after
 
 
 @MANY
@@ -106,7 +106,7 @@ def test_a_renamed_key_keeps_its_value_and_its_place(data: bytes, draw: st.DataO
     assert after[:start] == data[:start]
     assert after.endswith(data[end:])
     assert len(after) <= len(data) + len("brand_new") + 2
-    assert edited(after, [Rename(path, "brand_new")]) == after
+    assert apply_edits(after, [Rename(path, "brand_new")]) == after
 
 
 @MANY
@@ -116,7 +116,7 @@ def test_a_dropped_key_takes_nothing_along(data: bytes, draw: st.DataObject) -> 
     path = draw.draw(st.sampled_from(names(data)))
     found = pairs_at(data, path)
     after = done(data, Drop(path))
-    assert edited(after, [Drop(path)]) == after
+    assert apply_edits(after, [Drop(path)]) == after
     above = pairs_at(data, path[:-1])[-1][1]
     if len(found) == 1 and (len(above.value) > 1 or above.flow_style):
         key, value = found[0]
@@ -149,7 +149,7 @@ def test_few_files_are_too_odd_to_edit() -> None:
         path = draw.draw(st.sampled_from(paths(parse(data)[0])))
         tried += 1
         try:
-            edited(data, [Put(path, value)])
+            apply_edits(data, [Put(path, value)])
         except CannotFix:
             refused += 1
 
@@ -203,8 +203,8 @@ def test_it_looks_as_a_person_would_have_written_it(
     before: str, edits: list[ConfigEdit], after: str
 ) -> None:
     """The edited text, letter by letter; and a second time nothing."""
-    assert edited(before.encode(), edits).decode() == after
-    assert edited(after.encode(), edits).decode() == after
+    assert apply_edits(before.encode(), edits).decode() == after
+    assert apply_edits(after.encode(), edits).decode() == after
 
 
 @pytest.mark.parametrize(
@@ -226,11 +226,11 @@ def test_it_looks_as_a_person_would_have_written_it(
 def test_what_only_a_person_should_change_is_refused(text: str, edit: ConfigEdit) -> None:
     """Nothing is guessed."""
     with pytest.raises(CannotFix):
-        edited(text.encode(), [edit])
+        apply_edits(text.encode(), [edit])
 
 
 def test_a_merge_is_overridden_not_changed() -> None:
     """What others share stays what it is."""
     before = "base: &b\n  x: 1\n  y: 2\nmine:\n  <<: *b\n  z: 3\n"
-    after = edited(before.encode(), [Put(("mine", "x"), 9)])
+    after = apply_edits(before.encode(), [Put(("mine", "x"), 9)])
     assert after.decode() == before + "  x: 9\n"

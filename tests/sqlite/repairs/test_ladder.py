@@ -14,12 +14,12 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.model import CannotFix, Copy
+from hermes_doctor.model import CannotFix, DatabaseCopy
 from hermes_doctor.planning import database_repair
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import SHADOWS
-from hermes_doctor.sqlite.files import prove
+from hermes_doctor.sqlite.files import require_sound
 from hermes_doctor.sqlite.repairs import (
     from_copy,
     fulltext,
@@ -75,14 +75,14 @@ def test_a_rung_that_fails_leaves_the_next_an_untouched_copy(copy: Path) -> None
         seen.append(attempt.read_bytes())
         return _sound(attempt)
 
-    said = ladder.climb(copy, [("one", _fails), ("two", _spoils), ("three", looks)])
+    said = ladder.try_methods(copy, [("one", _fails), ("two", _spoils), ("three", looks)])
 
     assert seen == [before]
     assert said[0] == "Not enough: one: it cannot."
     assert said[1].startswith("Not enough: two: the repaired copy ")
     assert said[2:] == ["Done."]
     assert os.listdir(copy.parent) == ["state.db"]
-    prove(copy)
+    require_sound(copy)
 
 
 def test_no_rung_leads_up(copy: Path) -> None:
@@ -90,7 +90,7 @@ def test_no_rung_leads_up(copy: Path) -> None:
     before = copy.read_bytes()
 
     with pytest.raises(CannotFix, match=r"^one: it cannot; two: it cannot$"):
-        ladder.climb(copy, [("one", _fails), ("two", _fails)])
+        ladder.try_methods(copy, [("one", _fails), ("two", _fails)])
 
     assert copy.read_bytes() == before
     assert os.listdir(copy.parent) == ["state.db"]
@@ -102,10 +102,10 @@ def test_the_log_comes_along(copy: Path) -> None:
     late = "SELECT count(*) FROM messages WHERE timestamp >= 10000"
 
     def counts(attempt: Path) -> Sequence[str]:
-        with work.at_work(attempt) as db:
+        with work.open_copy(attempt) as db:
             return [str(db.execute(late).fetchone()[0])]
 
-    assert ladder.climb(copy, [("one", counts)]) == ["5"]
+    assert ladder.try_methods(copy, [("one", counts)]) == ["5"]
     assert os.listdir(copy.parent) == ["state.db"]
     assert fix_cycle.rows(copy, late) == [(5,)]
 
@@ -117,7 +117,7 @@ def test_a_crash_of_a_rung_leaves_nothing(copy: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ladder.climb(copy, [("one", crashes)])
+        ladder.try_methods(copy, [("one", crashes)])
 
     assert os.listdir(copy.parent) == ["state.db"]
 
@@ -161,7 +161,7 @@ def test_every_byte_of_the_header(copy: Path, at: int) -> None:
 
     assert header.rewrite(copy) == ["The header was written anew."]
 
-    prove(copy)
+    require_sound(copy)
     assert fix_cycle.messages(copy) == kept
 
 
@@ -207,7 +207,7 @@ def test_reindex(copy: Path) -> None:
     [said] = indexes.reindex(copy)
 
     assert said.endswith("indexes were rebuilt from the rows.")
-    prove(copy)
+    require_sound(copy)
 
 
 def test_remake(copy: Path) -> None:
@@ -219,7 +219,7 @@ def test_remake(copy: Path) -> None:
 
     indexes.remake(copy)
 
-    prove(copy)
+    require_sound(copy)
     assert fix_cycle.rows(copy, declared) == before
 
 
@@ -254,10 +254,10 @@ def test_full_text(tmp_path: Path, version: str, fault: damage.Fault) -> None:
 
     said = fulltext.rebuild(path, plan(version))
 
-    prove(path)
+    require_sound(path)
     assert f"messages_fts was rebuilt from {count} rows." in said
     assert fix_cycle.found_by_search(path, "message") == count
-    with work.at_work(path) as db:
+    with work.open_copy(path) as db:
         for table in plan(version).virtual:
             db.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
             settings = db.execute(f"SELECT k FROM {table}_config").fetchall()
@@ -352,7 +352,7 @@ def test_responses(tmp_path: Path) -> None:
 
 def test_words_of_sqlite_are_not_passed_on(copy: Path) -> None:
     """Its errors quote what is in the file."""
-    with pytest.raises(CannotFix) as caught, work.at_work(copy) as db:
+    with pytest.raises(CannotFix) as caught, work.open_copy(copy) as db:
         db.execute(f"SELECT [{SECRET}]")
 
     assert SECRET not in str(caught.value)
@@ -366,14 +366,14 @@ def test_rescue_leaves_nothing_about(copy: Path) -> None:
     home = Home(copy.parent)
     damage.rows_zeroed(copy)
 
-    assert rescue.rows(copy, plan(), home, [])
+    assert rescue.save_rows(copy, plan(), home, [])
     assert os.listdir(copy.parent) == ["state.db"]
-    prove(copy)
+    require_sound(copy)
 
     spoilt = os.urandom(copy.stat().st_size)
     copy.write_bytes(spoilt)
     with pytest.raises(CannotFix):
-        rescue.rows(copy, plan(), home, [])
+        rescue.save_rows(copy, plan(), home, [])
     assert os.listdir(copy.parent) == ["state.db"]
     assert copy.read_bytes() == spoilt
 
@@ -386,7 +386,7 @@ def test_copies(copy: Path, tmp_path: Path) -> None:
         damage.history(one, 100)
     damage.rows_zeroed(bad)
     damage.with_log(good, rows=3, index=False)
-    found = [Copy(one, one.stat().st_size, 1_800_000_000 * 10**9) for one in (bad, good)]
+    found = [DatabaseCopy(one, one.stat().st_size, 1_800_000_000 * 10**9) for one in (bad, good)]
     before = fix_cycle.parts(good)
 
     [said] = from_copy.bring_back(copy, found)
@@ -403,7 +403,7 @@ def test_what_nobody_knows(home: Path) -> None:
     """A database of a name that the atlas does not have has no plan."""
     probes = Probes(Home(home))
     with contextlib.closing(probes), pytest.raises(CannotFix, match="is not known here"):
-        database_repair.plan_of(probes, home / "retaindb_queue.db")
+        database_repair.blueprint_of(probes, home / "retaindb_queue.db")
 
 
 def test_plan_of_an_older_file(home: Path) -> None:
@@ -411,6 +411,6 @@ def test_plan_of_an_older_file(home: Path) -> None:
     fix_cycle.history(home / "state.db", 60, "0.13.0")
     probes = Probes(Home(home))
     with contextlib.closing(probes):
-        found = database_repair.plan_of(probes, home / "state.db")
+        found = database_repair.blueprint_of(probes, home / "state.db")
 
     assert (found.database, found.version) == ("state.db", 11)

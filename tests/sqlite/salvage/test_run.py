@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.salvage.account import COPIES, TRANSCRIPTS
+from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, FROM_TRANSCRIPTS
 from hermes_doctor.sqlite.salvage.salvage import Source, salvage
 from tests.helpers import salvage_history
 from tests.helpers.salvage_history import (
@@ -169,7 +169,7 @@ def test_a_flipped_bit_is_outvoted(sound: Path, sick: Path, tmp_path: Path) -> N
     target, account = saved(sick, tmp_path)
     same(original, target)
     told = account.table("messages")
-    assert told and told.restored == {COPIES: 1}
+    assert told and told.restored == {FROM_FULLTEXT_COPIES: 1}
 
 
 def test_an_edited_message_is_not_turned_back(sound: Path, sick: Path, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ class TestOtherSources:
         )
         target, account = saved(sick, tmp_path, others=tuple(sources))
         told = account.table("messages")
-        assert told and told.partial + told.restored[TRANSCRIPTS] == len(gone)
+        assert told and told.partial + told.restored[FROM_TRANSCRIPTS] == len(gone)
         found, wanted = _texts(target), _texts(sound)
         assert found.keys() == wanted.keys()
         for number, text in found.items():
@@ -604,9 +604,9 @@ def _leaf(path: Path, table: str, place: int) -> int:
 def _leaf_of(path: Path, table: str, rowid: int) -> int:
     from hermes_doctor.sqlite.salvage import catalog, image, survey, trees
 
-    with image.opened(path) as pages:
+    with image.open_image(path) as pages:
         seen = survey.Survey(pages)
-        tree = trees.table(seen, catalog.read(seen).root(table))
+        tree = trees.walk_table(seen, catalog.read(seen).root(table))
         return next(leaf.page for leaf in tree.leaves if leaf.low < rowid <= leaf.high)
 
 
@@ -614,7 +614,7 @@ def _rows_of(path: Path, leaf: int) -> list[int]:
     """The rowids on a page."""
     from hermes_doctor.sqlite.salvage import image, survey
 
-    with image.opened(path) as pages:
+    with image.open_image(path) as pages:
         return survey.Survey(pages).rowids(leaf)
 
 

@@ -15,7 +15,7 @@ from tests.helpers.one_check import codes
 
 
 def salvaged(path: Path, target: Path) -> Account:
-    plan = atlas.at_or_below("state.db", None)
+    plan = atlas.blueprint_at_or_below("state.db", None)
     assert plan is not None
     return salvage(path, target, plan)
 
