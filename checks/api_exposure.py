@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"], by_release=True)
@@ -23,14 +23,18 @@ def api_exposure(probes: Probes) -> Iterator[Finding]:
         code="GW-API-KEY-MISSING",
         severity=Severity.ERROR if refused else Severity.WARNING,
         title=(
-            f"the API server will not start: its key is {server.fault}"
+            text("the API server will not start: its key is {fault}", fault=server.fault)
             if refused
-            else f"the API server is open to guessing: its key is {server.fault}"
+            else text("the API server is open to guessing: its key is {fault}", fault=server.fault)
         ),
         subject="api_server",
         detail=(
-            f"It listens {where}. "
-            + (f"This release wants a key of at least {needed} characters. " if needed else "")
+            text("It listens {where}. ", where=where)
+            + (
+                text("This release wants a key of at least {needed} characters. ", needed=needed)
+                if needed
+                else ""
+            )
             + "Put the output of `openssl rand -hex 32` into .env as API_SERVER_KEY, give it to "
             "the clients, and restart the gateway."
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import PlatformState
@@ -39,7 +39,11 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.ERROR if gateways else Severity.WARNING,
-            title=f"{who} already uses the {platform.label} bot of this home",
+            title=text(
+                "{who} already uses the {platform} bot of this home",
+                who=who,
+                platform=platform.label,
+            ),
             subject=platform.name,
             detail=(
                 "Two gateways must not use one bot. Take its token out of the home that should "

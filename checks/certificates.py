@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 _NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HERMES_CA_BUNDLE")
 
@@ -20,13 +20,13 @@ def certificates(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         try:
             fault = probes.bundle_fault(settings.value(name))
         except CouldNotLook as doubt:
-            yield CouldNotLook(f"{name}: {doubt}")
+            yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=doubt))
             continue
         if fault:
             yield Finding(
                 code="SSL-CA",
                 severity=Severity.ERROR,
-                title=f"{name} names a file that {fault}",
+                title=text("{name} names a file that {fault}", name=name, fault=fault),
                 subject=name,
                 detail=(
                     "No encrypted connection can be checked, so none comes up: neither to a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 
 _MOST = 6
 
@@ -19,12 +19,20 @@ def clear_secrets(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRED-IN-CONFIG",
             severity=Severity.INFO,
-            title=f"config.yaml holds {len(found)} key{'s' * (len(found) > 1)} as they are",
+            title=text(
+                "config.yaml holds {number} key{value} as they are",
+                number=len(found),
+                value="s" * (len(found) > 1),
+            ),
             subject="config.yaml",
             detail=(
-                "It works. Whoever is shown the file has them: move each into .env as a variable; "
-                "for a provider write `key_env: NAME` in place of `api_key`, and for a platform "
-                f"set its variable and take the line out{more and f' ({more.strip()})'}."
+                text(
+                    "It works. Whoever is shown the file has them: move each into .env "
+                    "as a variable; for a provider write `key_env: NAME` in place of "
+                    "`api_key`, and for a platform set its variable and take the line "
+                    "out{value}.",
+                    value=more and f" ({more.strip()})",
+                )
             ),
             evidence=tuple(
                 Evidence(one.source.place, f"{one.path} is written out") for one in found[:_MOST]
@@ -35,12 +43,15 @@ def clear_secrets(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="CRED-IN-GIT",
                 severity=Severity.WARNING,
-                title=f"{name} with its keys is kept in a git repository",
+                title=text("{name} with its keys is kept in a git repository", name=name),
                 subject=name,
                 detail=(
-                    "Every copy of the repository has them, its history too. Take the file out "
-                    f"with `git rm --cached {name}`, name it in .gitignore, and renew the keys if "
-                    "the repository ever left this machine."
+                    text(
+                        "Every copy of the repository has them, its history too. Take the "
+                        "file out with `git rm --cached {name}`, name it in .gitignore, "
+                        "and renew the keys if the repository ever left this machine.",
+                        name=name,
+                    )
                 ),
                 evidence=(Evidence(".git/index", f"lists {name}"),),
             )

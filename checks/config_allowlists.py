@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, unheard
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text, unheard
 
 
 @check(id="config-allowlists", group="configuration", codes=["CFG-ALLOWLIST-KEY"], by_release=True)
@@ -19,9 +19,16 @@ def config_allowlists(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-ALLOWLIST-KEY",
             severity=Severity.WARNING,
-            title=f"{name} in config.yaml does not count, so {many} not let in",
+            title=text(
+                "{name} in config.yaml does not count, so {many} not let in", name=name, many=many
+            ),
             subject=name,
-            detail=f"For {one.platform} this release reads {right}, not {key}.",
+            detail=text(
+                "For {platform} this release reads {right}, not {key}.",
+                platform=one.platform,
+                right=right,
+                key=key,
+            ),
             evidence=(Evidence(document.source(*one.path).place, f"{name} is not read"),),
             fix="rename-key" if one.key else "move-list" if one.variable else None,
             data={"path": one.path, "new": one.key},

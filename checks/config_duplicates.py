@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text
 
 
 @check(id="config-duplicates", group="configuration", codes=["CFG-DUP-KEY"])
@@ -18,13 +18,26 @@ def config_duplicates(probes: Probes) -> Iterator[Finding]:
             code="CFG-DUP-KEY",
             severity=Severity.INFO if twice.same else Severity.WARNING,
             title=(
-                f"{named(twice.path)} stands {len(twice.lines)} times in config.yaml, "
-                + ("each time the same" if twice.same else f"and only line {counts} counts")
+                text(
+                    "{named} stands {number} times in config.yaml, ",
+                    named=named(twice.path),
+                    number=len(twice.lines),
+                )
+                + (
+                    "each time the same"
+                    if twice.same
+                    else text("and only line {counts} counts", counts=counts)
+                )
             ),
             subject=named(twice.path),
             detail=(
-                f"What line {lines} says is not read, with all that is indented below it. Move "
-                f"what you need from there to line {counts} and take the rest out."
+                text(
+                    "What line {lines} says is not read, with all that is indented "
+                    "below it. Move what you need from there to line {counts} and take "
+                    "the rest out.",
+                    lines=lines,
+                    counts=counts,
+                )
             ),
             evidence=tuple(
                 Evidence(f"config.yaml:{line}", "counts" if line == counts else "is not read")

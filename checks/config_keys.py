@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, misspelt, named
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    misspelt,
+    named,
+    text,
+)
 
 
 @check(id="config-keys", group="configuration", codes=["CFG-UNKNOWN-KEY"], by_release=True)
@@ -16,11 +26,19 @@ def config_keys(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-UNKNOWN-KEY",
             severity=Severity.WARNING,
-            title=f"{name} in config.yaml is read by nobody; {slip.meant} is meant, it seems",
+            title=text(
+                "{name} in config.yaml is read by nobody; {meant} is meant, it seems",
+                name=name,
+                meant=slip.meant,
+            ),
             subject=name,
             detail=(
-                f"Hermes passes over keys that it does not know. Rename it to {slip.meant} in line "
-                f"{slip.line}."
+                text(
+                    "Hermes passes over keys that it does not know. Rename it to "
+                    "{meant} in line {line}.",
+                    meant=slip.meant,
+                    line=slip.line,
+                )
             ),
             evidence=(Evidence(f"config.yaml:{slip.line}", f"{name}, not {slip.meant}"),),
             fix="rename-key",

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, lookalikes, named
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    lookalikes,
+    named,
+    text,
+)
 
 
 @check(id="config-lookalikes", group="configuration", codes=["CFG-LOOKALIKE"], by_release=True)
@@ -23,8 +33,12 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
             title="config.yaml is indented with blanks that are no spaces",
             subject="config.yaml",
             detail=(
-                "Copied from a web page, such blanks become part of the name: the setting belongs "
-                f"to nothing and is not read. Write line {lines} anew with the space bar."
+                text(
+                    "Copied from a web page, such blanks become part of the name: the "
+                    "setting belongs to nothing and is not read. Write line {lines} "
+                    "anew with the space bar.",
+                    lines=lines,
+                )
             ),
             evidence=tuple(
                 Evidence(f"config.yaml:{one.line}", "U+00A0 or the like before the name")
@@ -40,7 +54,7 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-LOOKALIKE",
             severity=Severity.WARNING,
-            title=f"the quotes around {name} in config.yaml are part of the value",
+            title=text("the quotes around {name} in config.yaml are part of the value", name=name),
             subject=name,
             detail="Curly quotes are letters to YAML. Write plain ones, or none.",
             evidence=(Evidence(f"config.yaml:{one.line}", "curly quotes"),),

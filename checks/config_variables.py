@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     references,
     said,
     said_variable,
+    text,
     users,
     ways,
 )
@@ -39,7 +40,11 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-UNRESOLVED",
             severity=_severity(found, one) if unset else Severity.INFO,
-            title=f"{said(path)} is sent as it is written, not as the value of {_name(found, one)}",
+            title=text(
+                "{path} is sent as it is written, not as the value of {found}",
+                path=said(path),
+                found=_name(found, one),
+            ),
             subject=path,
             detail=_detail(found, one)
             + ("" if unset else " The gateway's service may set it, too."),

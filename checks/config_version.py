@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, age, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, age, check, text
 
 
 @check(id="config-version", group="configuration", codes=["CFG-VERSION-OLD"])
@@ -16,14 +16,19 @@ def config_version(probes: Probes) -> Iterator[Finding]:
     if document.fault or not document.values:
         raise Skip("config.yaml holds no settings that can be read")
     if (newer := probes.newer()) and installed.release > found.release:
-        raise Skip(f"not judged: {newer}")  # which number this release writes is not known
+        raise Skip(
+            text("not judged: {newer}", newer=newer)
+        )  # which number this release writes is not known
     seen = age(found)
     where = document.source("_config_version").place
     if seen.written is not None and seen.written > seen.newest:
         yield Finding(
             code="CFG-VERSION-OLD",
             severity=Severity.INFO,
-            title=f"config.yaml is of a newer Hermes than the installed {installed.version}",
+            title=text(
+                "config.yaml is of a newer Hermes than the installed {version}",
+                version=installed.version,
+            ),
             subject="config.yaml",
             detail="The installed Hermes ignores settings that it does not know.",
             evidence=(_evidence(where, seen.written, seen.newest, installed.version),),
@@ -33,10 +38,17 @@ def config_version(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-VERSION-OLD",
             severity=Severity.WARNING if seen.harms else Severity.INFO,
-            title=f"config.yaml has {written}: `hermes update` and `hermes doctor --fix` change it",
+            title=text(
+                "config.yaml has {written}: `hermes update` and `hermes doctor --fix` change it",
+                written=written,
+            ),
             subject="config.yaml",
             detail=(
-                f"Hermes {installed.version} brings the file to number {seen.newest}. Then "
+                text(
+                    "Hermes {version} brings the file to number {newest}. Then ",
+                    version=installed.version,
+                    newest=seen.newest,
+                )
                 + "; ".join(seen.losses)
                 + ". Run `hermes-doctor backup create` before you update."
             ),

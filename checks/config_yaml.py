@@ -11,6 +11,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
     yaml_mistake,
 )
 
@@ -33,7 +34,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         copies = probes.config_copies()
     except CouldNotLook as why:
         found = " Older copies could not be looked at."
-        yield CouldNotLook(f"older copies of config.yaml: {why}")
+        yield CouldNotLook(text("older copies of config.yaml: {why}", why=why))
     if copies:
         found = (
             f" The newest copy that parses is {copies[0].label}, of "
@@ -50,10 +51,13 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         title="config.yaml does not parse, so every setting in it is ignored",
         subject="config.yaml",
         detail=(
-            f"{cause.what + ' ' if cause else ''}"
-            "Hermes starts on its defaults instead: another model, no fallbacks, no platform "
-            "settings. Do not run `hermes config set` now: it would write the defaults over "
-            "the file." + found
+            text(
+                "{cause_what}Hermes starts on its defaults instead: another model, "
+                "no fallbacks, no platform settings. Do not run `hermes config "
+                "set` now: it would write the defaults over the file.",
+                cause_what=cause.what + " " if cause else "",
+            )
+            + found
         ),
         evidence=tuple(seen),
         since=_moment(config.snapshot.mtime_ns),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
 
 _LATE = timedelta(minutes=10)
 _SETTLED = timedelta(minutes=5)
@@ -53,7 +53,9 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.INFO,
-            title=f"{_count(found)} never begun: the time had passed when it was planned",
+            title=text(
+                "{count} never begun: the time had passed when it was planned", count=_count(found)
+            ),
             subject="cron/jobs.json",
             detail="Give it another time, `hermes cron edit ID --schedule TIME`, or remove it.",
             evidence=tuple(
@@ -75,7 +77,7 @@ def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=f"{_count(found)} never begun: Hermes cannot read the schedule",
+            title=text("{count} never begun: Hermes cannot read the schedule", count=_count(found)),
             subject="cron/jobs.json",
             detail=(
                 ("From the time when it is due on, no job at all runs. " if stops else "")
@@ -101,7 +103,7 @@ def _nobody(late: list[Job]) -> Finding:
     return Finding(
         code="CRON-NO-GATEWAY",
         severity=Severity.WARNING,
-        title=f"{_count(late)} due, and no gateway runs that would begin them",
+        title=text("{count} due, and no gateway runs that would begin them", count=_count(late)),
         subject="cron/jobs.json",
         detail=(
             "Jobs are begun by a running gateway only. `hermes gateway install` makes it a "
@@ -125,7 +127,10 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=f"{_count(wedged)} never begun: a mark says that a run of it is under way",
+            title=text(
+                "{count} never begun: a mark says that a run of it is under way",
+                count=_count(wedged),
+            ),
             subject="cron/jobs.json",
             detail=(
                 "The mark is of the future, since the clock or the time zone was set back. This "
@@ -145,7 +150,9 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=f"{_count(others)} due, and the running gateway does not begin them",
+            title=text(
+                "{count} due, and the running gateway does not begin them", count=_count(others)
+            ),
             subject="cron",
             detail="It looks for jobs, and passes over these. agent.log says why.",
             evidence=_evidence(others),
@@ -163,7 +170,9 @@ def _unseen(late: list[Job]) -> Finding:
     return Finding(
         code="CRON-JOB-FAILED",
         severity=Severity.WARNING,
-        title=f"{_count(late)} due for hours, and the running gateway does not begin them",
+        title=text(
+            "{count} due for hours, and the running gateway does not begin them", count=_count(late)
+        ),
         subject="cron",
         detail=(
             "This release leaves no sign of whether it looks for jobs, and begins or plans anew "
@@ -188,7 +197,9 @@ def _scripts(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
         yield Finding(
             code="CRON-SCRIPT-MISSING",
             severity=Severity.WARNING,
-            title=f"{_count([job for job, _ in faults])} without the script that it runs",
+            title=text(
+                "{count} without the script that it runs", count=_count([job for job, _ in faults])
+            ),
             subject="cron/jobs.json",
             detail=(
                 "Scripts of jobs lie in the folder `scripts` of the home. Put it there, or name "

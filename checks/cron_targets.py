@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Target
@@ -31,7 +31,7 @@ def cron_targets(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRON-DELIVERY",
             severity=Severity.WARNING,
-            title=f"the last results of {_count(failed)} could not be delivered",
+            title=text("the last results of {count} could not be delivered", count=_count(failed)),
             subject=_JOBS,
             detail="`hermes cron list` says why; the results themselves are in cron/output.",
             evidence=tuple(
@@ -46,12 +46,18 @@ def _nowhere(probes: Probes, target: Target, hit: list[Job]) -> Finding:
     return Finding(
         code="CRON-DELIVERY",
         severity=Severity.WARNING,
-        title=f"the results of {_count(hit)} go to {where}, and nobody gets them",
+        title=text(
+            "the results of {count} go to {where}, and nobody gets them",
+            count=_count(hit),
+            where=where,
+        ),
         subject=target.what,
         detail=(
             "They are only kept in cron/output. Write `/sethome` in the chat that is to get them"
             + (
-                f", or set {target.variable} in .env and restart the gateway"
+                text(
+                    ", or set {variable} in .env and restart the gateway", variable=target.variable
+                )
                 if target.variable
                 else ""
             )

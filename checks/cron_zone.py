@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
 
 
 @check(id="cron-zone", group="cron", codes=["CRON-TZ"], by_release=True)
@@ -56,7 +56,10 @@ def _moved(jobs: list[Job], name: str, where: str) -> Iterator[Finding]:
         yield Finding(
             code="CRON-TZ",
             severity=Severity.WARNING,
-            title=f"{len(odd)} jobs are planned in another time zone than the one that is set",
+            title=text(
+                "{number} jobs are planned in another time zone than the one that is set",
+                number=len(odd),
+            ),
             subject="cron/jobs.json",
             detail=(
                 "A gateway keeps the time zone that it started with: restart it. Jobs that were "

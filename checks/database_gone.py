@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     check,
     size,
     snapshot,
+    text,
 )
 
 _BESIDE = {"-wal": "the log of a database that is gone", "-journal": "its journal is left"}
@@ -58,7 +59,7 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
     yield Finding(
         code="DB-GONE",
         severity=severity,
-        title=f"{name} is gone",
+        title=text("{name} is gone", name=name),
         subject=name,
         detail=_detail(used=bool(users), beside=bool(beside)),
         evidence=tuple(traces),

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     check,
     loss,
     size,
+    text,
 )
 
 _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage-rows"}
@@ -37,7 +38,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield doubt
             continue
         except FileNotFoundError:
-            yield CouldNotLook(f"{name}: is gone, or a symlink that leads nowhere")
+            yield CouldNotLook(text("{name}: is gone, or a symlink that leads nowhere", name=name))
             continue
         if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
             yield from _empty(probes, path, found.log.size)
@@ -49,10 +50,13 @@ def _other(name: str, what: str) -> Finding:
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
-        title=f"{name} is no file at all",
+        title=text("{name} is no file at all", name=name),
         subject=name,
         detail=(
-            f"{loss(name)} Move it to another place; what the database was may be in a backup."
+            text(
+                "{loss} Move it to another place; what the database was may be in a backup.",
+                loss=loss(name),
+            )
             + (" A container makes one where the file of a mount is missing." * ("folder" in what))
         ),
         evidence=(Evidence(name, what),),
@@ -73,9 +77,9 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
-        title=f"{name} is no longer a database to SQLite",
+        title=text("{name} is no longer a database to SQLite", name=name),
         subject=name,
-        detail=f"{loss(name)} Do not remove the file: {kept}",
+        detail=text("{loss} Do not remove the file: {kept}", loss=loss(name), kept=kept),
         evidence=(Evidence(name, what),),
         fix=repair,
         data={"kind": kind, "fields": fields},
@@ -99,7 +103,7 @@ def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
     yield Finding(
         code="DB-EMPTY",
         severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
-        title=f"{name} is empty, and was not always",
+        title=text("{name} is empty, and was not always", name=name),
         subject=name,
         detail=(
             "Hermes takes an empty file for a new database: it begins anew without a word, and "

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, loss
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    loss,
+    text,
+)
 
 _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 
@@ -25,7 +35,9 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DB-REPLACED",
                 severity=Severity.CRITICAL,
-                title=f"{who} still uses a {name} that was {lost.fate}",
+                title=text(
+                    "{who} still uses a {name} that was {fate}", who=who, name=name, fate=lost.fate
+                ),
                 subject=name,
                 detail=(
                     "It must be restarted to see the file that is there now. Until then what it "
@@ -39,7 +51,9 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DB-DELETED-WAL",
                 severity=Severity.CRITICAL,
-                title=f"{who} writes into a log of {name} that was deleted",
+                title=text(
+                    "{who} writes into a log of {name} that was deleted", who=who, name=name
+                ),
                 subject=name,
                 detail=(
                     "When it stops, what it wrote may be lost or damage the file, so save the log "
@@ -57,7 +71,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-LOCKED",
             severity=_severity(stopped=one.stopped, working=one.working, own=own),
-            title=f"{_who(probes, one.pid)} does not let go of {name}",
+            title=text("{who} does not let go of {name}", who=_who(probes, one.pid), name=name),
             subject=name,
             detail=(
                 (
@@ -67,7 +81,10 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     if one.working
                     else "A long job may be at work; if this stays, end that process. "
                 )
-                + f"Nobody else can write meanwhile (`database is locked`). {loss(name)}"
+                + text(
+                    "Nobody else can write meanwhile (`database is locked`). {loss}",
+                    loss=loss(name),
+                )
             ),
             evidence=(
                 Evidence(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Condition, Cutoff
@@ -52,7 +52,7 @@ def _stale(name: str, found: Condition) -> Finding:
         severity=Severity.CRITICAL,
         title=title,
         subject=name,
-        detail=f"No row of it is lost. {detail}",
+        detail=text("No row of it is lost. {detail}", detail=detail),
         evidence=(
             Evidence(name, "sound without the log, damaged with it"),
             Evidence(f"{name}-wal", log),
@@ -76,7 +76,7 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
     yield Finding(
         code="DB-WAL-BROKEN",
         severity=Severity.ERROR,
-        title=f"the log of {name} is broken, so what was written last is ignored",
+        title=text("the log of {name} is broken, so what was written last is ignored", name=name),
         subject=name,
         detail=(
             "SQLite stops at the first damaged frame without a word, and the next start throws "
@@ -93,7 +93,9 @@ def _huge(name: str, found: Condition) -> Finding:
     return Finding(
         code="DB-WAL-HUGE",
         severity=Severity.WARNING,
-        title=f"the log of {name} has grown to {size(found.files.wal.size)}",
+        title=text(
+            "the log of {name} has grown to {size}", name=name, size=size(found.files.wal.size)
+        ),
         subject=name,
         detail=(
             "Reading slows down, the disk fills, and a copy without the log lacks all of it. "

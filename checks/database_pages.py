@@ -18,6 +18,7 @@ from hermes_doctor.api import (
     check,
     loss,
     shown,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
         raise Skip("there is no database yet")
     for name, path, found in probes.conditions():
         if found.doubt is not None:
-            yield CouldNotLook(f"{name}: {found.doubt}")
+            yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=found.doubt))
         if found.partly is not None:
             yield Partly(f"{name}: {found.partly}")
         for one in found.unjudged:
@@ -65,9 +66,12 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
     return Finding(
         code="DB-TRUNCATED",
         severity=Severity.CRITICAL,
-        title=f"{name} is cut off",
+        title=text("{name} is cut off", name=name),
         subject=name,
-        detail=f"{loss(name)} A copy that was interrupted or a full disk does this. Keep the file.",
+        detail=text(
+            "{loss} A copy that was interrupted or a full disk does this. Keep the file.",
+            loss=loss(name),
+        ),
         evidence=(Evidence(name, f"{there} whole pages of {claimed} are there"),),
         fix=_salvage(name),
         data={"pages": there, "claimed": claimed},
@@ -81,7 +85,7 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
         yield Finding(
             code="DB-INDEX",
             severity=Severity.CRITICAL if _is_board(name) else Severity.ERROR,
-            title=f"indexes of {name} are damaged, its rows are not",
+            title=text("indexes of {name} are damaged, its rows are not", name=name),
             subject=name,
             detail=(
                 (
@@ -113,7 +117,7 @@ def _forbidden(name: str, damage: Damage) -> Finding:
     return Finding(
         code="KANBAN-CORRUPT" if board else "DB-MALFORMED",
         severity=Severity.CRITICAL if board else Severity.WARNING,
-        title=f"rows of {name} break the rules of their own table",
+        title=text("rows of {name} break the rules of their own table", name=name),
         subject=name,
         detail=(
             _advice(name)
@@ -163,7 +167,9 @@ def _malformed(name: str, damage: Damage) -> Finding:
     return Finding(
         code=code,
         severity=Severity.WARNING if harmless else Severity.CRITICAL,
-        title=f"{name} is damaged" if not harmless else f"{name} has pages that belong to nothing",
+        title=text("{name} is damaged", name=name)
+        if not harmless
+        else text("{name} has pages that belong to nothing", name=name),
         subject=name,
         detail=(
             _advice(name)
@@ -214,11 +220,12 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
     yield Finding(
         code="DB-FTS-CORRUPT",
         severity=severity,
-        title=f"the search index of {name} is damaged" + ("" if lost else ", its rows are not"),
+        title=text("the search index of {name} is damaged", name=name)
+        + ("" if lost else ", its rows are not"),
         subject=name,
         detail=effect
         + (
-            f" The text that {shown(lost)} kept is nowhere else."
+            text(" The text that {lost} kept is nowhere else.", lost=shown(lost))
             if lost
             else " The index can be made anew from the rows."
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, Snapshot, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, Snapshot, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Condition
@@ -36,7 +36,7 @@ def _owner(
     return Finding(
         code="DB-OWNER",
         severity=Severity.ERROR,
-        title=f"the gateway cannot write {file}",
+        title=text("the gateway cannot write {file}", file=file),
         subject=file,
         detail=(
             "Hermes says `attempt to write a readonly database` or `unable to open database "
@@ -66,7 +66,7 @@ def _remote(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-NETFS",
             severity=Severity.WARNING,
-            title=f"databases lie on a shared file system ({kinds[point]})",
+            title=text("databases lie on a shared file system ({kinds})", kinds=kinds[point]),
             subject=point,
             detail=(
                 "SQLite's log needs memory that all processes share and locks that hold; here it "

@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             if not header.empty and header.magic:  # other checks tell of those
                 yield from _judge(probes, path, name)
         except CouldNotLook as doubt:
-            yield CouldNotLook(f"{name}: {doubt}")
+            yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=doubt))
         except FileNotFoundError:
-            yield CouldNotLook(f"{name}: is gone, or a symlink to nowhere")
+            yield CouldNotLook(text("{name}: is gone, or a symlink to nowhere", name=name))
 
 
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
@@ -54,7 +55,7 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
         yield Finding(
             code="DB-NEWER",
             severity=Severity.INFO,
-            title=f"{name} was made by a newer Hermes than this tool knows",
+            title=text("{name} was made by a newer Hermes than this tool knows", name=name),
             subject=name,
             detail="What it should be made of is not known here, so that is not judged, and "
             "nothing will change its structure. A newer hermes-doctor may know it.",

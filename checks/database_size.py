@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size, text
 
 MEGABYTE = 1024**2
 
@@ -23,7 +23,7 @@ def database_size(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DB-BLOAT",
                 severity=Severity.WARNING if free >= 512 * MEGABYTE else Severity.INFO,
-                title=f"more than half of {name} is free space",
+                title=text("more than half of {name} is free space", name=name),
                 subject=name,
                 detail=(
                     "Snapshots and backups carry it along, and Hermes leaves out of a snapshot "
@@ -54,7 +54,12 @@ def _clutter(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-BACKUP-CLUTTER",
             severity=Severity.WARNING if many else Severity.INFO,
-            title=f"{len(whole)} copies of a damaged {name} take {size(total)}",
+            title=text(
+                "{number} copies of a damaged {name} take {size}",
+                number=len(whole),
+                name=name,
+                size=size(total),
+            ),
             subject=name,
             detail=(
                 "Hermes makes a whole copy each time it meets the database damaged, and removes "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, masked_name
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, masked_name, text
 
 
 @check(id="env-blanks", group="configuration", codes=["ENV-BLANK"], by_release=True)
@@ -19,7 +19,10 @@ def env_blanks(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="ENV-BLANK",
             severity=Severity.ERROR if known else Severity.WARNING,
-            title=f"the blank {shown}= in .env erases the value that the gateway is started with",
+            title=text(
+                "the blank {shown}= in .env erases the value that the gateway is started with",
+                shown=shown,
+            ),
             subject=shown,
             detail=(
                 "What stands in .env wins over the service, the container and the shell, also when "

@@ -11,6 +11,7 @@ from hermes_doctor.api import (
     check,
     masked_name,
     repeated,
+    text,
 )
 
 
@@ -27,15 +28,29 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
             code="ENV-DUP",
             severity=Severity.INFO if one.same else Severity.WARNING,
             title=(
-                f"the empty {name}= in line {one.counts} of .env erases the one above"
+                text(
+                    "the empty {name}= in line {counts} of .env erases the one above",
+                    name=name,
+                    counts=one.counts,
+                )
                 if one.erased
-                else f"{name} stands in .env {len(one.lines) + 1} times"
-                + (", each time the same" if one.same else f", and only line {one.counts} counts")
+                else text(
+                    "{name} stands in .env {number} times", name=name, number=len(one.lines) + 1
+                )
+                + (
+                    ", each time the same"
+                    if one.same
+                    else text(", and only line {counts} counts", counts=one.counts)
+                )
             ),
             subject=name,
             detail=(
-                f"Line {lines} does not count. Take out what you do not need."
-                + (f" If the value is meant, that is line {one.counts}." if one.erased else "")
+                text("Line {lines} does not count. Take out what you do not need.", lines=lines)
+                + (
+                    text(" If the value is meant, that is line {counts}.", counts=one.counts)
+                    if one.erased
+                    else ""
+                )
             ),
             evidence=(
                 *(Evidence(f".env:{line}", f"{name}, does not count") for line in one.lines),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, odd_ports
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, odd_ports, text
 
 
 @check(id="env-ports", group="configuration", codes=["ENV-PORT"], by_release=True)
@@ -16,11 +16,18 @@ def env_ports(probes: Probes) -> Iterator[Finding]:
             code="ENV-PORT",
             severity=Severity.CRITICAL if one.fatal else Severity.WARNING,
             title=(
-                f"{one.name} is no number: the gateway cannot start"
+                text("{name} is no number: the gateway cannot start", name=one.name)
                 if one.fatal
-                else f"{one.name} is no number; {one.platform} does not listen where you think"
+                else text(
+                    "{name} is no number; {platform} does not listen where you think",
+                    name=one.name,
+                    platform=one.platform,
+                )
             ),
             subject=one.name,
-            detail=f"Write a number between 1 and 65535 for {one.name}, or take the line out.",
+            detail=text(
+                "Write a number between 1 and 65535 for {name}, or take the line out.",
+                name=one.name,
+            ),
             evidence=(Evidence(one.source.place, f"{one.name} is no number from 1 to 65535"),),
         )

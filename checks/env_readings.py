@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, differing
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, differing, text
 
 _CAUSES = {
     "comment": (
@@ -36,7 +36,7 @@ def env_readings(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="ENV-AMBIGUOUS",
             severity=Severity.ERROR if one.name in used else Severity.WARNING,
-            title=f"{one.name} in .env is read in two ways: {what}",
+            title=text("{name} in .env is read in two ways: {what}", name=one.name, what=what),
             subject=one.name,
             detail=detail + " A provider answers such a key with 401.",
             evidence=(Evidence(f".env:{one.line}", f"{one.name}: {what}"),),

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, shadowed
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    named,
+    shadowed,
+    text,
+)
 
 
 @check(id="env-shadows", group="configuration", codes=["ENV-SHADOWS-CONFIG"], by_release=True)
@@ -18,10 +28,15 @@ def env_shadows(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="ENV-SHADOWS-CONFIG",
             severity=Severity.WARNING,
-            title=f"{one.variable} in {_place(one.source.file)} beats {name} in config.yaml",
+            title=text(
+                "{variable} in {place} beats {name} in config.yaml",
+                variable=one.variable,
+                place=_place(one.source.file),
+                name=name,
+            ),
             subject=name,
             detail=(
-                f"They differ, and {one.variable} counts. "
+                text("They differ, and {variable} counts. ", variable=one.variable)
                 + (
                     "Put a # before it in .env if config.yaml is right, or take the setting out of "
                     "config.yaml."

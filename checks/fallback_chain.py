@@ -23,6 +23,7 @@ from hermes_doctor.api import (
     said,
     shapes,
     spelling,
+    text,
     users,
     ways,
 )
@@ -63,7 +64,7 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
     return Finding(
         code="CFG-FALLBACK-STR",
         severity=Severity.ERROR if _needed(found) else Severity.WARNING,
-        title=f"{path} {one.what}, so Hermes passes it over",
+        title=text("{path} {what}, so Hermes passes it over", path=path, what=one.what),
         subject=path,
         detail=(
             "The chain is a list at the top of config.yaml, `fallback_providers:`, and each item "
@@ -113,7 +114,11 @@ def _finding(
     return Finding(
         code="CFG-FALLBACK-DEAD",
         severity=severity,
-        title=f"the fallback {said(way.route.requested.value)} is of no use: {why}",
+        title=text(
+            "the fallback {requested} is of no use: {why}",
+            requested=said(way.route.requested.value),
+            why=why,
+        ),
         subject=way.route.path,
         detail="Hermes passes it over when it is needed. Name another provider there.",
         evidence=(
@@ -153,8 +158,11 @@ def _none(found: Resolved, main: Way) -> Iterator[Finding]:
         title="there is no fallback: when the provider fails, users get its error",
         subject="fallback_providers",
         detail=(
-            f"{said(able[0].name)} is set up and could be one: add it to config.yaml under "
-            f"`fallback_providers:`, with `provider` and `model`."
+            text(
+                "{able} is set up and could be one: add it to config.yaml under "
+                "`fallback_providers:`, with `provider` and `model`.",
+                able=said(able[0].name),
+            )
         ),
         evidence=(Evidence("config.yaml", "no fallback_providers"),),
     )

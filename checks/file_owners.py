@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
 
 _VITAL = (".env", "config.yaml", "auth.json", "gateway", "logs", "cron", "sessions", "platforms")
 _SHOWN = 100
@@ -16,7 +16,9 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     user = probes.gateway_user()
     found = probes.owners()
     if not found.whole:
-        yield CouldNotLook(f"only the first {found.seen} files were looked at; --deep looks at all")
+        yield CouldNotLook(
+            text("only the first {seen} files were looked at; --deep looks at all", seen=found.seen)
+        )
     if not found.closed:
         return
     for one in found.closed[:_SHOWN]:
@@ -27,7 +29,7 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.ERROR if vital else Severity.WARNING,
-            title=f"the gateway cannot {what} {name}",
+            title=text("the gateway cannot {what} {name}", what=what, name=name),
             subject=name,
             detail=(
                 "It says `Permission denied` when it comes to it. A command run as root, with sudo "
@@ -48,7 +50,7 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.WARNING,
-            title=f"{more} more files are closed to the gateway",
+            title=text("{more} more files are closed to the gateway", more=more),
             subject="the home",
             detail="They are told one by one when those above are mended.",
             evidence=(Evidence("the home", f"{len(found.closed)} of {found.seen} files"),),

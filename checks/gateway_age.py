@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, pattern
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, pattern, text
 
 _SLACK = timedelta(seconds=5)
 """So long after its start a gateway may still read them."""
@@ -87,7 +87,7 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             needed=bool(once) or frozen,
             detail=(
                 (
-                    f"Read at a start only: {_some(once)}. "
+                    text("Read at a start only: {some}. ", some=_some(once))
                     if once
                     else "Keys of model providers are read anew with the next message. "
                 )
@@ -108,8 +108,11 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             config_at,
             needed=False,
             detail=(
-                "Model and agent settings are read anew with the next message; platforms, ports, "
-                f"hooks and plugins{', and the fallback models' if chain else ''} at a start only."
+                text(
+                    "Model and agent settings are read anew with the next message; "
+                    "platforms, ports, hooks and plugins{value} at a start only.",
+                    value=", and the fallback models" if chain else "",
+                )
             ),
         )
 
@@ -118,7 +121,7 @@ def _stale(pid: int, name: str, at: datetime, *, needed: bool, detail: str) -> F
     return Finding(
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if needed else Severity.INFO,
-        title=f"{name} was changed after the gateway had started",
+        title=text("{name} was changed after the gateway had started", name=name),
         subject=name,
         detail=detail,
         evidence=(Evidence(name, f"written {_time(at)}"),),

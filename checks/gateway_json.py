@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text
 
 _BEATEN = {"default_reset_policy": "session_reset"}
 """What config.yaml calls differently."""
@@ -47,7 +47,7 @@ def gateway_json(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="CFG-GATEWAY-JSON",
         severity=Severity.INFO,
-        title=f"gateway.json of an older set-up still sets {said}{more}",
+        title=text("gateway.json of an older set-up still sets {said}{more}", said=said, more=more),
         subject="gateway.json",
         detail=(
             "Hermes reads it first and config.yaml over it. Move what you need into config.yaml, "

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, snapshot
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    check,
+    snapshot,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Runtime
@@ -41,7 +50,7 @@ def _held(probes: Probes, pid: int) -> Finding:
     return Finding(
         code="GW-STALE-PID",
         severity=Severity.ERROR,
-        title=f"{who} holds gateway.lock and is no gateway",
+        title=text("{who} holds gateway.lock and is no gateway", who=who),
         subject="gateway.lock",
         detail=(
             "Every start ends with `Gateway runtime lock is already held by another instance`. "
@@ -66,7 +75,7 @@ def _in_the_way(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-STALE-PID",
                 severity=Severity.ERROR,
-                title=f"{name} keeps every gateway from starting",
+                title=text("{name} keeps every gateway from starting", name=name),
                 subject=name,
                 detail=(
                     "A start takes the file for the lock of another gateway (`PID file race "
@@ -125,7 +134,7 @@ def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[F
         yield Finding(
             code="GW-DUPLICATE",
             severity=Severity.CRITICAL,
-            title=f"{len(holders)} gateways run on this home at once",
+            title=text("{number} gateways run on this home at once", number=len(holders)),
             subject="gateway",
             detail=(
                 "They take each other's messages, log each other out and write into the same "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(
@@ -31,8 +31,12 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
             title="the gateway is suspended",
             subject="gateway",
             detail=(
-                "It stands still and would go on where it was. Ctrl-Z, a debugger, `kill -STOP` "
-                f"or a paused container does that; `kill -CONT {pulse.pid}` wakes it."
+                text(
+                    "It stands still and would go on where it was. Ctrl-Z, a debugger, "
+                    "`kill -STOP` or a paused container does that; `kill -CONT {pid}` "
+                    "wakes it.",
+                    pid=pulse.pid,
+                )
             ),
             evidence=(Evidence(where, pulse.what),),
             since=pulse.since,

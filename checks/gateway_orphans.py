@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 
 _WORDS = {
     "mcp": ("MCP-ORPHANS", "MCP servers", "Each takes memory and may hold a port or a file."),
@@ -24,9 +24,13 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code=code,
             severity=Severity.WARNING,
-            title=f"{len(mine)} {what} of an earlier gateway still run",
+            title=text(
+                "{number} {what} of an earlier gateway still run", number=len(mine), what=what
+            ),
             subject=what,
-            detail=f"{harm} Nobody uses them any more; `kill {pids}` ends them.",
+            detail=text(
+                "{harm} Nobody uses them any more; `kill {pids}` ends them.", harm=harm, pids=pids
+            ),
             evidence=tuple(
                 Evidence(f"process {one.pid} ({one.name})", f"belongs here by {one.proof}")
                 for one in mine

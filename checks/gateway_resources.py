@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, size
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    size,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Vitals
@@ -26,7 +36,7 @@ def gateway_resources(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     for gateway in gateways:
         vitals = probes.vitals(gateway.pid)
         if vitals.files is None or vitals.kinds is None:
-            yield CouldNotLook(f"what process {vitals.pid} has open cannot be seen")
+            yield CouldNotLook(text("what process {pid} has open cannot be seen", pid=vitals.pid))
         else:
             yield from _descriptors(probes, vitals, vitals.files)
         yield from _memory(vitals)
@@ -44,9 +54,9 @@ def _descriptors(probes: Probes, vitals: Vitals, used: int) -> Iterator[Finding]
         code="GW-FD-EXHAUST",
         severity=Severity.CRITICAL if share >= MOST else Severity.WARNING,
         title=(
-            f"the gateway has used {share:.0%} of its descriptors"
+            text("the gateway has used {share:.0%} of its descriptors", share=share)
             if share >= MANY
-            else f"the gateway opens {leaks[0][0]} again and again"
+            else text("the gateway opens {leaks} again and again", leaks=leaks[0][0])
         ),
         subject="gateway",
         detail=(
@@ -84,9 +94,9 @@ def _memory(vitals: Vitals) -> Iterator[Finding]:
             (Severity.ERROR if share >= TIGHTEST else Severity.WARNING) if tight else Severity.INFO
         ),
         title=(
-            f"the memory that the gateway may use is at {share:.0%}"
+            text("the memory that the gateway may use is at {share:.0%}", share=share)
             if tight
-            else f"the gateway uses {size(vitals.memory)} of memory"
+            else text("the gateway uses {size} of memory", size=size(vitals.memory))
         ),
         subject="gateway",
         detail=(

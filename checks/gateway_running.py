@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
     if server := probes.served_by():
-        raise Skip(f"the gateway of the root home serves this profile (process {server.pid})")
+        raise Skip(
+            text("the gateway of the root home serves this profile (process {pid})", pid=server.pid)
+        )
     lives = probes.diary()
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
@@ -117,9 +120,13 @@ def _elsewhere(probes: Probes) -> None:
     except CouldNotLook:
         return
     if pulse.turns:
-        raise Skip(f"the gateway runs elsewhere and answers ({pulse.what})")
+        raise Skip(
+            text("the gateway runs elsewhere and answers ({pulse_what})", pulse_what=pulse.what)
+        )
     if pulse.turns is None:
-        raise CouldNotLook(f"no gateway runs here, and of one elsewhere: {pulse.what}")
+        raise CouldNotLook(
+            text("no gateway runs here, and of one elsewhere: {pulse_what}", pulse_what=pulse.what)
+        )
 
 
 def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
@@ -162,7 +169,7 @@ def _never(probes: Probes) -> Finding:
         severity=Severity.INFO,
         title="no gateway was ever started on this home",
         subject="gateway",
-        detail=f"Platforms are set up. {_STAYS}",
+        detail=text("Platforms are set up. {STAYS}", STAYS=_STAYS),
         evidence=(Evidence(platforms[0].because, f"{names} would be started"),),
         fix="start-gateway",
         data={"pid": None, "ran": False},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Environments, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Environments, Evidence, Finding, Probes, Severity, Skip, check, text
 
 _CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS", "UPD-STASH"]
 
@@ -20,11 +20,14 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="UPD-VENV-BROKEN",
                 severity=Severity.ERROR,
-                title=f"Hermes cannot start from {one.root}",
+                title=text("Hermes cannot start from {root}", root=one.root),
                 subject=str(one.root),
                 detail=(
-                    f"{one.used_by} starts it from there. An update was cut off, or parts were "
-                    "removed. Install Hermes into that same environment again."
+                    text(
+                        "{used_by} starts it from there. An update was cut off, or parts "
+                        "were removed. Install Hermes into that same environment again.",
+                        used_by=one.used_by,
+                    )
                 ),
                 evidence=tuple(Evidence(where, what) for where, what in one.faults),
             )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 
 
 @check(id="hermes-newer", group="doctor", codes=["HERMES-NEWER"])
@@ -16,7 +16,7 @@ def hermes_newer(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="HERMES-NEWER",
         severity=Severity.INFO,
-        title=f"not judged: {newer}",
+        title=text("not judged: {newer}", newer=newer),
         subject="Hermes",
         detail="Settings, providers, platforms, stored files and the structure of databases are "
         "not judged, and no fix changes a structure. Damage is still reported. Update "

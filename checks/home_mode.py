@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
 
 _INSIDE = ("state.db", "logs/gateway.log", "logs/agent.log", "kanban.db")
 _MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")
@@ -47,11 +47,14 @@ def _mode(probes: Probes, mode: int) -> Iterator[Finding]:
     yield Finding(
         code="PERM-SECRETS",
         severity=Severity.WARNING if others else Severity.INFO,
-        title=f"{who} can read conversations and logs",
+        title=text("{who} can read conversations and logs", who=who),
         subject="the home",
         detail=(
-            "Hermes makes its files readable and relies on a home that only its owner may enter: "
-            f"chmod 700 {probes.home.path}"
+            text(
+                "Hermes makes its files readable and relies on a home that only "
+                "its owner may enter: chmod 700 {home_path}",
+                home_path=probes.home.path,
+            )
         ),
         evidence=(
             Evidence(str(probes.home.path), f"mode {mode:04o}"),

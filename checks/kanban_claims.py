@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 _PATIENCE = 600
 """Seconds after the end of a claim in which the dispatcher would have seen to it ten times."""
@@ -56,7 +56,7 @@ def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Fi
     return Finding(
         code="KANBAN-STUCK",
         severity=Severity.WARNING if running else Severity.INFO,
-        title=f"{tasks} held by workers that have ended",
+        title=text("{tasks} held by workers that have ended", tasks=tasks),
         subject=name,
         detail=(
             "The dispatcher of the running gateway should have seen that within a minute; it does "

@@ -22,6 +22,7 @@ from hermes_doctor.api import (
     pattern,
     said,
     said_variable,
+    text,
     users,
     ways,
 )
@@ -70,7 +71,11 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
     yield Finding(
         code="CFG-KEY-ENV",
         severity=Severity.INFO if works else users(found, entry),
-        title=f"providers.{said(entry.name)} names its key with {wrong}, which Hermes ignores here",
+        title=text(
+            "providers.{entry} names its key with {wrong}, which Hermes ignores here",
+            entry=said(entry.name),
+            wrong=wrong,
+        ),
         subject=".".join(map(str, path)),
         detail=(
             "Under `providers:` the word is `key_env`."
@@ -109,7 +114,9 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
     yield Finding(
         code="CFG-KEY-ENV",
         severity=users(found, entry),
-        title=f"key_env of {said(entry.name)} does not hold the name of a variable",
+        title=text(
+            "key_env of {entry} does not hold the name of a variable", entry=said(entry.name)
+        ),
         subject=".".join(map(str, path)),
         detail=(
             "Hermes looks for a variable of that name, finds none and sends no key. The name of "
@@ -156,7 +163,7 @@ def _finding(found: Resolved, way: Way, path: tuple[str, ...], edits: tuple[Edit
     return Finding(
         code="CFG-KEY-ENV",
         severity=Severity.INFO if works else way.severity,
-        title=f"{name} is ignored: Hermes does not look for a key there",
+        title=text("{name} is ignored: Hermes does not look for a key there", name=name),
         subject=name,
         detail=(
             "Write `api_key: ${NAME}` under `model:`, with the name of the variable in .env."

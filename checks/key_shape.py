@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     configured,
     likely_variable,
     said,
+    text,
     urls,
     ways,
 )
@@ -56,7 +57,7 @@ def _unwhole(way: Way) -> Finding:
     return Finding(
         code="CRED-SHAPE",
         severity=way.severity,
-        title=f"{said(key.name)} is sent with {what}",
+        title=text("{key} is sent with {what}", key=said(key.name), what=what),
         subject=way.route.path,
         detail=(
             "The provider refuses it. Only the key itself belongs there."
@@ -77,7 +78,7 @@ def _unread(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CRED-SHAPE",
         severity=way.severity,
-        title=f"{said(named)} is in .env, in a line that Hermes cannot read",
+        title=text("{named} is in .env, in a line that Hermes cannot read", named=said(named)),
         subject=way.route.path,
         detail="A quote that is not closed makes it skip the line. Only the key belongs there.",
         evidence=(Evidence(written.source.place, f"the line of {said(named)}"),),
@@ -101,7 +102,7 @@ def _stranger(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CRED-STRANGER",
         severity=Severity.ERROR if sure else Severity.INFO,
-        title=f"{key.name} is sent to {said(urls.host(address))}",
+        title=text("{key} is sent to {host}", key=key.name, host=said(urls.host(address))),
         subject=way.route.path,
         detail=(
             "This release hands it to any address that has no key of its own. Name that "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="leaked-secrets", group="secrets", codes=["CRED-IN-LOGS"])
@@ -21,7 +21,7 @@ def leaked_secrets(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRED-IN-LOGS",
             severity=Severity.WARNING,
-            title=f"{name} stands in the logs as it is",
+            title=text("{name} stands in the logs as it is", name=name),
             subject=name,
             detail=(
                 "Whoever is shown the logs has it: renew it, and delete those logs before you pass "

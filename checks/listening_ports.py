@@ -6,7 +6,17 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, doors
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    doors,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Platform
@@ -53,12 +63,20 @@ def _bridge(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-PORT-IN-USE",
                 severity=Severity.WARNING,
-                title=f"the gateway ends process {holder} ({name}) when WhatsApp starts",
+                title=text(
+                    "the gateway ends process {holder} ({name}) when WhatsApp starts",
+                    holder=holder,
+                    name=name,
+                ),
                 subject=door.platform,
                 detail=(
-                    f"It listens on port {door.port}, which WhatsApp's bridge takes for itself. "
-                    "Set platforms.whatsapp.extra.bridge_port in config.yaml to another port, or "
-                    "let that process listen elsewhere, before the gateway is started again."
+                    text(
+                        "It listens on port {port}, which WhatsApp's bridge takes for "
+                        "itself. Set platforms.whatsapp.extra.bridge_port in config.yaml "
+                        "to another port, or let that process listen elsewhere, before the "
+                        "gateway is started again.",
+                        port=door.port,
+                    )
                 ),
                 evidence=(
                     Evidence(door.place, f"the bridge is to listen on port {door.port}"),
@@ -86,9 +104,16 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
         yield Finding(
             code="GW-PORT-IN-USE",
             severity=Severity.ERROR if gateways else Severity.WARNING,
-            title=f"port {platform.port} of the {platform.label} is taken",
+            title=text(
+                "port {port} of the {platform} is taken",
+                port=platform.port,
+                platform=platform.label,
+            ),
             subject=platform.name,
-            detail=(f"{who} has it. " + ("" if gateways else "A gateway that starts now cannot. "))
+            detail=(
+                text("{who} has it. ", who=who)
+                + ("" if gateways else "A gateway that starts now cannot. ")
+            )
             + "End that process, or set another port, and restart the gateway.",
             evidence=tuple(evidence),
             since=claim.updated_at if refused and claim else None,
@@ -97,7 +122,10 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
         yield Finding(
             code="PLATFORM-DEAF",
             severity=Severity.ERROR,
-            title=f"{platform.label} is said to be connected, and nothing listens for it",
+            title=text(
+                "{platform} is said to be connected, and nothing listens for it",
+                platform=platform.label,
+            ),
             subject=platform.name,
             detail="Whoever calls is refused.",
             evidence=(Evidence(f"port {platform.port}", "nobody listens"),),

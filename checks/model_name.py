@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     own_provider,
     own_providers,
     said,
+    text,
     urls,
     users,
     ways,
@@ -58,7 +59,7 @@ def _kind(found: Resolved, one: Odd) -> Finding:
     return Finding(
         code="CFG-TYPE",
         severity=_severity(found, one),
-        title=f"{said(path)} is {one.kind}, where text must be",
+        title=text("{path} is {kind}, where text must be", path=said(path), kind=one.kind),
         subject=path,
         detail=(
             "Quotes make it text; without them YAML reads it as something else."
@@ -78,7 +79,7 @@ def _malformed(found: Resolved, why: str) -> Finding:
     return Finding(
         code="CFG-TYPE",
         severity=ways(found)[0].severity,
-        title=f"{said(why)}, and every message fails by it",
+        title=text("{why}, and every message fails by it", why=said(why)),
         subject="config.yaml",
         detail="Put quotes around it, or take it out.",
         evidence=(Evidence(found.world.document.source("providers").place, said(why)),),
@@ -160,10 +161,10 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL",
         severity=Severity.WARNING,
-        title=f"{said(way.route.model.value)} is no longer served",
+        title=text("{model} is no longer served", model=said(way.route.model.value)),
         subject=f"{way.route.path}: {said(model)}",
         detail=(
-            f"Its maker names {said(instead)} in its place."
+            text("Its maker names {instead} in its place.", instead=said(instead))
             if instead
             else "Choose another with `hermes model`."
         ),
@@ -197,7 +198,11 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
         code="CFG-CONTEXT-LENGTH",
         severity=way.severity if small else Severity.WARNING,
         title=(
-            f"context_length is {number}, and Hermes refuses less than {kinds.SMALLEST}"
+            text(
+                "context_length is {number}, and Hermes refuses less than {SMALLEST}",
+                number=number,
+                SMALLEST=kinds.SMALLEST,
+            )
             if small
             else "context_length is no plain number, and is ignored"
         ),
@@ -206,7 +211,7 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
             "Every message fails. Write the real number of tokens that the model takes, or take "
             "the line out and let Hermes find it."
             if small
-            else f"Write {meant} instead."
+            else text("Write {meant} instead.", meant=meant)
             if meant
             else "Write a number such as 128000."
         ),

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     check,
     configured,
     said,
+    text,
 )
 
 _MODELS = ("LLM_MODEL", "HERMES_MODEL", "OPENAI_MODEL")
@@ -46,9 +47,9 @@ def _finding(found: Resolved, name: str, instead: str) -> Finding:
     return Finding(
         code="ENV-IGNORED",
         severity=Severity.INFO,
-        title=f"{name} is ignored",
+        title=text("{name} is ignored", name=name),
         subject=name,
-        detail=f"{instead}. Take the line out if nothing else needs it.",
+        detail=text("{instead}. Take the line out if nothing else needs it.", instead=instead),
         evidence=(Evidence(source.place, f"{name} is set"),),
         fix="drop-variable" if source.kind == "env" else None,
         data={"edits": (Unset(name),)},
@@ -62,7 +63,11 @@ def _provider(found: Resolved, name: str) -> Finding:
     return Finding(
         code="ENV-IGNORED",
         severity=Severity.WARNING if by_variable else Severity.INFO,
-        title=f"{said(name)} is ignored: {said(asked.source.name)} names the provider",
+        title=text(
+            "{name} is ignored: {source} names the provider",
+            name=said(name),
+            source=said(asked.source.name),
+        ),
         subject=name,
         detail=(
             "In this release the variable counts before config.yaml. Take it out of .env to have "

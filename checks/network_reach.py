@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Reached
@@ -46,9 +46,9 @@ def _finding(stage: str, why: str, some: list[Reached], every: int) -> Finding:
     return Finding(
         code=code,
         severity=Severity.ERROR,
-        title=f"{whom} cannot be reached: {why}",
+        title=text("{whom} cannot be reached: {why}", whom=whom, why=why),
         subject=", ".join(names),
-        detail=f"{words.capitalize()}, {through}.",
+        detail=text("{capitalize}, {through}.", capitalize=words.capitalize(), through=through),
         evidence=tuple(
             Evidence(one.target.endpoint.name, f"{one.failed}: {one.why} ({one.seconds:.1f} s)")
             for one in some[:8]

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, older_settings as older
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    check,
+    older_settings as older,
+    text,
+)
 
 
 @check(id="older-settings", group="configuration", codes=["CFG-DEPRECATED"], by_release=True)
@@ -13,14 +21,24 @@ def older_settings(probes: Probes) -> Iterator[Finding]:
             code="CFG-DEPRECATED",
             severity=Severity.INFO,
             title=(
-                f"{one.name} in {one.source.file} "
-                + (f"is beaten by {one.instead}" if one.beaten else "is an older way to say it")
+                text("{name} in {file} ", name=one.name, file=one.source.file)
+                + (
+                    text("is beaten by {instead}", instead=one.instead)
+                    if one.beaten
+                    else "is an older way to say it"
+                )
             ),
             subject=one.name,
             detail=(
-                f"{one.instead} counts; take the line out, so that nobody edits it in vain."
+                text(
+                    "{instead} counts; take the line out, so that nobody edits it in vain.",
+                    instead=one.instead,
+                )
                 if one.beaten
-                else f"It still counts. Move it to {one.instead} before a release drops it."
+                else text(
+                    "It still counts. Move it to {instead} before a release drops it.",
+                    instead=one.instead,
+                )
             ),
             evidence=(Evidence(one.source.place, one.name),),
         )

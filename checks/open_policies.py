@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Block, Evidence, Finding, Probes, Severity, Skip, Text, check
+from hermes_doctor.api import Block, Evidence, Finding, Probes, Severity, Skip, Text, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Access, Answer, Resolved, Source
@@ -78,14 +78,25 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
         code="AUTHZ-OPEN-REFUSE",
         severity=Severity.CRITICAL if refuses else Severity.INFO,
         title=(
-            f"the gateway refuses to start: {kind} of {platform.label} is open to everybody"
+            text(
+                "the gateway refuses to start: {kind} of {platform} is open to everybody",
+                kind=kind,
+                platform=platform.label,
+            )
             if refuses
-            else f"{kind} of {platform.label} is open, with which 0.18 and later do not start"
+            else text(
+                "{kind} of {platform} is open, with which 0.18 and later do not start",
+                kind=kind,
+                platform=platform.label,
+            )
         ),
         subject=f"{platform.name} {kind}",
         detail=(
-            f"Set it to allowlist or pairing and start the gateway. Only where anybody may use "
-            f"this machine, set {opted[1]}=true in .env instead."
+            text(
+                "Set it to allowlist or pairing and start the gateway. Only where "
+                "anybody may use this machine, set {opted}=true in .env instead.",
+                opted=opted[1],
+            )
         ),
         evidence=(
             Evidence(source.place, f"{kind} is open"),
@@ -116,10 +127,15 @@ def _unknown(found: Resolved, platform: Access, kind: str, word: str, source: So
     return Finding(
         code="PLATFORM-POLICY",
         severity=Severity.ERROR if nobody and kind == "dm_policy" else Severity.WARNING,
-        title=f"{kind} of {platform.label} is no word that Hermes knows, so {effect}",
+        title=text(
+            "{kind} of {platform} is no word that Hermes knows, so {effect}",
+            kind=kind,
+            platform=platform.label,
+            effect=effect,
+        ),
         subject=f"{platform.name} {kind}",
         detail=(
-            f"Write one of {', '.join(_WORDS)} and restart the gateway."
+            text("Write one of {WORDS} and restart the gateway.", WORDS=", ".join(_WORDS))
             + ("" if word else " An empty variable counts as a word, too: take it out.")
         ),
         evidence=(

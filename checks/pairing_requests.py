@@ -17,6 +17,7 @@ from hermes_doctor.api import (
     check,
     is_id,
     spoken,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -66,11 +67,20 @@ def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) 
     return Finding(
         code="PAIRING-WAITING",
         severity=Severity.WARNING if alone else Severity.INFO,
-        title=f"{who} waits to be paired on {one.platform}, {_left(one.at + 3600)}",
+        title=text(
+            "{who} waits to be paired on {platform}, {left}",
+            who=who,
+            platform=one.platform,
+            left=_left(one.at + 3600),
+        ),
         subject=f"{one.platform} {who}",
         detail=(
-            "If you know who that is, approve it: here, or with the code that they were shown "
-            f"(`hermes pairing approve {one.platform} CODE`). Else do nothing: it runs out."
+            text(
+                "If you know who that is, approve it: here, or with the code that "
+                "they were shown (`hermes pairing approve {platform} CODE`). Else "
+                "do nothing: it runs out.",
+                platform=one.platform,
+            )
             + (" One gateway serves several profiles here: use the command." if served else "")
         ),
         evidence=(
@@ -113,7 +123,11 @@ def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Find
     return Finding(
         code="PAIRING-LOCKOUT",
         severity=Severity.WARNING,
-        title=f"nobody can be paired on {plain} {_left(until)}: five wrong codes were typed",
+        title=text(
+            "nobody can be paired on {plain} {left}: five wrong codes were typed",
+            plain=plain,
+            left=_left(until),
+        ),
         subject=plain,
         detail=(
             "Until then no code is given out, and a right one is refused. `hermes pairing list` "
@@ -140,12 +154,21 @@ def _astray(
         yield Finding(
             code="PAIRING-ASTRAY",
             severity=Severity.WARNING,
-            title=f"{user} was paired on {platform}, and is a stranger to the gateway",
+            title=text(
+                "{user} was paired on {platform}, and is a stranger to the gateway",
+                user=user,
+                platform=platform,
+            ),
             subject=f"{platform} {user}",
             detail=(
-                f"The approval is in {there}, and this release looks into {here} because that "
-                "folder is there, too. If you know who that is, let them in; whom you have shut "
-                "out since is in the old file all the same: do nothing then."
+                text(
+                    "The approval is in {there}, and this release looks into {here} "
+                    "because that folder is there, too. If you know who that is, let "
+                    "them in; whom you have shut out since is in the old file all the "
+                    "same: do nothing then.",
+                    there=there,
+                    here=here,
+                )
             ),
             evidence=(Evidence(f"{there}/{platform}-approved.json", f"{user} is only there"),),
             fix="merge-approvals",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, size
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, size, text
 
 MEGABYTE = 1024**2
 FLOOD = 200 * MEGABYTE
@@ -28,7 +28,7 @@ def piles(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="LOG-FLOOD",
                 severity=Severity.WARNING,
-                title=f"{name} has grown to {size(log.size)}",
+                title=text("{name} has grown to {size}", name=name, size=size(log.size)),
                 subject=name,
                 detail="Something writes into it again and again; look at its end for what.",
                 evidence=(Evidence(name, f"last written {log.modified:%Y-%m-%d %H:%M} UTC"),),
@@ -41,7 +41,12 @@ def piles(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="REQUEST-DUMPS",
             severity=Severity.WARNING,
-            title=f"{more}{dumps.number} dumped requests take {size(dumps.size)}",
+            title=text(
+                "{more}{number} dumped requests take {size}",
+                more=more,
+                number=dumps.number,
+                size=size(dumps.size),
+            ),
             subject="sessions",
             detail=(
                 "Hermes writes one whenever a model provider fails, with the whole conversation "

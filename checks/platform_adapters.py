@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     snapshot,
+    text,
     unknown_platforms,
 )
 
@@ -62,11 +63,16 @@ def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
         yield Finding(
             code="PLUGIN-NOT-REGISTERED",
             severity=Severity.WARNING,
-            title=f"Hermes {version} has no {one.label}",
+            title=text("Hermes {version} has no {label}", version=version, label=one.label),
             subject=one.name,
             detail=(
-                f"Its variables are set, and nothing reads them: {one.label} is there from "
-                f"{one.since} on. Update Hermes (`hermes update`), or take the variables out."
+                text(
+                    "Its variables are set, and nothing reads them: {label} is there "
+                    "from {since} on. Update Hermes (`hermes update`), or take the "
+                    "variables out.",
+                    label=one.label,
+                    since=one.since,
+                )
             ),
             evidence=(
                 Evidence(one.place, f"{one.variable} is set"),
@@ -98,13 +104,15 @@ def _unregistered(platform: Platform, why: Evidence, cures: list[str]) -> Findin
     return Finding(
         code="PLUGIN-NOT-REGISTERED",
         severity=Severity.ERROR,
-        title=f"{platform.label} is set up, and Hermes does not load it",
+        title=text("{platform} is set up, and Hermes does not load it", platform=platform.label),
         subject=platform.name,
         detail=(
             "Take it out of plugins.disabled. "
             if "disabled" in why.what
-            else "The package was made without it. "
-            f"{cures[0] if cures else 'Update Hermes, or install it by git.'} "
+            else text(
+                "The package was made without it. {cures} ",
+                cures=cures[0] if cures else "Update Hermes, or install it by git.",
+            )
         )
         + "Then restart the gateway.",
         evidence=(Evidence(platform.because, "switches it on"), why),
@@ -130,7 +138,11 @@ def _missing(
     yield Finding(
         code="PLATFORM-DEPS",
         severity=Severity.INFO if lazy else Severity.ERROR,
-        title=f"{platform.label} needs {library}, which is not installed"
+        title=text(
+            "{platform} needs {library}, which is not installed",
+            platform=platform.label,
+            library=library,
+        )
         + (" yet" if lazy else ""),
         subject=platform.name,
         detail=advice,

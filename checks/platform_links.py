@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Connection, Gateway, Link
@@ -67,9 +67,11 @@ def _deaf(gateway: Gateway, link: Link, found: list[Connection]) -> Finding:
     return Finding(
         code=_DEAF.get(link.platform.name, "PLATFORM-DEAF"),
         severity=Severity.ERROR,
-        title=f"{label} is said to be connected, and there is no connection",
+        title=text("{label} is said to be connected, and there is no connection", label=label),
         subject=link.platform.name,
-        detail=f"No message comes in from {label}, although nothing reports a fault.",
+        detail=text(
+            "No message comes in from {label}, although nothing reports a fault.", label=label
+        ),
         evidence=(
             Evidence("gateway_state.json", "connected"),
             Evidence(_where(gateway), f"{_counts(found)}; none to {label}{trying}"),
@@ -85,7 +87,7 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
     return Finding(
         code="NET-SLEEP-WAKE",
         severity=Severity.ERROR if link.sure else Severity.WARNING,
-        title=f"the connection to {label} is dead, and neither side has noticed",
+        title=text("the connection to {label} is dead, and neither side has noticed", label=label),
         subject=link.platform.name,
         detail=(
             "That is what a machine that slept, a changed network or a router that forgot the "
@@ -114,7 +116,10 @@ def _likely(gateway: Gateway, link: Link) -> Finding:
         severity=Severity.INFO,
         title=title,
         subject=link.platform.name,
-        detail=f"{detail}`hermes-doctor check --network` asks for its addresses and makes sure.",
+        detail=text(
+            "{detail}`hermes-doctor check --network` asks for its addresses and makes sure.",
+            detail=detail,
+        ),
         evidence=(Evidence(_where(gateway), f"ESTABLISHED to {places}"),),
     )
 
@@ -128,7 +133,10 @@ def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator
     yield Finding(
         code="TG-POOL-EXHAUST" if telegram else "NET-CLOSE-WAIT",
         severity=Severity.ERROR if len(waiting) >= _MANY else Severity.WARNING,
-        title=f"{len(waiting)} connections are closed by the other side and not by the gateway",
+        title=text(
+            "{number} connections are closed by the other side and not by the gateway",
+            number=len(waiting),
+        ),
         subject="telegram" if telegram else "gateway",
         detail=(
             "Each takes up a place in a pool and a descriptor; when none is left, nothing is "

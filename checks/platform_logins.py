@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     check,
     listing,
     pattern,
+    text,
     wanted,
 )
 
@@ -91,9 +92,16 @@ def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterat
     yield Finding(
         code="PLATFORM-CREDENTIALS",
         severity=severity,
-        title=f"{platform.label} is set up by half: {names} missing",
+        title=text(
+            "{platform} is set up by half: {names} missing", platform=platform.label, names=names
+        ),
         subject=platform.name,
-        detail=f"{consequence} Add {names} to .env {_RESTART}",
+        detail=text(
+            "{consequence} Add {names} to .env {RESTART}",
+            consequence=consequence,
+            names=names,
+            RESTART=_RESTART,
+        ),
         evidence=tuple(evidence),
     )
 
@@ -107,9 +115,14 @@ def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
     return Finding(
         code="PLATFORM-CREDENTIALS",
         severity=Severity.WARNING if guess else Severity.ERROR,
-        title=f"{name} of {platform.label} {what}",
+        title=text("{name} of {platform} {what}", name=name, platform=platform.label, what=what),
         subject=f"{platform.name} {name}",
-        detail=f"{platform.label} cannot log in.{more} Put the real one into .env {_RESTART}",
+        detail=text(
+            "{platform} cannot log in.{more} Put the real one into .env {RESTART}",
+            platform=platform.label,
+            more=more,
+            RESTART=_RESTART,
+        ),
         evidence=(Evidence(need.value.source.place, f"{name} {what}"),),
         fix="fill-in-token" if (other := _referred(probes, need)) else None,
         data={"variable": need.variables[0], "other": other},
@@ -128,11 +141,19 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-SHAPE",
             severity=Severity.WARNING if doubt.sure else Severity.INFO,
-            title=f"{doubt.variable} does not look like one of {platform.label}",
+            title=text(
+                "{variable} does not look like one of {platform}",
+                variable=doubt.variable,
+                platform=platform.label,
+            ),
             subject=f"{platform.name} {doubt.variable}",
             detail=(
-                f"It should be {doubt.shape}. Look for a wrong copy, for quotes, blanks or a "
-                f"comment in the value, correct it {_RESTART}"
+                text(
+                    "It should be {shape}. Look for a wrong copy, for quotes, blanks "
+                    "or a comment in the value, correct it {RESTART}",
+                    shape=doubt.shape,
+                    RESTART=_RESTART,
+                )
             ),
             evidence=(Evidence(doubt.value.source.place, f"not of the form: {doubt.shape}"),),
         )

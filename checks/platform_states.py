@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     pattern,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -234,10 +235,15 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
     return Finding(
         code="PLATFORM-DEPS",
         severity=Severity.ERROR,
-        title=f"{platform.label} is set up, but the gateway has not started it",
+        title=text(
+            "{platform} is set up, but the gateway has not started it", platform=platform.label
+        ),
         subject=platform.name,
         detail=(
-            f"The library {library} is missing in the environment that the gateway runs from."
+            text(
+                "The library {library} is missing in the environment that the gateway runs from.",
+                library=library,
+            )
             if missing
             else "Most often a library is missing in the environment that the gateway runs from. "
             "logs/gateway.log says `No adapter available` or `requirements not met`."

@@ -17,6 +17,7 @@ from hermes_doctor.api import (
     check,
     doors,
     snapshot,
+    text,
     usual_ports,
     world_of,
 )
@@ -57,11 +58,21 @@ def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> 
     return Finding(
         code="PLATFORM-PORT-CLASH",
         severity=Severity.ERROR,
-        title=f"{first.label} and {second.label} are both to listen on port {first.port}",
+        title=text(
+            "{first} and {second} are both to listen on port {port}",
+            first=first.label,
+            second=second.label,
+            port=first.port,
+        ),
         subject=f"{first.platform} {second.platform}",
         detail=(
-            f"Only the one that starts first gets it. Set {_setting(movable)} to another port, "
-            f"for example {free}, tell whoever calls it, and restart the gateway."
+            text(
+                "Only the one that starts first gets it. Set {setting} to another "
+                "port, for example {free}, tell whoever calls it, and restart the "
+                "gateway.",
+                setting=_setting(movable),
+                free=free,
+            )
         ),
         evidence=tuple(_evidence(one) for one in (first, second)),
         fix="move-port",
@@ -96,11 +107,20 @@ def _profiles(probes: Probes, own: list[Door]) -> Iterator[Finding]:
             yield Finding(
                 code="PLATFORM-PORT-CLASH",
                 severity=Severity.WARNING if used else Severity.INFO,
-                title=f"{door.label} and {same.label} of {who} are to listen on port {door.port}",
+                title=text(
+                    "{door} and {same} of {who} are to listen on port {port}",
+                    door=door.label,
+                    same=same.label,
+                    who=who,
+                    port=door.port,
+                ),
                 subject=f"{door.platform} {home.profile or 'root'}",
                 detail=(
-                    f"Two gateways that run at once cannot share it. Set {_setting(door)} of one "
-                    "of them to another port and restart that gateway."
+                    text(
+                        "Two gateways that run at once cannot share it. Set {setting} of "
+                        "one of them to another port and restart that gateway.",
+                        setting=_setting(door),
+                    )
                 ),
                 evidence=(_evidence(door), Evidence(who, f"{same.label}: port {same.port}")),
                 fix="move-port",

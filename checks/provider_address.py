@@ -22,6 +22,7 @@ from hermes_doctor.api import (
     configured,
     pattern,
     said,
+    text,
     urls,
     ways,
 )
@@ -62,7 +63,7 @@ def _no_address(found: Resolved, way: Way, why: str) -> Finding:
         severity=way.severity,
         title=said(why),
         subject=f"{way.route.path}.base_url",
-        detail=f"Add `base_url: https://…` to {said(way.route.path)}.",
+        detail=text("Add `base_url: https://…` to {path}.", path=said(way.route.path)),
         evidence=(Evidence(way.route.requested.source.place, said(way.route.requested.value)),),
     )
 
@@ -113,9 +114,9 @@ def _finding(
     return Finding(
         code="CFG-BASE-URL",
         severity=severity,
-        title=f"the address of {said(_name(way))} is not whole: {why}",
+        title=text("the address of {way} is not whole: {why}", way=said(_name(way)), why=why),
         subject=source.name,
-        detail=f"Write {said(new)}." if new else "Look into the provider's manual.",
+        detail=text("Write {new}.", new=said(new)) if new else "Look into the provider's manual.",
         evidence=(Evidence(source.place, f"{said(source.name)} is the address"),),
         fix="mend-address" if edits else None,
         data={"edits": edits},
@@ -142,12 +143,18 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-BASE-URL",
         severity=way.severity,
-        title=f"{said(asked)} has no address, so messages go to {said(urls.host(url.value or ''))}",
+        title=text(
+            "{asked} has no address, so messages go to {host}",
+            asked=said(asked),
+            host=said(urls.host(url.value or "")),
+        ),
         subject=f"{way.route.path}.base_url",
         detail=(
             "This release reads `base_url`, not `api_base`."
             if edits
-            else f"Add `base_url: {example}` to {said(way.route.path)}."
+            else text(
+                "Add `base_url: {example}` to {path}.", example=example, path=said(way.route.path)
+            )
         ),
         evidence=(Evidence(way.route.requested.source.place, f"the provider is {said(asked)}"),),
         fix="mend-address" if edits else None,
@@ -179,7 +186,11 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
         yield Finding(
             code="CFG-BASE-URL",
             severity=severity,
-            title=f"{said(other.source.name)} is ignored: messages go to {said(url.value)}",
+            title=text(
+                "{source} is ignored: messages go to {url}",
+                source=said(other.source.name),
+                url=said(url.value),
+            ),
             subject=other.source.name,
             detail=why,
             evidence=(

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, said
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    said,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Trial
@@ -50,7 +60,9 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         if one.failed in _STAGES or one.is_fine:
             continue  # what cannot be reached is told by the look at the hosts
         if one.verdict and one.verdict.kind == "unsure":
-            yield CouldNotLook(f"{said(one.name)} answers with no message: {_said(one)}")
+            yield CouldNotLook(
+                text("{name} answers with no message: {one}", name=said(one.name), one=_said(one))
+            )
             continue
         yield _finding(one, bridged=bridged)
 
@@ -63,9 +75,9 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
     return Finding(
         code=code,
         severity=Severity.WARNING if mild else Severity.ERROR,
-        title=f"{said(one.name)} {words}: {_said(one)}",
+        title=text("{name} {words}: {one}", name=said(one.name), words=words, one=_said(one)),
         subject=one.route.path,
-        detail=advice if first else f"It is a fallback. {advice}",
+        detail=advice if first else text("It is a fallback. {advice}", advice=advice),
         evidence=tuple(_evidence(one)),
     )
 

@@ -18,6 +18,7 @@ from hermes_doctor.api import (
     is_seller,
     own_provider,
     said,
+    text,
     ways,
 )
 
@@ -55,11 +56,14 @@ def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL-PREFIX",
         severity=way.severity if sure else Severity.INFO if sold else Severity.WARNING,
-        title=f"the model's name is sent with {said(way.own.name)}/ in front",
+        title=text("the model's name is sent with {own}/ in front", own=said(way.own.name)),
         subject=way.route.path,
         detail=(
-            f"Hermes sends the name as it is written. Write {said(bare)} instead, unless this "
-            f"provider's own list of models has the prefix too."
+            text(
+                "Hermes sends the name as it is written. Write {bare} instead, "
+                "unless this provider's own list of models has the prefix too.",
+                bare=said(bare),
+            )
         ),
         evidence=(Evidence(way.route.model.source.place, f"the model is {said(model)}"),),
         fix="strip-prefix",
@@ -91,12 +95,26 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
     yield Finding(
         code="CFG-PROVIDER-LEFT",
         severity=severity,
-        title=f"the model is one of {said(entry.name)}, but messages do not go there",
+        title=text(
+            "the model is one of {entry}, but messages do not go there", entry=said(entry.name)
+        ),
         subject=route.path,
         detail=(
-            f"{said(entry.name)} is set up and not chosen{instead}. It takes both edits: "
-            f"`provider: {said(word)}` and the model without its prefix, `{said(bare)}`."
-            + (f" {asked.source.name} decides in this release: change it there." if chosen else "")
+            text(
+                "{entry} is set up and not chosen{instead}. It takes both edits: "
+                "`provider: {word}` and the model without its prefix, `{bare}`.",
+                entry=said(entry.name),
+                instead=instead,
+                word=said(word),
+                bare=said(bare),
+            )
+            + (
+                text(
+                    " {source} decides in this release: change it there.", source=asked.source.name
+                )
+                if chosen
+                else ""
+            )
         ),
         evidence=(
             Evidence(where.place, told),

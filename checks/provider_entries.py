@@ -20,6 +20,7 @@ from hermes_doctor.api import (
     configured,
     said,
     shapes,
+    text,
 )
 
 _LATER = "api_key_env"
@@ -37,11 +38,17 @@ def provider_entries(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-PROVIDERS-SHAPE",
             severity=_severity(found, bool(wanted)),
-            title=f"{name} {one.what}, so Hermes does not see what is in it",
+            title=text(
+                "{name} {what}, so Hermes does not see what is in it", name=name, what=one.what
+            ),
             subject=name,
             detail=(
-                f"Under `providers:` each provider is a key with its settings below it; in "
-                f"`custom_providers:` each is an item that begins with `- name:`.{lost}"
+                text(
+                    "Under `providers:` each provider is a key with its settings below "
+                    "it; in `custom_providers:` each is an item that begins with `- "
+                    "name:`.{lost}",
+                    lost=lost,
+                )
             ),
             evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
             fix="rewrite-setting" if edits else None,

@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     pattern,
     said,
     said_variable,
+    text,
     urls,
     variable,
     ways,
@@ -105,9 +106,9 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="PROVIDER-KEY",
         severity=way.severity if unset else Severity.INFO,
-        title=f"no key for {said(_name(way))} is set",
+        title=text("no key for {way} is set", way=said(_name(way))),
         subject=way.route.path,
-        detail=f"Put {what} into .env." + _perhaps(unset),
+        detail=text("Put {what} into .env.", what=what) + _perhaps(unset),
         evidence=(Evidence(source.place, f"{' and '.join(shown)} not set"),),
         caused_by=_cause(found, way),
     )
@@ -119,9 +120,11 @@ def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
     return Finding(
         code="PROVIDER-KEY",
         severity=way.severity,
-        title=f"{said(way.own.name)} names no key, although {said(name)} is set",
+        title=text(
+            "{own} names no key, although {name} is set", own=said(way.own.name), name=said(name)
+        ),
         subject=way.route.path,
-        detail=f"Add `key_env: {said(name)}` to it.",
+        detail=text("Add `key_env: {name}` to it.", name=said(name)),
         evidence=(
             Evidence(found.world.document.source(*way.own.path).place, "no key_env, no api_key"),
             Evidence(found.world.getenv(name).source.place, f"{said(name)} is set"),
@@ -200,7 +203,7 @@ def _no_key(way: Way, key: Key) -> Finding:
     return Finding(
         code="ENV-REDACTED" if masked else "PROVIDER-KEY",
         severity=way.severity,
-        title=f"{said(key.name)} holds {what} instead of a key",
+        title=text("{key} holds {what} instead of a key", key=said(key.name), what=what),
         subject=way.route.path,
         detail=(
             "It was saved where the key was. Take the line from a backup, or get a new key."

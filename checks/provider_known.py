@@ -19,6 +19,7 @@ from hermes_doctor.api import (
     said,
     shapes,
     spelling,
+    text,
     ways,
 )
 
@@ -52,9 +53,9 @@ def _unknown(found: Resolved, way: Way, kind: str) -> Finding:
         code="CFG-PROVIDER-UNKNOWN",
         severity=Severity.WARNING if stands_in else Severity.CRITICAL,
         title=(
-            f"the provider {said(word)} is switched off"
+            text("the provider {word} is switched off", word=said(word))
             if kind == "disabled"
-            else f"no provider is called {said(word)}"
+            else text("no provider is called {word}", word=said(word))
         )
         + (", so a fallback answers" if stands_in else ", so nobody gets an answer"),
         subject="model.provider",
@@ -123,9 +124,18 @@ def _hidden(found: Resolved, way: Way) -> Iterator[Finding]:
         yield Finding(
             code="CFG-BUILTIN-NAME",
             severity=way.severity if way.route.trouble else Severity.WARNING,
-            title=f"your entry {said(asked)} is not used: Hermes has one of that name itself",
+            title=text(
+                "your entry {asked} is not used: Hermes has one of that name itself",
+                asked=said(asked),
+            ),
             subject=".".join(map(str, entry.path)),
-            detail=(f"{goes_to}Write `provider: {said(word)}` to mean your entry, or take it out."),
+            detail=(
+                text(
+                    "{goes_to}Write `provider: {word}` to mean your entry, or take it out.",
+                    goes_to=goes_to,
+                    word=said(word),
+                )
+            ),
             evidence=(
                 Evidence(found.world.document.source(*entry.path).place, "it is defined here"),
                 Evidence(way.route.requested.source.place, f"the provider is {said(asked)}"),

@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     configured,
     credential_pool,
     said,
+    text,
     ways,
 )
 
@@ -49,13 +50,22 @@ def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iter
     yield Finding(
         code="CRED-POOL-STALE",
         severity=severity,
-        title=f"{len(resting) + len(dead)} of {len(entries)} stored keys for {said(provider)} "
+        title=text(
+            "{number} of {number_2} stored keys for {provider} ",
+            number=len(resting) + len(dead),
+            number_2=len(entries),
+            provider=said(provider),
+        )
         + ("are not used for now" if not dead else "are used up or dead"),
         subject=f"{way.route.path}: {said(name)}",
         detail=(
-            f"`hermes auth list` shows them, `hermes auth reset {said(name)}` lets Hermes try them "
-            f"again at once, `hermes auth remove {said(name)} LABEL` takes one out. Do that with "
-            f"the gateway stopped: it writes its own state back."
+            text(
+                "`hermes auth list` shows them, `hermes auth reset {name}` lets "
+                "Hermes try them again at once, `hermes auth remove {name} LABEL` "
+                "takes one out. Do that with the gateway stopped: it writes its "
+                "own state back.",
+                name=said(name),
+            )
         ),
         evidence=tuple(
             Evidence("auth.json", f"{said(one.label)} is {said(one.status)}" + _code(one))
@@ -87,11 +97,21 @@ def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
     yield Finding(
         code="CRED-POOL-STALE",
         severity=Severity.WARNING if refused else Severity.INFO,
-        title=f"{said(key.name)} in auth.json is used, and not {said(place.name)}",
+        title=text(
+            "{key} in auth.json is used, and not {place}",
+            key=said(key.name),
+            place=said(place.name),
+        ),
         subject=f"{way.route.path}: {said(key.name)}",
         detail=(
-            f"Stored keys count first. If {said(place.name)} is the newer one, take the other out: "
-            f"`hermes auth remove {said(name)} {said(key.name)}`, with the gateway stopped."
+            text(
+                "Stored keys count first. If {place} is the newer one, take the "
+                "other out: `hermes auth remove {name} {key}`, with the gateway "
+                "stopped.",
+                place=said(place.name),
+                name=said(name),
+                key=said(key.name),
+            )
         ),
         evidence=(
             Evidence("auth.json", f"{said(key.name)} was put there by hand" + _code(entry)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Partly, Probes, Severity, Skip, check, is_id
+from hermes_doctor.api import Evidence, Finding, Partly, Probes, Severity, Skip, check, is_id, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Entrance, Refusal
@@ -51,11 +51,18 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     return Finding(
         code="AUTHZ-UNAUTHORIZED",
         severity=Severity.WARNING if meant or insists else Severity.INFO,
-        title=f"{who} wrote to the bot on {door.label if door else one.platform} and is on no list",
+        title=text(
+            "{who} wrote to the bot on {door} and is on no list",
+            who=who,
+            door=door.label if door else one.platform,
+        ),
         subject=f"{one.platform} {who}",
         detail=(
-            f"If you know who that is, {_way_in(probes, door, one, where)}; else leave it. "
-            "Nobody is added without being asked about."
+            text(
+                "If you know who that is, {way_in}; else leave it. Nobody is added "
+                "without being asked about.",
+                way_in=_way_in(probes, door, one, where),
+            )
         ),
         evidence=(
             Evidence(one.log, _often(one)),
@@ -123,7 +130,11 @@ def _since(probes: Probes, door: Entrance, one: Refusal) -> Iterator[Finding]:
     yield Finding(
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if after else Severity.INFO,
-        title=f"{one.user} is on the list of {door.label} by now; the gateway may not know it yet",
+        title=text(
+            "{user} is on the list of {door} by now; the gateway may not know it yet",
+            user=one.user,
+            door=door.label,
+        ),
         subject=f"{one.platform} {one.user}",
         detail=(
             "It reads its lists at a start, and .env with the next message of somebody who is let "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="release-breaks", group="platforms", codes=["QQ-IS-RECONNECT"], by_release=True)
@@ -18,11 +18,18 @@ def release_breaks(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="QQ-IS-RECONNECT",
                 severity=Severity.ERROR,
-                title=f"Hermes {installed.version} cannot start {one.platform}, which is set up",
+                title=text(
+                    "Hermes {version} cannot start {platform}, which is set up",
+                    version=installed.version,
+                    platform=one.platform,
+                ),
                 subject=one.platform,
                 detail=(
-                    "The gateway calls its adapter with a word that this one does not know. No "
-                    f"setting helps. {one.cure}"
+                    text(
+                        "The gateway calls its adapter with a word that this one does not "
+                        "know. No setting helps. {cure}",
+                        cure=one.cure,
+                    )
                 ),
                 evidence=(Evidence(one.file, f"does not take {one.lacks}"),),
                 data={"platform": one.platform},

@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     pattern,
+    text,
 )
 
 _MENDS_ITSELF = (0, 18, 0)
@@ -59,7 +60,7 @@ def _in_table(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.INFO,
-            title=f"{_chats(count)} to a conversation that has ended",
+            title=text("{chats} to a conversation that has ended", chats=_chats(count)),
             subject="state.db",
             detail="Hermes sees to it with the next message of the chat, or at its next start.",
             evidence=(Evidence("state.db", f"gateway_routing: {count} rows"),),
@@ -92,12 +93,16 @@ def _in_file(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.WARNING,
-            title=f"{_chats(len(stale))} to a conversation that has ended",
+            title=text("{chats} to a conversation that has ended", chats=_chats(len(stale))),
             subject="state.db",
             detail=(
                 "What is said there goes into a conversation that is over, and is deleted with it "
                 "when old ones are pruned. From 0.18 on Hermes sees to it by itself."
-                + (f" {len(moved)} can go on where the conversation does." if moved else "")
+                + (
+                    text(" {number} can go on where the conversation does.", number=len(moved))
+                    if moved
+                    else ""
+                )
             ),
             evidence=(Evidence(file.name, f"{len(stale)} entries; state.db says they ended"),),
             fix="drop-routes",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="saved-rows", group="databases", codes=["DB-SAVED-ROWS"], limit=10)
@@ -27,8 +27,12 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 title=_title(one.addable, one.noun, name),
                 subject=f"{one.backup}/{one.database}",
                 detail=(
-                    f"Backup {one.backup} has them. If you did not delete them yourself, let the "
-                    f"fix add them. If you do not want them: {drop}."
+                    text(
+                        "Backup {backup} has them. If you did not delete them yourself, "
+                        "let the fix add them. If you do not want them: {drop}.",
+                        backup=one.backup,
+                        drop=drop,
+                    )
                 ),
                 evidence=(evidence,),
                 since=one.made,
@@ -47,7 +51,13 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 severity=Severity.WARNING,
                 title=_title(one.others, one.noun, name),
                 subject=f"{one.backup}/{one.database} (cannot be added)",
-                detail=f"{why} {restore} compares and asks. To keep {name} as it is: {drop}.",
+                detail=text(
+                    "{why} {restore} compares and asks. To keep {name} as it is: {drop}.",
+                    why=why,
+                    restore=restore,
+                    name=name,
+                    drop=drop,
+                ),
                 evidence=(evidence,),
                 since=one.made,
                 data={"backup": one.backup, "database": one.database},

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="search-rebuild", group="databases", codes=["DB-FTS-UNFINISHED"], limit=10)
@@ -21,7 +21,7 @@ def search_rebuild(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-FTS-UNFINISHED",
             severity=Severity.INFO,
-            title=f"Hermes has not finished the search index of {name}",
+            title=text("Hermes has not finished the search index of {name}", name=name),
             subject=name,
             detail="Older messages are found more slowly until then; nothing is lost. Run "
             "`hermes sessions optimize-storage` to finish it. hermes-doctor leaves it alone.",

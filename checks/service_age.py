@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def service_age(probes: Probes) -> Iterator[Finding]:
 
     plan = service_plan(installed.version)
     if plan is None:
-        raise Skip(f"what Hermes {installed.version} writes is not known")
+        raise Skip(text("what Hermes {version} writes is not known", version=installed.version))
     drain = _configured_drain(probes)
     for unit in units:
         stop = _stop(unit)
@@ -71,7 +72,9 @@ def _finding(unit: Unit, version: str, weighty: list[Evidence], light: list[Evid
     return Finding(
         code="GW-STALE-UNIT",
         severity=Severity.WARNING if weighty else Severity.INFO,
-        title=f"{unit.name} is not what Hermes {version} would write",
+        title=text(
+            "{unit} is not what Hermes {version} would write", unit=unit.name, version=version
+        ),
         subject=unit.name,
         detail=(
             "An update does not always write it anew. `hermes gateway install --force` does"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="service-container", group="supervision", codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"])
@@ -49,9 +49,9 @@ def service_container(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DOCKER-NO-RESTART",
                 severity=Severity.WARNING,
-                title=f"nobody starts the container {unit.name} again",
+                title=text("nobody starts the container {unit} again", unit=unit.name),
                 subject=unit.name,
-                detail=f"After a crash or a reboot it stays down. {how}",
+                detail=text("After a crash or a reboot it stays down. {how}", how=how),
                 evidence=(
                     Evidence(
                         unit.name, f"restart policy no, {unit.settings.get('Status') or unit.state}"

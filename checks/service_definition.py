@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Unit
@@ -52,7 +52,13 @@ def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
             if fault:
                 evidence.append(Evidence(str(unit.folder), fault))
     except OSError as error:
-        yield CouldNotLook(f"{unit.name}: what it starts cannot be seen ({error.strerror})")
+        yield CouldNotLook(
+            text(
+                "{unit}: what it starts cannot be seen ({strerror})",
+                unit=unit.name,
+                strerror=error.strerror,
+            )
+        )
     if status in (_EXEC, _CHDIR) and unit.state != "active":
         what = "203/EXEC: it could not be started" if status == _EXEC else "200/CHDIR: no folder"
         evidence.append(Evidence(unit.name, f"last exit status {what}"))
@@ -62,7 +68,7 @@ def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
     yield Finding(
         code="GW-UNIT-BAD-PATH",
         severity=Severity.WARNING if up else Severity.ERROR,
-        title=f"{unit.name} starts something that is not there",
+        title=text("{unit} starts something that is not there", unit=unit.name),
         subject=unit.name,
         detail=(
             ("The gateway runs now, but will not start again. " if up else "")
@@ -97,12 +103,16 @@ def _fight(defined: list[Unit]) -> Iterator[Finding]:
     yield Finding(
         code="GW-DUP-UNITS",
         severity=Severity.ERROR if at_once else Severity.WARNING,
-        title=f"{len(live)} services start a gateway on this home",
+        title=text("{number} services start a gateway on this home", number=len(live)),
         subject=", ".join(sorted({unit.name for unit in live})),
         detail=(
-            "Only one can hold the home; the others fail, or end the first one, again and again. "
-            "Keep one and switch the others off, for instance with "
-            f"`{live[-1].command} disable --now {live[-1].name}`."
+            text(
+                "Only one can hold the home; the others fail, or end the first "
+                "one, again and again. Keep one and switch the others off, for "
+                "instance with `{command} disable --now {live}`.",
+                command=live[-1].command,
+                live=live[-1].name,
+            )
         ),
         evidence=tuple(Evidence(str(unit.path), _how(unit)) for unit in live),
         data={"units": tuple(live)},
@@ -124,7 +134,7 @@ def _elsewhere(probes: Probes, others: tuple[Unit, ...], usual: str) -> Iterator
         yield Finding(
             code="GW-HOME-MISMATCH",
             severity=Severity.WARNING if empty or _same_owner(probes, unit) else Severity.INFO,
-            title=f"{unit.name} runs the gateway on another home",
+            title=text("{unit} runs the gateway on another home", unit=unit.name),
             subject=unit.name,
             detail=(
                 "What is changed in this home does not reach that gateway. If it should be this "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="service-job", group="supervision", codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"])
@@ -19,13 +19,16 @@ def service_job(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-LAUNCHD-EIO",
                 severity=Severity.WARNING if runs else Severity.ERROR,
-                title=f"launchd has not loaded {unit.name}",
+                title=text("launchd has not loaded {unit}", unit=unit.name),
                 subject=unit.name,
                 detail=(
-                    "Most often `launchctl bootstrap` failed with exit 5 because an older copy "
-                    f"was still there. In this order: `launchctl bootout gui/$UID/{unit.name}` "
-                    "(an error is fine), `launchctl bootstrap gui/$UID` with the file, "
-                    f"`launchctl kickstart -k gui/$UID/{unit.name}`."
+                    text(
+                        "Most often `launchctl bootstrap` failed with exit 5 because an "
+                        "older copy was still there. In this order: `launchctl bootout "
+                        "gui/$UID/{unit}` (an error is fine), `launchctl bootstrap "
+                        "gui/$UID` with the file, `launchctl kickstart -k gui/$UID/{unit}`.",
+                        unit=unit.name,
+                    )
                     + (" The gateway that runs now is nobody's." if runs else "")
                 ),
                 evidence=(Evidence(str(unit.path), "is there, but not loaded"),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 _USUAL = 1024
 _SCANT = 256
@@ -26,7 +26,7 @@ def service_limits(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="GW-FD-LIMIT-LOW",
         severity=Severity.WARNING if limit <= _SCANT else Severity.INFO,
-        title=f"{unit.name} lets the gateway open {limit} files",
+        title=text("{unit} lets the gateway open {limit} files", unit=unit.name, limit=limit),
         subject=unit.name,
         detail=(
             "Databases, sockets and pipes of tools all count. At the limit everything fails at "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="service-login", group="supervision", codes=["GW-LINGER", "GW-NO-USER-BUS"])
@@ -20,11 +20,16 @@ def service_login(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="GW-LINGER",
             severity=Severity.WARNING,
-            title=f"the gateway ends when {unit.user} logs out, and does not start at boot",
+            title=text(
+                "the gateway ends when {user} logs out, and does not start at boot", user=unit.user
+            ),
             subject=unit.name,
             detail=(
-                "User services live as long as a login unless the user lingers. "
-                f"`sudo loginctl enable-linger {unit.user}` changes that for good."
+                text(
+                    "User services live as long as a login unless the user lingers. "
+                    "`sudo loginctl enable-linger {user}` changes that for good.",
+                    user=unit.user,
+                )
             ),
             evidence=(Evidence(f"/var/lib/systemd/linger/{unit.user}", "is not there"),),
             fix="enable-linger",
@@ -35,12 +40,20 @@ def service_login(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="GW-NO-USER-BUS",
             severity=Severity.WARNING if runs else Severity.ERROR,
-            title=f"the service manager of {unit.user} does not run, so {unit.name} cannot",
+            title=text(
+                "the service manager of {user} does not run, so {unit} cannot",
+                user=unit.user,
+                unit=unit.name,
+            ),
             subject=unit.name,
             detail=(
-                "`systemctl --user` says `Failed to connect to bus`. It comes up with a login "
-                "(ssh, not `su`), or at boot for a user that lingers; root starts it at once with "
-                f"`systemctl start user@{unit.manager}.service`."
+                text(
+                    "`systemctl --user` says `Failed to connect to bus`. It comes up "
+                    "with a login (ssh, not `su`), or at boot for a user that lingers; "
+                    "root starts it at once with `systemctl start "
+                    "user@{manager}.service`.",
+                    manager=unit.manager,
+                )
             ),
             evidence=(Evidence(f"/run/user/{unit.manager}", "no bus, no systemd/private"),),
             data={"user": unit.user, "unit": unit},

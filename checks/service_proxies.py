@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Unit
@@ -32,7 +32,7 @@ def service_proxies(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="PROXY-SOCKS",
                 severity=Severity.ERROR,
-                title=f"{name} has a scheme that Hermes does not know",
+                title=text("{name} has a scheme that Hermes does not know", name=name),
                 subject=name,
                 detail=(
                     "`socks://` makes every connection fail with `Unknown scheme for proxy URL`. "
@@ -63,7 +63,7 @@ def _missing(probes: Probes, unit: Unit, given: Mapping[str, str]) -> Iterator[F
     yield Finding(
         code="PROXY-SERVICE",
         severity=Severity.WARNING if stuck else Severity.INFO,
-        title=f"this shell uses a proxy, {unit.name} does not",
+        title=text("this shell uses a proxy, {unit} does not", unit=unit.name),
         subject=unit.name,
         detail=(
             "A service does not get the variables of a shell. If the platforms can only be reached "

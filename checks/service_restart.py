@@ -12,6 +12,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
 )
 
 
@@ -52,8 +53,12 @@ def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         title="nothing starts the gateway again when it ends",
         subject=f"process {pid}",
         detail=(
-            f"A crash, a restart that it asks for itself, or a reboot leaves it down. {there.name} "
-            "is set up for it: end this process, then start the service."
+            text(
+                "A crash, a restart that it asks for itself, or a reboot leaves it "
+                "down. {there} is set up for it: end this process, then start the "
+                "service.",
+                there=there.name,
+            )
             if there and not found.owner
             else "A crash, a restart that it asks for itself, or a reboot leaves it down."
         ),

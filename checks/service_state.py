@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _given_up(unit: Unit) -> Finding:
         return Finding(
             code="GW-STARTLIMIT",
             severity=Severity.ERROR,
-            title=f"systemd has given up on {unit.name}",
+            title=text("systemd has given up on {unit}", unit=unit.name),
             subject=unit.name,
             detail=(
                 "It failed too often within a short time, so systemd starts it no more, not even "
@@ -91,7 +92,7 @@ def _given_up(unit: Unit) -> Finding:
     return Finding(
         code="GW-UNIT-FAILED",
         severity=Severity.ERROR,
-        title=f"{unit.name} has failed, and nothing starts it again",
+        title=text("{unit} has failed, and nothing starts it again", unit=unit.name),
         subject=unit.name,
         detail="The newest lines of its log say why it ended.",
         evidence=(_seen(unit),),
@@ -122,7 +123,9 @@ def _endless(unit: Unit, loop: Loop) -> Finding:
     return Finding(
         code="GW-CRASH-LOOP",
         severity=Severity.ERROR,
-        title=f"{unit.name} starts the gateway over and over, and it ends each time",
+        title=text(
+            "{unit} starts the gateway over and over, and it ends each time", unit=unit.name
+        ),
         subject=unit.name,
         detail="The newest lines of logs/errors.log and of the service's log say why it ends.",
         evidence=loop.evidence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Unit
@@ -23,7 +23,9 @@ def service_task(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-WIN-SCHTASK",
                 severity=Severity.WARNING,
-                title=f"the task {unit.name} ends the gateway or does not bring it back",
+                title=text(
+                    "the task {unit} ends the gateway or does not bring it back", unit=unit.name
+                ),
                 subject=unit.name,
                 detail="`hermes gateway install` of a present Hermes writes a better one.",
                 evidence=tuple(Evidence(unit.name, fault) for fault in faults),

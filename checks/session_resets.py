@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Resolved
@@ -115,7 +115,7 @@ def _finding(
         severity=severity,
         title=title,
         subject=evidence.where,
-        detail=f"{todo} It counts after a restart of the gateway.",
+        detail=text("{todo} It counts after a restart of the gateway.", todo=todo),
         evidence=(evidence,),
         fix="mend-session-reset" if data else None,
         data=data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="shared-tokens", group="access", codes=["TOKEN-DUP"])
@@ -21,11 +21,18 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.WARNING if one.ran else Severity.INFO,
-            title=f"the {platform.label} bot of this home is also that of {other}",
+            title=text(
+                "the {platform} bot of this home is also that of {other}",
+                platform=platform.label,
+                other=other,
+            ),
             subject=f"{platform.name} {one.home.name}",
             detail=(
-                "Only one gateway at a time can use a bot. Take "
-                f"{one.variable} out of the .env of the home that should not have it."
+                text(
+                    "Only one gateway at a time can use a bot. Take {variable} out of "
+                    "the .env of the home that should not have it.",
+                    variable=one.variable,
+                )
             ),
             evidence=(
                 Evidence(".env", f"{one.variable} has the same value in both"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"])
@@ -25,7 +25,9 @@ def sqlite_library(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="DB-SQLITE-WALRESET",
         severity=Severity.WARNING if crowded else Severity.INFO,
-        title=f"the gateway's SQLite {version} has a fault that can damage databases",
+        title=text(
+            "the gateway's SQLite {version} has a fault that can damage databases", version=version
+        ),
         subject="sqlite",
         detail=(
             "Two processes that write and checkpoint at the same moment can damage a database "

@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     check,
     masked_name,
     snapshot,
+    text,
 )
 
 _CODES = {
@@ -71,7 +72,7 @@ def _invalid(file: StoreFile) -> Finding:
     return Finding(
         code=_CODES.get(file.store.kind, _OTHER),
         severity=Severity(file.store.severity),
-        title=f"{file.name} is damaged: it is not valid JSON",
+        title=text("{file} is damaged: it is not valid JSON", file=file.name),
         subject=file.name,
         detail=_UNKNOWN,
         evidence=(Evidence(file.name, file.flaw.what),),
@@ -186,12 +187,18 @@ def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.WARNING if one.since else Severity.INFO,
-            title=f"{count} of a platform that the installed Hermes does not know",
+            title=text(
+                "{count} of a platform that the installed Hermes does not know", count=count
+            ),
             subject=masked_name(one.name),
             detail=(
-                f"{brought} A gateway that starts without it leaves these chats out, and its next "
-                "save writes the file without them: they begin a new conversation when the "
-                "platform is back. Do not restart the gateway before it is, or copy the file."
+                text(
+                    "{brought} A gateway that starts without it leaves these chats "
+                    "out, and its next save writes the file without them: they begin a "
+                    "new conversation when the platform is back. Do not restart the "
+                    "gateway before it is, or copy the file.",
+                    brought=brought,
+                )
             ),
             evidence=(Evidence(file.name, f"origin.platform: {masked_name(one.name)}"),),
         )
@@ -209,11 +216,20 @@ def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
     yield Finding(
         code="AUTHJSON",
         severity=Severity.WARNING,
-        title=f"Hermes began {file.name} anew, and {lost} of its logins are only in {aside}",
+        title=text(
+            "Hermes began {file} anew, and {lost} of its logins are only in {aside}",
+            file=file.name,
+            lost=lost,
+            aside=aside,
+        ),
         subject=file.name,
         detail=(
-            f"It could not read the file and put it aside. The next time that happens, {aside} is "
-            "overwritten. Remove it if nothing of it is wanted."
+            text(
+                "It could not read the file and put it aside. The next time that "
+                "happens, {aside} is overwritten. Remove it if nothing of it is "
+                "wanted.",
+                aside=aside,
+            )
         ),
         evidence=(Evidence(aside, f"{lost} logins that {file.name} has not"),),
         fix="mend-store",

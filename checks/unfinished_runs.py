@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
 
 
 @check(id="unfinished-runs", group="doctor", codes=["RUN-CUTOFF"])
@@ -10,7 +10,7 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Did every run of hermes-doctor come to its end?"""
     for run in probes.unfinished_runs():
         if run.state == "unreadable":
-            yield CouldNotLook(f"the journal of run {run.id} cannot be read")
+            yield CouldNotLook(text("the journal of run {run_id} cannot be read", run_id=run.id))
             continue
         if run.at_work:
             continue

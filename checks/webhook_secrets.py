@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     read_json,
+    text,
 )
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "ip6-localhost", "ip6-loopback")
@@ -204,9 +205,9 @@ def _whatsapp_cloud(probes: Probes, block: Block) -> Iterator[Finding]:
             yield Finding(
                 code="WA-CLOUD-SETUP",
                 severity=severity,
-                title=f"{variable} is not set, so {what}",
+                title=text("{variable} is not set, so {what}", variable=variable, what=what),
                 subject=f"whatsapp_cloud {variable}",
-                detail=f"Set it in .env as in Meta's console, {_RESTART}",
+                detail=text("Set it in .env as in Meta's console, {RESTART}", RESTART=_RESTART),
                 evidence=(Evidence(place, f"set up, without {variable}"),),
             )
 
@@ -236,7 +237,7 @@ def _finding(
         severity=severity,
         title=title,
         subject=subject,
-        detail=f"{what} {todo}",
+        detail=text("{what} {todo}", what=what, todo=todo),
         evidence=(evidence,),
         fix=fix,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Entrance
@@ -35,9 +35,9 @@ def _nobody(door: Entrance) -> Finding:
         code="AUTHZ-NO-LISTS",
         severity=Severity.INFO if waiting else Severity.WARNING,
         title=(
-            f"nobody is let in on {door.label} yet: who writes gets a pairing code"
+            text("nobody is let in on {door} yet: who writes gets a pairing code", door=door.label)
             if waiting
-            else f"nobody can talk to the bot on {door.label}"
+            else text("nobody can talk to the bot on {door}", door=door.label)
         ),
         subject=door.name,
         detail=(
@@ -46,7 +46,11 @@ def _nobody(door: Entrance) -> Finding:
                 if waiting
                 else "No list names anybody, nobody is paired, and strangers get no code"
             )
-            + f"{', or' if waiting else ':'} put your id into .env: {door.variable}=ID"
+            + text(
+                "{value} put your id into .env: {variable}=ID",
+                value=", or" if waiting else ":",
+                variable=door.variable,
+            )
         ),
         evidence=(Evidence(".env", f"{door.variable} is not set"),),
     )
@@ -68,15 +72,22 @@ def _open(probes: Probes, doors: list[Entrance]) -> Iterator[Finding]:
         yield Finding(
             code="AUTHZ-OPEN",
             severity=Severity.INFO if sandboxed and meant else Severity.WARNING,
-            title=f"anybody may use the bot on {labels}"
+            title=text("anybody may use the bot on {labels}", labels=labels)
             + ("" if sandboxed else ", and its commands run on this machine"),
             subject=name,
             detail=(
-                f"{name} says so. If that is not meant, take it out and list ids instead: "
-                f"{same[0].variable}=ID,ID"
+                text(
+                    "{name} says so. If that is not meant, take it out and list ids "
+                    "instead: {variable}=ID,ID",
+                    name=name,
+                    variable=same[0].variable,
+                )
                 if meant
-                else "Hermes 0.16 lets everybody in where no list is set. Update it, or put the "
-                f"ids that may into .env: {same[0].variable}=ID,ID"
+                else text(
+                    "Hermes 0.16 lets everybody in where no list is set. Update it, or "
+                    "put the ids that may into .env: {variable}=ID,ID",
+                    variable=same[0].variable,
+                )
             )
             + ("" if sandboxed else ". Whoever writes can have any command run: set a sandbox")
             + ("" if sandboxed else " as `terminal.backend` in config.yaml"),

@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     snapshot,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def working_folder(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CFG-CWD",
             severity=Severity.WARNING if gateways or _is_native(probes) else Severity.INFO,
-            title=f"the folder that commands are to run in {fault}",
+            title=text("the folder that commands are to run in {fault}", fault=fault),
             subject=chosen.source.name,
             detail=(
                 "Hermes takes the nearest folder above it instead, or fails. Make the folder, let "

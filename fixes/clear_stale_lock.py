@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -24,10 +24,14 @@ def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
     if runtime.unseen:
         raise CannotFix(runtime.unseen)
     if runtime.lock_holder is not None:
-        raise CannotFix(f"process {runtime.lock_holder} holds gateway.lock")
+        raise CannotFix(
+            text("process {lock_holder} holds gateway.lock", lock_holder=runtime.lock_holder)
+        )
     for name in _NAMES:
         kind = snapshot(probes.home / name).kind
         if kind not in ("absent", "file", "symlink"):
-            raise CannotFix(f"{name} is a {kind}, and no file: look at it yourself")
+            raise CannotFix(
+                text("{name} is a {kind}, and no file: look at it yourself", name=name, kind=kind)
+            )
         if kind != "absent":
             yield MoveAside(probes.home / name, why="no gateway holds it")

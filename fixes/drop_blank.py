@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Unset, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Unset, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -18,6 +18,8 @@ def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
 
     name = finding.data["name"]
     if name in probes.resolved().world.readings.dotenv.again:
-        raise CannotFix(f"{finding.subject} stands in .env more than once; decide by hand")
+        raise CannotFix(
+            text("{subject} stands in .env more than once; decide by hand", subject=finding.subject)
+        )
     yield from edit_env(probes, "it is empty", Unset(name))
     yield from reload(probes, "platform")

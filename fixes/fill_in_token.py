@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Assign, CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import Assign, CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -19,6 +19,6 @@ def fill_in_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     name, other = finding.data["variable"], finding.data["other"]
     value = probes.resolved().world.getenv(other)
     if not value:
-        raise CannotFix(f"{other} is not set any more")
+        raise CannotFix(text("{other} is not set any more", other=other))
     yield from edit_env(probes, f"as {other} has it", Assign(name, str(value)))
     yield from reload(probes, "platform")

@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     fix,
     mended,
     pattern,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     else:
         written = world.readings.own.values.get(name)
         if written is None or written.source.line is None:
-            raise CannotFix(f"{name} is no longer in .env")
+            raise CannotFix(text("{name} is no longer in .env", name=name))
         if name in world.readings.dotenv.values:
             yield from edit_env(probes, _WHY, Assign(name, _key(written)))
         else:
@@ -54,7 +55,9 @@ def _line(name: str, old: str, key: str) -> str:
     """The line with the key alone; what stands before it stays, a comment moves above it."""
     head = _HEAD.match(old)
     if head is None or head["name"] != name:
-        raise CannotFix(f"{name} is written in a way that only a person should change")
+        raise CannotFix(
+            text("{name} is written in a way that only a person should change", name=name)
+        )
     comment = _COMMENT.search(old[head.end() :].partition(key)[2])
     above = f"{head['margin']}{comment[1]}\n" if comment else ""
     return f"{above}{head[0]}{key}"

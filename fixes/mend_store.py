@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -25,7 +25,9 @@ def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     from hermes_doctor.api import Remove, store_steps
 
     if newer := probes.newer():
-        raise CannotFix(f"not judged: {newer}")  # what the entries are is up to the release
+        raise CannotFix(
+            text("not judged: {newer}", newer=newer)
+        )  # what the entries are is up to the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -22,6 +22,10 @@ def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
     soft, hard = service_limit(probes, "LimitNOFILE")
     wanted = min(ENOUGH, hard)
     if soft >= wanted:
-        raise CannotFix(f"its manager may not give it more than {hard} open files")
+        raise CannotFix(text("its manager may not give it more than {hard} open files", hard=hard))
     kept = f"{wanted}:{hard}" if wanted < hard < NO_END else f"{wanted}"
-    yield from drop_in(probes, {"LimitNOFILE": kept}, why=f"open {wanted} files instead of {soft}")
+    yield from drop_in(
+        probes,
+        {"LimitNOFILE": kept},
+        why=text("open {wanted} files instead of {soft}", wanted=wanted, soft=soft),
+    )

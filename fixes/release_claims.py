@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot
+from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -24,6 +24,6 @@ def release_claims(probes: Probes, finding: Finding) -> Iterator[Step]:
         yield ReplaceDatabase(
             path,
             lambda copy: release(copy, tasks),
-            why=f"make {count} ready again whose workers have ended",
+            why=text("make {count} ready again whose workers have ended", count=count),
             expect=snapshot(path),
         )

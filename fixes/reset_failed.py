@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -19,6 +19,8 @@ def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
     unit = finding.data["unit"]
     service = gateway_service(probes)
     if service.running() is not None:
-        raise CannotFix(f"a gateway runs on this home, though not through {unit.name}")
+        raise CannotFix(
+            text("a gateway runs on this home, though not through {unit}", unit=unit.name)
+        )
     yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
     yield GatewayStep(service, restart=False, why="systemd has given up on it", expected=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Probes, Safety, fix
+from hermes_doctor.api import Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -21,7 +21,7 @@ def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     service = gateway_service(probes)
     for name, path, found in probes.conditions():
         if found.fault or found.truncated or found.damage:
-            yield database_repair(probes, path, _RUNGS, why=f"{name} is damaged")
+            yield database_repair(probes, path, _RUNGS, why=text("{name} is damaged", name=name))
     unit = finding.data.get("unit")
     if unit is not None and unit.systemd and unit.state == "failed":
         yield ResetFailed(probes.home, unit.name, system=unit.manager is None)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.api import CannotFix, Finding, PassedOver, Probes, Put, Safety, fix, passed_over
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    PassedOver,
+    Probes,
+    Put,
+    Safety,
+    fix,
+    passed_over,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -38,5 +48,7 @@ def _edit(one: PassedOver, platforms: Any) -> Put:
         elif isinstance(item, dict) and all(isinstance(block, dict) for block in item.values()):
             made |= {str(name): {"enabled": True} | block for name, block in item.items()}
         else:
-            raise CannotFix(f"{one.path[0]} holds something else than names of platforms")
+            raise CannotFix(
+                text("{path} holds something else than names of platforms", path=one.path[0])
+            )
     return Put(one.path, made)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -26,14 +26,20 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
     service = gateway_service(probes)
     pid = service.running()
     if pid is None or finding.data.get("pid") != pid:
-        raise CannotFix(f"process {finding.data.get('pid')} is not the gateway")
+        raise CannotFix(text("process {get} is not the gateway", get=finding.data.get("pid")))
     lost_files = probes.lost_files()
     for lost in lost_files:
         others = [one for one in probes.held().holders(lost.database) if one != pid]
         others += [lost.pid] if lost.pid != pid else []
         if others:
             name = probes.home.name_of(lost.database)
-            raise CannotFix(f"process {others[0]} has {name} open too: stop that one first")
+            raise CannotFix(
+                text(
+                    "process {others} has {name} open too: stop that one first",
+                    others=others[0],
+                    name=name,
+                )
+            )
     first = save_deleted_logs(probes, pid)
     if first is not None:
         yield first

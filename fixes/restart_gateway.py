@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -67,5 +67,7 @@ def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
         raise CannotFix("it is not running any more")
     named = finding.data.get("pid")
     if isinstance(named, int) and named != pid:
-        raise CannotFix(f"process {named} is not the gateway, and is not ours to end")
+        raise CannotFix(
+            text("process {named} is not the gateway, and is not ours to end", named=named)
+        )
     yield GatewayStep(service, restart=True, why=finding.title)

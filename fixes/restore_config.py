@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -25,7 +25,11 @@ def restore_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     yield ReplaceFile(
         config.path,
         newest.data,
-        why=f"by {newest.label} of {newest.modified:%Y-%m-%d %H:%M} UTC, the newest that parses",
+        why=text(
+            "by {newest} of {modified:%Y-%m-%d %H:%M} UTC, the newest that parses",
+            newest=newest.label,
+            modified=newest.modified,
+        ),
         expect=config.snapshot,
         before=config.data,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -24,6 +24,6 @@ def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),
-        why=f"bring back {newest}, or the next older one that is sound",
+        why=text("bring back {newest}, or the next older one that is sound", newest=newest),
         expect=snapshot(path),
     )

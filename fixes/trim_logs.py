@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listing, snapshot
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listing, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -27,7 +27,9 @@ def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
     gateways = {gateway.pid for gateway in probes.gateways()}
     strangers = {pid for pids in held.values() for pid in pids} - gateways
     if strangers:
-        raise CannotFix(f"process {min(strangers)}, which is not the gateway, writes into it")
+        raise CannotFix(
+            text("process {min}, which is not the gateway, writes into it", min=min(strangers))
+        )
     for file in files:
         if snapshot(file).kind == "file":
             yield MoveLog(file, why="it has grown without an end")

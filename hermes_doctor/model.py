@@ -92,11 +92,13 @@ class Finding(NamedTuple):
     """What the fix needs to know. Never shown."""
     check: str = ""
     """The id of the check that found it; set by the check run."""
+    next: str = ""
+    """What the operator should do, as an imperative sentence; "" if a fix does it all."""
 
     @property
     def sound(self) -> bool:
         """Whether every field has its declared type; a plugin may pass anything."""
-        texts = (self.code, self.title, self.subject, self.detail)
+        texts = (self.code, self.title, self.subject, self.detail, self.next)
         maybe = (self.caused_by, self.fix)
         return (
             isinstance(self.severity, Severity)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_doctor import __version__
+from hermes_doctor.message import as_document
 from hermes_doctor.model import Finding, Report, Rung, Severity, Status
 
 SCHEMA = "hermes-doctor/report/1"
@@ -62,7 +63,9 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
         "check": finding.check,
         "severity": finding.severity.value,
         "title": finding.title,
+        "message": as_document(finding.title),
         "detail": finding.detail,
+        "next": finding.next or None,
         "subject": finding.subject,
         "evidence": [{"where": e.where, "what": e.what} for e in finding.evidence],
         "since": finding.since.isoformat() if finding.since else None,

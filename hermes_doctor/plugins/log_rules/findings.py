@@ -9,6 +9,7 @@ from itertools import groupby
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.entry import Entry
+from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident
 from hermes_doctor.plugins.log_rules.rule import KEYS
@@ -54,14 +55,13 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
         severity=severity,
         title=title(last),
         subject=subject,
-        detail=" ".join(
-            filter(None, [_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)])
-        ),
+        detail=sentences(_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)),
         evidence=tuple(
-            Evidence(where(q.entry), f"{_time(q.entry.at)} {shown(q.text)}") for q in kept
+            Evidence(where(q.entry), f"{clock(moment(q.entry.at))} {shown(q.text)}") for q in kept
         ),
         since=moment(first),
         fix=rule.fix,
+        next=_filled(rule.next, last),
         data={
             "rule": rule.id,
             "unless_ok": tuple(rule.unless_ok),
@@ -74,26 +74,24 @@ def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) 
 def _doubt(begin: float) -> str:
     if not begin:
         return ""
-    return (
-        f"Whether it is over cannot be told: what is left of the log begins at {_time(begin)} UTC."
+    return text(
+        "It may be over: the log that is left starts at {start}.", start=clock(moment(begin))
     )
 
 
-def title(incident: Incident) -> str:
+def title(incident: Incident) -> Message:
     """Return the rule's title with the incident's values filled in."""
     return _filled(incident.rule.title, incident)
 
 
-def _filled(text: str, incident: Incident) -> str:
+def _filled(template: str, incident: Incident) -> Message:
     """Fill the {name} places of a text; a value that no line contained becomes `?`."""
     fields = {**incident.key, **incident.fields}
-
-    def put(place: re.Match[str]) -> str:
-        name = place[1]
+    values = {}
+    for name in _PLACE.findall(template):
         value = _told(name, fields.get(name, "?"))
-        return shown(value[:_REASON] if name == "reason" else value)
-
-    return _PLACE.sub(put, text)
+        values[name] = shown(value[:_REASON] if name == "reason" else value)
+    return Message(template, values)
 
 
 def _keys(incident: Incident) -> dict[str, str]:
@@ -119,15 +117,18 @@ def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
     if count == 1:
         return ""
     first, last = min(one.first for one in same), max(one.last for one in same)
-    told = f"{count} times between {_time(first)} and {_time(last)} UTC"
+    values = {
+        "times": counted(count, "time"),
+        "period": duration(last - first),
+        "last": clock(moment(last)),
+    }
     if len(sessions) > 1:
-        told += f", in {len(sessions)} sessions"
-    hours = (last - first) / 3600
-    return told + (f", {count / hours:.0f} an hour." if hours >= 1 else ".")
-
-
-def _time(at: float) -> str:
-    return moment(at).strftime("%H:%M:%S")
+        return text(
+            "{times} in {sessions} within {period}, last at {last}.",
+            **values,
+            sessions=counted(len(sessions), "session"),
+        )
+    return text("{times} within {period}, last at {last}.", **values)
 
 
 def moment(at: float) -> datetime:

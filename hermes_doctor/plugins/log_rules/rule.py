@@ -53,6 +53,7 @@ class Rule(NamedTuple):
     outlives_start: bool = False
     unless_ok: Sequence[str] = ()
     fix: str | None = None
+    next: str = ""
 
 
 class Cause(NamedTuple):

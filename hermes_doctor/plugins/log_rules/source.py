@@ -27,7 +27,7 @@ _LINE_FIELDS = frozenset(
     {"pattern", "anywhere", "logger", "level", "traceback", "examples", "near"}
 )
 _RULE_FIELDS = _LINE_FIELDS | {
-    "id", "code", "severity", "title", "detail", "source", "platform", "versions", "window",
+    "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix",
 }  # fmt: skip
@@ -178,14 +178,13 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
-    for shown in (title, text(raw, "detail", "")):
+    for field in ("title", "detail", "next"):
+        shown = text(raw, field, "")
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
-            raise RuleError("`title` and `detail` use braces for nothing but {name}")
-    for name in (*_PLACE.findall(title), *_PLACE.findall(text(raw, "detail", ""))):
-        if name not in taken:
-            raise RuleError(
-                f"`title` or `detail` names {{{name}}}, which the pattern does not take"
-            )
+            raise RuleError(f"`{field}` uses braces for nothing but {{name}}")
+        for name in _PLACE.findall(shown):
+            if name not in taken:
+                raise RuleError(f"`{field}` names {{{name}}}, which the pattern does not take")
     rule = Rule(
         id=text(raw, "id"),
         code=code,
@@ -207,6 +206,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         outlives_start=flag(raw, "outlives_start"),
         unless_ok=texts(raw, "unless_ok"),
         fix=fix,
+        next=" ".join(text(raw, "next", "").split()),
     )
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
