@@ -16,6 +16,7 @@ from hermes_doctor.gateway.copied_home import refuse_copied_home
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, open_process, read_origin
 from hermes_doctor.gateway.startup_proof import wait_for_proof
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.pulse import OLD
 from hermes_doctor.processes.home_of import holds_lock_in
@@ -110,7 +111,13 @@ class GatewayControl:
             raise CannotFix(str(why)) from None
         if len(found) > 1:
             listed = " and ".join(map(str, found))
-            raise CannotFix(f"{len(found)} gateways run on this home (processes {listed})")
+            raise CannotFix(
+                text(
+                    "{number} gateways run on this home (processes {listed})",
+                    number=len(found),
+                    listed=listed,
+                )
+            )
         return found[0] if found else None
 
     def stop(self, limit: float) -> None:
@@ -121,11 +128,14 @@ class GatewayControl:
         number = pid_in_namespace(pid)
         with contextlib.suppress(ProcessLookupError), open_process(pid) as process:
             if self.running() != pid:  # it ended, and its id may be reused by now
-                raise CannotFix(f"process {pid} ended by itself just now; try again")
+                raise CannotFix(text("process {pid} ended by itself just now; try again", pid=pid))
             if holds_lock_in(pid, self.home.path) is False:
                 raise CannotFix(
-                    f"process {pid} does not hold the lock of this home: it is only starting, or "
-                    f"not its gateway; look again in a few minutes"
+                    text(
+                        "process {pid} does not hold the lock of this home: it is only "
+                        "starting, or not its gateway; look again in a few minutes",
+                        pid=pid,
+                    )
                 )
             self.origin = read_origin(pid)
             frozen = self._stuck(pid)
@@ -172,7 +182,7 @@ class GatewayControl:
         try:
             self._said += wait_for_proof(self, until, old=self._asked)
         except CouldNotLook as why:
-            raise CannotFix(f"whether it came up cannot be told: {why}") from None
+            raise CannotFix(text("whether it came up cannot be told: {why}", why=why)) from None
 
     def probes(self) -> Probes:
         """Fresh probes without cached answers."""
@@ -186,7 +196,7 @@ class GatewayControl:
             fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(f"the home cannot be opened any more ({why})") from None
+            raise CannotFix(text("the home cannot be opened any more ({why})", why=why)) from None
         if _place(fd) == self._place:
             return fd
         os.close(fd)
@@ -235,14 +245,20 @@ class GatewayControl:
                 progress.report(f"watching whether process {process.pid} is stuck", spent / needed)
             if time.monotonic() - asked >= limit:
                 raise CannotFix(
-                    f"process {process.pid} was asked to end and still works after {limit:g} s; "
-                    f"its loop is not proven frozen, so it was not killed"
+                    text(
+                        "process {pid} was asked to end and still works after {limit:g} s; "
+                        "its loop is not proven frozen, so it was not killed",
+                        pid=process.pid,
+                        limit=limit,
+                    )
                 )
 
     def _kill(self, process: ProcessHandle, proof: str) -> None:
         process.send(signal.SIGKILL)
         if not process.ended(time_limits.stretch(DEATH)):
-            raise CannotFix(f"process {process.pid} does not even end when it is killed")
+            raise CannotFix(
+                text("process {pid} does not even end when it is killed", pid=process.pid)
+            )
         self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
 
 

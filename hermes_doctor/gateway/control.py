@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ def _of(probes: Probes) -> GatewayControl:
     if not gateways and runtime.unseen:
         raise CannotFix(runtime.unseen)
     if not gateways and holder is not None:
-        raise CannotFix(f"process {holder} holds gateway.lock, so that no gateway could start")
+        raise CannotFix(
+            text(
+                "process {holder} holds gateway.lock, so that no gateway could start", holder=holder
+            )
+        )
     if not gateways:
         from hermes_doctor.gateway.copied_home import refuse_copied_home
 
@@ -53,8 +58,12 @@ def _of(probes: Probes) -> GatewayControl:
     if len(gateways) > 1:
         listed = " and ".join(str(gateway.pid) for gateway in gateways)
         raise CannotFix(
-            f"{len(gateways)} gateways run on this home (processes {listed}), so it is not clear "
-            f"which one is meant: end the one that is too much first"
+            text(
+                "{number} gateways run on this home (processes {listed}), so it is "
+                "not clear which one is meant: end the one that is too much first",
+                number=len(gateways),
+                listed=listed,
+            )
         )
     _refuse_strangers(probes, gateways)
     service = _choose(probes, gateways)
@@ -81,8 +90,11 @@ def _refuse_second(probes: Probes) -> None:
         raise CannotFix(str(why)) from None
     if server is not None:
         raise CannotFix(
-            f"the gateway of the root home (process {server.pid}) serves this profile: a second "
-            f"one would answer on the same accounts"
+            text(
+                "the gateway of the root home (process {pid}) serves this profile: "
+                "a second one would answer on the same accounts",
+                pid=server.pid,
+            )
         )
 
 
@@ -90,29 +102,45 @@ def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
     """Refuse to control a home or gateway of another user, unless we are root."""
     owner = os.stat(probes.home.path).st_uid
     if os.geteuid() not in (0, owner):
-        raise CannotFix(f"the home belongs to uid {owner}: run it as that user, or with sudo")
+        raise CannotFix(
+            text("the home belongs to uid {owner}: run it as that user, or with sudo", owner=owner)
+        )
     for gateway in gateways:
         try:
             uid = os.stat(f"/proc/{gateway.pid}").st_uid
         except OSError:
             continue
         if os.geteuid() not in (0, uid):
-            raise CannotFix(f"process {gateway.pid} belongs to uid {uid}: run it with sudo")
+            raise CannotFix(
+                text(
+                    "process {pid} belongs to uid {uid}: run it with sudo", pid=gateway.pid, uid=uid
+                )
+            )
 
 
 def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
     try:
         found = probes.supervision()
     except CouldNotLook as why:
-        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None
+        raise CannotFix(
+            text("it is not known who supervises the gateway: {why}", why=why)
+        ) from None
     running = gateways[0].pid if gateways else None
     _refuse_rivals(found, running)
     if found.owner is not None:
         if found.owner.silence:
-            raise CannotFix(f"{found.owner.name} cannot be steered: {found.owner.silence}")
+            raise CannotFix(
+                text(
+                    "{owner} cannot be steered: {silence}",
+                    owner=found.owner.name,
+                    silence=found.owner.silence,
+                )
+            )
         return control_of_unit(probes, found.owner)
     if found.unsure:
-        raise CannotFix(f"it is not known who supervises the gateway: {found.unsure[0]}")
+        raise CannotFix(
+            text("it is not known who supervises the gateway: {unsure}", unsure=found.unsure[0])
+        )
     from hermes_doctor.gateway.docker import container_of
 
     if running is None and (held := container_of(probes.home)):
@@ -122,8 +150,11 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
 
     if running is not None and not shares_namespaces(running):
         raise CannotFix(
-            f"process {running} runs in a container, and who would start it there again cannot be "
-            f"told: restart that container"
+            text(
+                "process {running} runs in a container, and who would start it "
+                "there again cannot be told: restart that container",
+                running=running,
+            )
         )
     return Detached(probes.home, probes.installation(), proxies(found.units))
 
@@ -135,11 +166,18 @@ def _refuse_rivals(found: Supervision, running: int | None) -> None:
     if busy:
         whose = found.owner.name if found.owner else f"process {running}"
         names = " and ".join([whose, *(unit.name for unit in busy)])
-        raise CannotFix(f"{names} all claim the gateway of this home: switch all but one off first")
+        raise CannotFix(
+            text(
+                "{names} all claim the gateway of this home: switch all but one off first",
+                names=names,
+            )
+        )
     ready = [unit for unit in found.units if unit.enabled]
     if running is None and len(ready) > 1:
         names = " and ".join(unit.name for unit in ready)
-        raise CannotFix(f"{names} would each start it: switch all but one off first")
+        raise CannotFix(
+            text("{names} would each start it: switch all but one off first", names=names)
+        )
 
 
 def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
@@ -183,7 +221,13 @@ def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
             )
         # By its name: if Compose recreates it before then, it has another id.
         return Container(home, unit.name.removeprefix("container "), docker.engine())
-    raise CannotFix(f"it belongs to {unit.name} ({unit.kind}), which this tool cannot steer")
+    raise CannotFix(
+        text(
+            "it belongs to {unit} ({kind}), which this tool cannot steer",
+            unit=unit.name,
+            kind=unit.kind,
+        )
+    )
 
 
 def _refuse_led_away(home: Home, unit: Unit) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.gateway_command import is_gateway
@@ -38,7 +39,10 @@ def refuse_copied_home(probes: Probes) -> None:
     if installation is not None and installation.release < BELIEVING:
         return
     raise CannotFix(
-        f"gateway_state.json names process {named.pid}, which is the gateway of another home, as "
-        f"in a home that was copied while it ran; Hermes would not start beside it: move that "
-        f"file away first"
+        text(
+            "gateway_state.json names process {pid}, which is the gateway of "
+            "another home, as in a home that was copied while it ran; Hermes "
+            "would not start beside it: move that file away first",
+            pid=named.pid,
+        )
     )

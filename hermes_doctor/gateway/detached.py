@@ -15,6 +15,7 @@ from hermes_doctor.gateway.hermes_command import entry_command, profile_argument
 from hermes_doctor.gateway.manager_commands import login_environment, owner_of
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
 from hermes_doctor.home import BACKGROUND_LOG, Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import Account, refuse_untrusted
@@ -102,7 +103,9 @@ class Detached(GatewayControl):
             )
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(f"Hermes cannot be started: {command[0]} ({why})") from None
+            raise CannotFix(
+                text("Hermes cannot be started: {command} ({why})", command=command[0], why=why)
+            ) from None
         finally:
             for fd in (folder, output):
                 if fd is not None:
@@ -154,12 +157,19 @@ class Detached(GatewayControl):
         owner = self.owner
         if os.geteuid() not in (0, owner.uid):
             raise CannotFix(
-                f"the home belongs to uid {owner.uid}: run it as that user, or with sudo"
+                text(
+                    "the home belongs to uid {uid}: run it as that user, or with sudo",
+                    uid=owner.uid,
+                )
             )
         if uid is not None and uid != owner.uid:
             raise CannotFix(
-                f"the gateway runs as uid {uid}, but its home belongs to uid {owner.uid}: it is "
-                f"not clear as whom it should run"
+                text(
+                    "the gateway runs as uid {uid}, but its home belongs to uid "
+                    "{uid_2}: it is not clear as whom it should run",
+                    uid=uid,
+                    uid_2=owner.uid,
+                )
             )
         return owner
 
@@ -181,7 +191,7 @@ def python_of(where: Path, user: Account) -> Path:
                 for place in (where, folder / name, *packages):
                     refuse_untrusted(place, user)
                 return folder / name
-    raise CannotFix(f"{where} has no interpreter that could run Hermes")
+    raise CannotFix(text("{where} has no interpreter that could run Hermes", where=where))
 
 
 def _by_descriptor(folder: int, path: Path) -> str | Path:
@@ -202,5 +212,9 @@ def _log(home: Home) -> int:
             return os.open(here, flags, disk.FILE_MODE)
     except OSError as error:
         raise CannotFix(
-            f"{LOG} cannot be written ({os.strerror(error.errno or 0).lower()})"
+            text(
+                "{LOG} cannot be written ({lower})",
+                LOG=LOG,
+                lower=os.strerror(error.errno or 0).lower(),
+            )
         ) from None

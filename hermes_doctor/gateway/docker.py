@@ -11,6 +11,7 @@ from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.manager_commands import LIMIT, run_checked, run_command, start_command
 from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes.lineage import control_group_of
 
@@ -121,4 +122,6 @@ def container_of(home: Home) -> Unit | None:
         ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None
         return docker.only_container(engine, ids, home) if engine and ids else None
     except CouldNotLook as why:
-        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None
+        raise CannotFix(
+            text("it is not known who supervises the gateway: {why}", why=why)
+        ) from None

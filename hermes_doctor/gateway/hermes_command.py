@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes.gateway_command import profile_in
 from hermes_doctor.redaction import clean
@@ -37,8 +38,12 @@ def profile_arguments(home: Home, folder: str | None) -> list[str]:
         return ["--profile", DEFAULT]
     if name := _active(root):
         raise CannotFix(
-            f"Hermes would work on the profile {name} of {root} instead, which its active_profile "
-            f"names: `hermes profile use default` first"
+            text(
+                "Hermes would work on the profile {name} of {root} instead, which "
+                "its active_profile names: `hermes profile use default` first",
+                name=name,
+                root=root,
+            )
         )
     return []
 
@@ -81,8 +86,13 @@ def refuse_other_profile(home: Home, folder: str | None, what: str) -> None:
     """Raise CannotFix if a command without a profile would work on another, active profile."""
     if home.profile is None and (name := _active(_root(home, folder))):
         raise CannotFix(
-            f"{what} would run the gateway of the profile {name}, which active_profile names, "
-            f"instead of this home's: `hermes profile use default` first"
+            text(
+                "{what} would run the gateway of the profile {name}, which "
+                "active_profile names, instead of this home's: `hermes profile use "
+                "default` first",
+                what=what,
+                name=name,
+            )
         )
 
 

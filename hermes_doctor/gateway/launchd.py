@@ -10,6 +10,7 @@ from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
 from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 
 
@@ -42,10 +43,15 @@ class LaunchAgent(GatewayControl):
     def refuse(self) -> None:
         if self.plist is None:
             raise CannotFix(
-                f"the file of {self.label} was not found, so it cannot be started again"
+                text(
+                    "the file of {label} was not found, so it cannot be started again",
+                    label=self.label,
+                )
             )
         if os.environ.get("XPC_SERVICE_NAME") == self.label:
-            raise CannotFix(f"this runs inside {self.label}: run it from a shell of your own")
+            raise CannotFix(
+                text("this runs inside {label}: run it from a shell of your own", label=self.label)
+            )
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
         domain = self.domain  # must be looked up before bootout

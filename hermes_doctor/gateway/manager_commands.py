@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account, account, refuse_untrusted
@@ -38,14 +39,24 @@ def owner_of(home: Home) -> Account:
             other = whose if (whose.uid if whose else 0) != st.st_uid else led
             if other is not None:
                 raise CannotFix(
-                    f"the home belongs to uid {st.st_uid}, but uid {other.uid} can put another in "
-                    f"its place: {other.folder}"
+                    text(
+                        "the home belongs to uid {st_uid}, but uid {uid} can put another "
+                        "in its place: {folder}",
+                        st_uid=st.st_uid,
+                        uid=other.uid,
+                        folder=other.folder,
+                    )
                 )
             if st.st_uid == 0 and privileges.others_may_write(st):
-                raise CannotFix(f"others may write to {home.path}, so it is not root's alone")
+                raise CannotFix(
+                    text(
+                        "others may write to {home_path}, so it is not root's alone",
+                        home_path=home.path,
+                    )
+                )
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
-        raise CannotFix(f"whose the home is cannot be told ({why})") from None
+        raise CannotFix(text("whose the home is cannot be told ({why})", why=why)) from None
     except Trouble as trouble:
         raise CannotFix(str(trouble)) from None
     return account(st.st_uid)
@@ -63,7 +74,7 @@ def _program(name: str, user: Account | None) -> str:
     """The path of a program; raise CannotFix if it is missing or unsafe to run as that user."""
     program = shutil.which(name)
     if program is None:
-        raise CannotFix(f"there is no {name} on the PATH")
+        raise CannotFix(text("there is no {name} on the PATH", name=name))
     refuse_untrusted(Path(program), user)
     return program
 
@@ -99,10 +110,12 @@ def run_command(
             **options,  # type: ignore[call-overload]
         )
     except subprocess.TimeoutExpired:
-        raise CannotFix(f"{words[0]} gave no answer within {limit:g} s") from None
+        raise CannotFix(
+            text("{words} gave no answer within {limit:g} s", words=words[0], limit=limit)
+        ) from None
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
-        raise CannotFix(f"{words[0]} cannot be run ({why})") from None
+        raise CannotFix(text("{words} cannot be run ({why})", words=words[0], why=why)) from None
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     return CommandResult(done.returncode, clean(lines[-1])[:200] if lines else "")
 
@@ -118,7 +131,14 @@ def run_checked(
     said = run_command(words, user=user, env=env, limit=limit)
     if said.code:
         shown = " ".join(words)
-        raise CannotFix(f"`{shown}` failed with {said.code}: {said.text or 'it said nothing'}")
+        raise CannotFix(
+            text(
+                "`{shown}` failed with {code}: {value}",
+                shown=shown,
+                code=said.code,
+                value=said.text or "it said nothing",
+            )
+        )
 
 
 def start_command(words: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ from hermes_doctor.gateway.base import GatewayControl
 from hermes_doctor.gateway.manager_commands import run_checked
 from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 
 SLOTS = Path("/run/service")
@@ -31,7 +32,9 @@ class Slot(GatewayControl):
 
     def refuse(self) -> None:
         if not os.access(self.folder / "supervise" / "control", os.W_OK):
-            raise CannotFix(f"you may not steer the slot {self.name}: run it as root there")
+            raise CannotFix(
+                text("you may not steer the slot {name}: run it as root there", name=self.name)
+            )
 
     def ask_to_stop(self, process: ProcessHandle) -> None:  # noqa: ARG002 (the slot is stopped)
         self._steer("-d")

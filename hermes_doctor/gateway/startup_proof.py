@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Gateway
 
 if TYPE_CHECKING:
@@ -66,12 +67,12 @@ def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
                     return gateway
         except CouldNotLook as why:
             if time.monotonic() >= until:
-                raise CannotFix(f"no telling whether it came up: {why}") from None
+                raise CannotFix(text("no telling whether it came up: {why}", why=why)) from None
         if why_not := starter.trouble():
-            raise CannotFix(f"it did not come up: {why_not}")
+            raise CannotFix(text("it did not come up: {why_not}", why_not=why_not))
         if time.monotonic() >= until:
             waits = f"; process {seen[0].pid} has not taken the lock yet" if seen else ""
-            raise CannotFix(f"no gateway came up on this home in time{waits}")
+            raise CannotFix(text("no gateway came up on this home in time{waits}", waits=waits))
         time.sleep(_LOOK_EVERY)
 
 
@@ -88,7 +89,7 @@ def _up(starter: Starter, gateway: Gateway, until: float) -> Runtime:
         if time.monotonic() >= until:
             if own and runtime.state == "starting":
                 return runtime
-            raise CannotFix(f"process {gateway.pid} does not say that it runs")
+            raise CannotFix(text("process {pid} does not say that it runs", pid=gateway.pid))
         time.sleep(_LOOK_EVERY)
 
 
@@ -97,7 +98,14 @@ def _insist(starter: Starter, gateway: Gateway, now: list[Gateway]) -> None:
         spent = (datetime.now(UTC) - gateway.started_at).total_seconds()
         why = starter.trouble()
         more = f": {why}" if why else ""
-        raise CannotFix(f"process {gateway.pid} ended again after {spent:.0f} s{more}")
+        raise CannotFix(
+            text(
+                "process {pid} ended again after {spent:.0f} s{more}",
+                pid=gateway.pid,
+                spent=spent,
+                more=more,
+            )
+        )
 
 
 def _settled(starter: Starter, gateway: Gateway) -> None:
@@ -116,7 +124,13 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
     if pulse is None or pulse.turns is None:
         return f"it stayed up for {SETTLE:.0f} s; whether its loop turns cannot be told"
     if not pulse.turns:
-        raise CannotFix(f"process {gateway.pid} came up, but its loop does not turn: {pulse.what}")
+        raise CannotFix(
+            text(
+                "process {pid} came up, but its loop does not turn: {pulse_what}",
+                pid=gateway.pid,
+                pulse_what=pulse.what,
+            )
+        )
     return f"it stayed up for {SETTLE:.0f} s, and {pulse.what}"
 
 

@@ -17,6 +17,7 @@ from hermes_doctor.gateway.manager_commands import (
 )
 from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.supervisors.unit import was_stopped
 from hermes_doctor.supervisors.wrapper import wraps
@@ -68,12 +69,18 @@ class Manager:
             if os.geteuid() != 0:
                 raise CannotFix("its unit is one of the system's: run it with sudo")
         elif not self.user.is_us and os.geteuid() != 0:
-            raise CannotFix(f"its unit belongs to uid {self.user.uid}: run it as that user")
+            raise CannotFix(
+                text("its unit belongs to uid {uid}: run it as that user", uid=self.user.uid)
+            )
         elif self.runtime is not None and not any(
             (self.runtime / name).exists() for name in ("bus", "systemd/private")
         ):
             raise CannotFix(
-                f"the systemd of uid {self.user.uid} cannot be reached ({self.runtime})"
+                text(
+                    "the systemd of uid {uid} cannot be reached ({runtime})",
+                    uid=self.user.uid,
+                    runtime=self.runtime,
+                )
             )
 
     def ask(self, *words: str, limit: float = 30.0) -> CommandResult:
@@ -115,11 +122,16 @@ class SystemdUnit(GatewayControl):
         self.manager.refuse()
         if _inside(self.name):
             raise CannotFix(
-                f"this runs inside {self.name}, which would end it in the middle of the work: run "
-                f"it from a shell of your own"
+                text(
+                    "this runs inside {name}, which would end it in the middle of the "
+                    "work: run it from a shell of your own",
+                    name=self.name,
+                )
             )
         if self.manager.tell(self.name, "LoadState") == "masked":
-            raise CannotFix(f"{self.name} is masked: somebody decided that it must not run")
+            raise CannotFix(
+                text("{name} is masked: somebody decided that it must not run", name=self.name)
+            )
 
     def restless(self) -> bool:
         return self.manager.tell(self.name, "ActiveState") == "activating"
@@ -143,7 +155,12 @@ class SystemdUnit(GatewayControl):
         main = self.manager.tell(self.name, "MainPID")
         if not self.runs(main, process.pid):
             raise CannotFix(
-                f"process {process.pid} is not a process of {self.name}, whose main one is {main}"
+                text(
+                    "process {pid} is not a process of {name}, whose main one is {main}",
+                    pid=process.pid,
+                    name=self.name,
+                    main=main,
+                )
             )
         planned_stop.announce(self.home, process)
         # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
@@ -169,7 +186,7 @@ class SystemdUnit(GatewayControl):
             if self.manager.tell(self.name, "ActiveState") != "deactivating":
                 return
             time.sleep(0.1)
-        raise CannotFix(f"{self.name} does not come to its end")
+        raise CannotFix(text("{name} does not come to its end", name=self.name))
 
     def trouble(self) -> str | None:
         if self.manager.tell(self.name, "ActiveState") not in _LASTING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.files import resolve_symlink
@@ -55,7 +56,7 @@ def _open(path: Path, opened: ExitStack) -> int:
     try:
         fd = open_regular(path, follow=False)
     except (OSError, CouldNotLook) as why:
-        raise CannotFix(f"{path.name} of the backup cannot be read") from why
+        raise CannotFix(text("{path} of the backup cannot be read", path=path.name)) from why
     opened.callback(os.close, fd)
     return fd
 
@@ -69,16 +70,16 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     plan = database_repair.blueprint_of(probes, path)
     root = next((one.root for one in probes.saved_logs() if one.id == id), None)
     if root is None:
-        raise CannotFix(f"backup {id} is not needed any more: check again")
+        raise CannotFix(text("backup {id} is not needed any more: check again", id=id))
     reader = probes.condition(path).reader
     if reader is None:
-        raise CannotFix(f"{path.name} must be sound first")
+        raise CannotFix(text("{path} must be sound first", path=path.name))
     vault = Vault(probes.home, root)
     since = expired_before(probes.home)
     try:
         backup = vault.load(id)
         if wrong := vault.verify(backup):
-            raise CannotFix(f"backup {id} is damaged: {wrong[0]}")
+            raise CannotFix(text("backup {id} is damaged: {wrong}", id=id, wrong=wrong[0]))
         parts = [backup.entry(name), backup.entry(f"{name}-wal")]
         files = tuple(backup.copy_of(one) for one in parts if one)
         saved = saved_rows.read_messages(files[0])
@@ -88,7 +89,11 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     except (CouldNotLook, Trouble) as why:
         raise CannotFix(f"backup {id} could not be compared: {why}".rstrip(".")) from why
     if not found.addable:
-        raise CannotFix(f"{path.name} lacks no message that can be added from backup {id}")
+        raise CannotFix(
+            text(
+                "{path} lacks no message that can be added from backup {id}", path=path.name, id=id
+            )
+        )
     what = f"add {found.addable:,} message{'s' * (found.addable != 1)} of backup {id}"
     if found.left:
         what += f"; the conversation of {len(found.left):,} more went on without them"

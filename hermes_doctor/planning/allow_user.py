@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import ACCESS, edit_config, edit_env, reload
 from hermes_doctor.settings.access import GLOBAL_USERS
@@ -25,20 +26,29 @@ _MIRRORS = (0, 18)
 def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     """Add a user whom the platform refused to its allowlist."""
     if not is_id(platform, user):
-        raise CannotFix(f"that is no id of {platform}: add it by hand if you know better")
+        raise CannotFix(
+            text(
+                "that is no id of {platform}: add it by hand if you know better", platform=platform
+            )
+        )
     if not any((one.platform, one.user) == (platform, user) for one in probes.refusals()):
         raise CannotFix("the logs no longer tell that this id was turned away")
     door = _door(probes, platform)
     if door is None:
-        raise CannotFix(f"{platform} is not set up, or asks nobody who they are")
+        raise CannotFix(
+            text("{platform} is not set up, or asks nobody who they are", platform=platform)
+        )
     if door.admits(user):
         return
     why = f"let {user} in on {door.label}"
     own = door.own
     if own is None and door.policed is not None:
         raise CannotFix(
-            f"{platform} goes by its own list of config.yaml, and a list in .env would replace it: "
-            "add the id to `allow_from` there"
+            text(
+                "{platform} goes by its own list of config.yaml, and a list in "
+                ".env would replace it: add the id to `allow_from` there",
+                platform=platform,
+            )
         )
     shared = next((one for one in door.lists if one.source.name == GLOBAL_USERS), None)
     if own is None and shared is not None:
@@ -46,9 +56,14 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     elif own is None:
         if door.invites or probes.pairing().approved.get(platform):
             raise CannotFix(
-                f"people are paired on {door.label}, and a first list would shut out all who are "
-                "not on it: let them write to the bot, and approve the code that they are shown "
-                f"(`hermes pairing approve {platform} CODE`)"
+                text(
+                    "people are paired on {door}, and a first list would shut out all "
+                    "who are not on it: let them write to the bot, and approve the "
+                    "code that they are shown (`hermes pairing approve {platform} "
+                    "CODE`)",
+                    door=door.label,
+                    platform=platform,
+                )
             )
         only = f"{why}; from now on only those on the list get in"
         yield from edit_env(probes, only, Assign(door.variable, user))
@@ -58,8 +73,12 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
         yield from edit_config(probes, why, _put(probes, own, user))
     else:
         raise CannotFix(
-            f"{door.variable} is set where the gateway is started, by its service or container: "
-            f"add ,{user} to it there"
+            text(
+                "{variable} is set where the gateway is started, by its service or "
+                "container: add ,{user} to it there",
+                variable=door.variable,
+                user=user,
+            )
         )
     yield from reload(probes, ACCESS)
 
@@ -68,8 +87,12 @@ def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
     """Add the id to the allowlist of all platforms: a first list of its own would replace it."""
     if shared.source.kind != ENV:
         raise CannotFix(
-            f"{GLOBAL_USERS} is set where the gateway is started, by its service or container: "
-            f"add ,{user} to it there"
+            text(
+                "{GLOBAL_USERS} is set where the gateway is started, by its "
+                "service or container: add ,{user} to it there",
+                GLOBAL_USERS=GLOBAL_USERS,
+                user=user,
+            )
         )
     why = f"let {user} in, as all on that list are, on every platform"
     yield from edit_env(probes, why, Assign(GLOBAL_USERS, _joined(shared, user)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Finding
 from hermes_doctor.planning.setting_edits import (
     FALLBACK,
@@ -50,8 +51,10 @@ def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:
         whole = isinstance(edit, Drop) or (isinstance(edit, Put) and not _is_plain(edit.value))
         if file and whole and yaml_text.holds_comments(file.data, edit.path):
             raise CannotFix(
-                f"{'.'.join(map(str, edit.path))} holds comments, which would be lost; "
-                f"change it by hand"
+                text(
+                    "{map} holds comments, which would be lost; change it by hand",
+                    map=".".join(map(str, edit.path)),
+                )
             )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -104,18 +105,20 @@ def blueprint_of(probes: Probes, path: Path) -> Blueprint:
     name = probes.home.name_of(path)
     kind = atlas.kind_of(name)
     if kind is None:
-        raise CannotFix(f"what {name} is made of is not known here")
+        raise CannotFix(text("what {name} is made of is not known here", name=name))
     installed = probes.installation()
     release = installed.release if installed else None
     if atlas.is_newer_than_atlas(kind, release):
-        raise CannotFix(f"not judged: {probes.newer()}")
+        raise CannotFix(text("not judged: {newer}", newer=probes.newer()))
     try:
         found = probes.schema(path)
         if atlas.is_from_newer_release(kind, found):
-            raise CannotFix(f"not judged: {name} is from a newer Hermes than this tool knows")
+            raise CannotFix(
+                text("not judged: {name} is from a newer Hermes than this tool knows", name=name)
+            )
         plan = atlas.richest_blueprint(kind, release, found)
     except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.blueprint_at_or_below(kind, release)
     if plan is None:
-        raise CannotFix(f"the installed Hermes has no {name}")
+        raise CannotFix(text("the installed Hermes has no {name}", name=name))
     return plan

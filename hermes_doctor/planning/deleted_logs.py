@@ -19,6 +19,7 @@ from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.planning.saved_rows import OpenDatabase, SavedDatabase
 from hermes_doctor.probes.database_users import OpenFile, identity
@@ -93,8 +94,14 @@ def refuse(home: Home) -> None:
     """Raise CannotFix if a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
-            f"process {pair.pids[0]} writes into a deleted {LOG} of {pair.database.name}, and "
-            f"the rows in it may be lost when it stops. Run `hermes-doctor fix --apply` first"
+            text(
+                "process {pids} writes into a deleted {LOG} of {database}, and the "
+                "rows in it may be lost when it stops. Run `hermes-doctor fix "
+                "--apply` first",
+                pids=pair.pids[0],
+                LOG=LOG,
+                database=pair.database.name,
+            )
         )
 
 
@@ -203,9 +210,23 @@ class SaveDeletedLogs(Step):
             kept = True  # an open log that is deleted takes up disk space until it is closed
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(f"the deleted {LOG} of {names} could not be saved: {why}") from None
+            raise CannotFix(
+                text(
+                    "the deleted {LOG} of {names} could not be saved: {why}",
+                    LOG=LOG,
+                    names=names,
+                    why=why,
+                )
+            ) from None
         except Trouble as why:
-            raise CannotFix(f"the deleted {LOG} of {names} could not be saved. {why}") from None
+            raise CannotFix(
+                text(
+                    "the deleted {LOG} of {names} could not be saved. {why}",
+                    LOG=LOG,
+                    names=names,
+                    why=why,
+                )
+            ) from None
         finally:
             for _, fds in opened:
                 for suffix, fd in fds.items():
@@ -268,11 +289,20 @@ def _open(file: OpenFile, database: Path) -> int:
         fd = open_file_of_process(file.pid, file.fd, database)
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
-        raise CannotFix(f"the {name} of process {file.pid} cannot be read: {why}") from None
+        raise CannotFix(
+            text(
+                "the {name} of process {pid} cannot be read: {why}",
+                name=name,
+                pid=file.pid,
+                why=why,
+            )
+        ) from None
     st = os.fstat(fd)
     if (st.st_dev, st.st_ino) != file.identity:
         os.close(fd)
-        raise CannotFix(f"process {file.pid} has closed its {name}: check again")
+        raise CannotFix(
+            text("process {pid} has closed its {name}: check again", pid=file.pid, name=name)
+        )
     return fd
 
 

@@ -14,6 +14,7 @@ from hermes_doctor.gateway.handoff import Handoff
 from hermes_doctor.gateway.hermes_command import refuse_other_profile, unit_name
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.gateway import GatewayStep
@@ -31,7 +32,7 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     alone = control.gateway_service(probes)
     found = probes.supervision()
     if not isinstance(alone, Detached) or found.units:
-        raise CannotFix(f"it has an owner already: {alone.describe()}")
+        raise CannotFix(text("it has an owner already: {describe}", describe=alone.describe()))
     if not found.booted:
         raise CannotFix("systemd does not run on this machine, so there is nothing to install into")
     scope = supervisors_scope.of_user(owner_of(probes.home).uid)
@@ -43,7 +44,13 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     name = unit_name(probes.home, folder)
     taken = next((one for one in found.others if one.name == name), None)
     if taken is not None:
-        raise CannotFix(f"Hermes would write it over {name}, which is the unit of {taken.home}")
+        raise CannotFix(
+            text(
+                "Hermes would write it over {name}, which is the unit of {home}",
+                name=name,
+                home=taken.home,
+            )
+        )
     act = InstallService(probes.home, name)
     unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act
@@ -63,4 +70,4 @@ def refuse_temporary_home(home: Path) -> None:
     """Refuse a home in a temporary folder: after the next boot its service would only fail."""
     for place in (*_PASSING, tempfile.gettempdir()):
         if home.is_relative_to(os.path.realpath(place)):
-            raise CannotFix(f"the home lies in {place}, which does not last")
+            raise CannotFix(text("the home lies in {place}, which does not last", place=place))

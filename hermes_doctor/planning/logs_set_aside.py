@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.sqlite.snapshot import ASIDE
@@ -56,7 +57,7 @@ class SetLogAside(Step):
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
         if taken.kind != "file":
-            raise CannotFix(f"{self.path.name} is gone")
+            raise CannotFix(text("{path} is gone", path=self.path.name))
         kept = Change(self.aside, snapshot(self.aside), make=self._copy, room=taken.size)
         return [kept, Change(self.path, taken, absent=True)]
 
@@ -107,7 +108,7 @@ class KeepDatabase(Step):
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
         if verdict != ["ok"] or self._now() != self.was:
-            raise CannotFix(f"{self.path.name} is being written just now")
+            raise CannotFix(text("{path} is being written just now", path=self.path.name))
 
     def _now(self) -> list[Snapshot]:
         return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
@@ -119,15 +120,21 @@ class KeepDatabase(Step):
             with as_owner_of(path) as here:
                 source = open_regular(here, follow=False)
         except (OSError, CouldNotLook) as why:
-            raise CannotFix(f"{path.name} cannot be read") from why
+            raise CannotFix(text("{path} cannot be read", path=path.name)) from why
         try:
             if Snapshot.of(os.fstat(source)) != taken:
-                raise CannotFix(f"{path.name} is being written just now")
+                raise CannotFix(text("{path} is being written just now", path=path.name))
             try:
                 self.held[suffix] = kept = disk.unnamed_file(path.parent)
                 disk.copy_range(source, kept, 0, taken.size)
             except OSError as error:
-                raise CannotFix(f"{path.name} cannot be copied: {reason(error, path)}") from error
+                raise CannotFix(
+                    text(
+                        "{path} cannot be copied: {reason}",
+                        path=path.name,
+                        reason=reason(error, path),
+                    )
+                ) from error
         finally:
             os.close(source)
 
@@ -176,7 +183,7 @@ def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]
         when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
         aside = path.with_name(f"{path.name}{ASIDE}{when:%Y%m%dT%H%M%S}")
         if snapshot(aside).kind != "absent":
-            raise CannotFix(f"{aside.name} exists already")
+            raise CannotFix(text("{aside} exists already", aside=aside.name))
     if found.holders:
         return [KeepDatabase(path, aside, only, tuple(hint))]
     why = "the database is sound only without it"
@@ -204,7 +211,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
     plan = database_repair.blueprint_of(probes, path)
     reader = probes.condition(path).reader
     if reader is None:
-        raise CannotFix(f"{path.name} must be sound first")
+        raise CannotFix(text("{path} must be sound first", path=path.name))
     only = _compared(probes, path, log, lambda sql: reader.ask(sql).rows)
     if not only.any:
         left = " ".join(only.left_out())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
 from hermes_doctor.redaction import spoken
@@ -28,7 +29,9 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
     """Approve one pending pairing request: add the user to the approved, remove the request."""
     refuse_managed(probes)
     if not is_id(platform, user):
-        raise CannotFix(f"that is no id of {platform}: pair it with the code")
+        raise CannotFix(
+            text("that is no id of {platform}: pair it with the code", platform=platform)
+        )
     if probes.runtime().served:
         raise CannotFix("one gateway serves several profiles: pair it with the code")
     folder = probes.pairing().folder
@@ -76,7 +79,7 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     """
     refuse_managed(probes)
     if not is_id(platform, user):
-        raise CannotFix(f"that is no id of {platform}: pair it with a code")
+        raise CannotFix(text("that is no id of {platform}: pair it with a code", platform=platform))
     store = probes.pairing()
     here = _usable(pairing.approved_file(store.folder, platform))
     there = _usable(pairing.approved_file(store.other, platform))
@@ -94,7 +97,9 @@ def _usable(path: Path) -> PairingFile:
     """Read a pairing file to change it; raise CannotFix if it is damaged."""
     found = pairing.read_pairing_file(path)
     if found.data.strip() and not found.values and found.data.strip() != b"{}":
-        raise CannotFix(f"{path.name} is damaged: Hermes reads nothing in it; look at it first")
+        raise CannotFix(
+            text("{path} is damaged: Hermes reads nothing in it; look at it first", path=path.name)
+        )
     return found
 
 
@@ -103,7 +108,9 @@ def _write(file: PairingFile, values: Mapping[str, Any], why: str, *entries: str
     try:
         data = json.dumps(values, indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise CannotFix(f"{file.path.name} holds text that cannot be written again") from None
+        raise CannotFix(
+            text("{file_path} holds text that cannot be written again", file_path=file.path.name)
+        ) from None
     if data != file.data:
         yield ReplaceFile(file.path, data, why, file.snapshot, file.data, entries)
         if file.snapshot.mode & 0o077:

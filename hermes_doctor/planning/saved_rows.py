@@ -12,6 +12,7 @@ from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.manifest import Backup, place_of
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import nameless_log
@@ -61,8 +62,12 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
         if changes and saved.pair.database in found:
             ids = " and ".join(one.backup.id for one in step.saved)
             raise CannotFix(
-                f"two deleted logs of {saved.pair.database.name} hold rows that are not in it. "
-                f"They are kept as backups {ids}"
+                text(
+                    "two deleted logs of {database} hold rows that are not in it. They "
+                    "are kept as backups {ids}",
+                    database=saved.pair.database.name,
+                    ids=ids,
+                )
             )
         if changes:
             found[saved.pair.database] = changes
@@ -118,11 +123,18 @@ def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) 
         return []  # inconclusive; the saved content is compared next
     kept = f"What it held is kept as backup {saved.backup.id}"
     if said.first != OK:
-        raise CannotFix(f"{path.name} is not sound even with its deleted log. {kept}")
+        raise CannotFix(
+            text("{path} is not sound even with its deleted log. {kept}", path=path.name, kept=kept)
+        )
     if said.second == OK and not now.is_made_of((before, wanted)):
         raise CannotFix(
-            f"{path.name} lacks {_counted(lost)} that were in its deleted log, and other rows "
-            f"were written into it since. {kept}"
+            text(
+                "{path} lacks {counted} that were in its deleted log, and other "
+                "rows were written into it since. {kept}",
+                path=path.name,
+                counted=_counted(lost),
+                kept=kept,
+            )
         )
     what = f"lacked {_counted(lost)}" if said.second == OK else "was damaged"
     then = "when the gateway stopped"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.gateway import control
 from hermes_doctor.gateway.manager_commands import owner_of
 from hermes_doctor.gateway.systemd import SystemdUnit
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile
@@ -29,7 +30,10 @@ def unit_of(probes: Probes) -> SystemdUnit:
     service = control.gateway_service(probes)
     if not isinstance(service, SystemdUnit):
         raise CannotFix(
-            f"only a unit of systemd can be given settings; this is {service.describe()}"
+            text(
+                "only a unit of systemd can be given settings; this is {describe}",
+                describe=service.describe(),
+            )
         )
     return service
 
@@ -49,7 +53,9 @@ def drop_in(
         raise CannotFix(str(doubt)) from None
     after = _merged(before.decode("utf-8", "replace"), lines, variables=variables)
     if after.encode() == before:
-        raise CannotFix(f"{path} says so already; the unit may need `systemctl daemon-reload`")
+        raise CannotFix(
+            text("{path} says so already; the unit may need `systemctl daemon-reload`", path=path)
+        )
     yield ReplaceFile(path, after.encode(), why=why, expect=expect, before=before)
     yield ReloadUnits(probes.home, system)
     if unit.running() is not None:
@@ -78,11 +84,21 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
     if user is None:
         if owner != 0:  # an undo as root must not restore such a file from another user's vault
             raise CannotFix(
-                f"{unit.name} is one of the system's: do it yourself with `systemctl edit`"
+                text(
+                    "{unit} is one of the system's: do it yourself with `systemctl edit`",
+                    unit=unit.name,
+                )
             )
         return Path("/etc/systemd/system")
     if user.uid != owner:
-        raise CannotFix(f"{unit.name} belongs to uid {user.uid}, the home to uid {owner}")
+        raise CannotFix(
+            text(
+                "{unit} belongs to uid {uid}, the home to uid {owner}",
+                unit=unit.name,
+                uid=user.uid,
+                owner=owner,
+            )
+        )
     if user.folder is None:
         raise CannotFix("the owner of the home has no folder on this machine")
     return Path(user.folder) / ".config" / "systemd" / "user"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.configured import ConfiguredProbes
 from hermes_doctor.system.once import once
@@ -111,7 +112,13 @@ class DatabaseProbes(ConfiguredProbes):
         """Run one query on a database; a quick check waits only a moment for the answer."""
         found = self.condition(path)
         if found.reader is None or not found.readable:
-            raise CouldNotLook(f"{self.home.name_of(path)}: {found.doubt or 'cannot be read'}")
+            raise CouldNotLook(
+                text(
+                    "{name_of}: {value}",
+                    name_of=self.home.name_of(path),
+                    value=found.doubt or "cannot be read",
+                )
+            )
         return found.reader.ask(sql, found.patience(self.deep))
 
     @once(limit=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.settings.variables import Settings, parse
 from hermes_doctor.system.files import snapshot
@@ -42,7 +43,9 @@ def start_environment(probes: GatewayProbes) -> Mapping[str, str]:
     if gateways:
         environment = probes.vitals(gateways[0].pid).environment
         if environment is None:
-            raise CouldNotLook(f"you may not see the environment of process {gateways[0].pid}")
+            raise CouldNotLook(
+                text("you may not see the environment of process {pid}", pid=gateways[0].pid)
+            )
         return environment
     if not probes.network:  # asking supervisors takes time, and a quick check does not need this
         return {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Severity, Skip
 from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
 from hermes_doctor.settings.credential_pool import Entry
@@ -59,7 +60,9 @@ def configured(probes: Probes) -> Resolved:
         raise Skip("config.yaml does not parse")
     trouble = found.main.trouble
     if trouble and trouble.kind == "unknown" and _plugins(probes):
-        raise Skip(f"a plugin of this home may define the provider ({_PLUGINS})")
+        raise Skip(
+            text("a plugin of this home may define the provider ({PLUGINS})", PLUGINS=_PLUGINS)
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.unique_rows import LOG_HEAD, expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.saved_logs import SavedLog
 from hermes_doctor.sqlite import saved_rows
@@ -56,14 +57,20 @@ def find(probes: DatabaseProbes, logs: Sequence[SavedLog]) -> Iterator[Unrestore
                     yield found
         except (CouldNotLook, Trouble) as why:
             reason = str(why).rstrip(".")
-            yield CouldNotLook(f"backup {log.id} could not be compared: {reason}")
+            yield CouldNotLook(
+                text(
+                    "backup {log_id} could not be compared: {reason}", log_id=log.id, reason=reason
+                )
+            )
         except OSError:
-            yield CouldNotLook(f"backup {log.id} could not be compared: it cannot be read")
+            yield CouldNotLook(
+                text("backup {log_id} could not be compared: it cannot be read", log_id=log.id)
+            )
 
 
 def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
     if snapshot(log.root).kind == "absent":
-        raise CouldNotLook(f"the vault {log.root} is missing")
+        raise CouldNotLook(text("the vault {root} is missing", root=log.root))
     return Vault(probes.home, log.root).load(log.id)
 
 
@@ -77,7 +84,9 @@ def _databases(backup: Backup, log: SavedLog) -> Iterator[Entry]:
         if beside is None or beside.size < LOG_HEAD:
             continue
         if beside.size > LARGEST:
-            raise CouldNotLook(f"its write-ahead log (-wal) has {size(beside.size)}")
+            raise CouldNotLook(
+                text("its write-ahead log (-wal) has {size}", size=size(beside.size))
+            )
         yield entry
 
 
@@ -120,7 +129,7 @@ def _asking(probes: DatabaseProbes, path: Path) -> saved_rows.Ask:
     try:
         found = probes.condition(path)
     except FileNotFoundError:
-        raise CouldNotLook(f"{path.name} is missing") from None
+        raise CouldNotLook(text("{path} is missing", path=path.name)) from None
     if found.reader is None or not found.readable:
-        raise CouldNotLook(f"{path.name} cannot be read")
+        raise CouldNotLook(text("{path} cannot be read", path=path.name))
     return saved_rows.query_function(found.reader)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits as editing
 from hermes_doctor.provider_switch.target import SwitchRequest, Target, find_target
@@ -88,7 +89,7 @@ def _refuse_pinned(found: Resolved) -> None:
             raise CannotFix(doubt)
     fault = found.world.document.fault
     if fault is not None:
-        raise CannotFix(f"config.yaml {fault.what}; mend that first")
+        raise CannotFix(text("config.yaml {fault_what}; mend that first", fault_what=fault.what))
 
 
 def _model_name(found: Resolved, wish: SwitchRequest, aim: Target) -> str:
@@ -250,20 +251,41 @@ def _refuse_other(
     from hermes_doctor.settings.key_state import fingerprint
 
     if main.trouble or main.base_url is None or main.key is None or main.api_mode is None:
-        raise CannotFix(f"it would not work: {main.trouble.why if main.trouble else 'no address'}")
+        raise CannotFix(
+            text(
+                "it would not work: {trouble_why}",
+                trouble_why=main.trouble.why if main.trouble else "no address",
+            )
+        )
     if main.requested.value != aim.name:
         by = main.requested.source
-        raise CannotFix(f"{by} counts first and asks for {main.requested.value}")
+        raise CannotFix(
+            text(
+                "{by} counts first and asks for {requested}", by=by, requested=main.requested.value
+            )
+        )
     if main.model.value != model:
-        raise CannotFix(f"{main.model.source} counts first and names another model")
+        raise CannotFix(
+            text("{source} counts first and names another model", source=main.model.source)
+        )
     if aim.base_url is not None and main.base_url.value != aim.base_url:
-        raise CannotFix(f"{main.base_url.source} counts first and names another address")
+        raise CannotFix(
+            text("{source} counts first and names another address", source=main.base_url.source)
+        )
     if wish.api_mode and main.api_mode.value != wish.api_mode:
-        raise CannotFix(f"{main.api_mode.value} would be spoken, not {wish.api_mode}")
+        raise CannotFix(
+            text(
+                "{api_mode} would be spoken, not {api_mode_2}",
+                api_mode=main.api_mode.value,
+                api_mode_2=wish.api_mode,
+            )
+        )
     named = aim.variable and (key or world.getenv(aim.variable))
     if named and main.key.fingerprint != fingerprint(named):
-        raise CannotFix(f"{main.key.source} counts first and holds another key")
+        raise CannotFix(text("{source} counts first and holds another key", source=main.key.source))
     if main.key.state not in ("usable", "not needed"):
-        raise CannotFix(f"the key {main.key.name} is {main.key.state}")
+        raise CannotFix(
+            text("the key {main_key} is {state}", main_key=main.key.name, state=main.key.state)
+        )
     if main.key.state == "not needed" and not urls.is_loopback(main.base_url.value or ""):
         raise CannotFix("there is no key for it")

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.settings import custom_providers, spelling, urls
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
@@ -71,9 +72,14 @@ def _refuse_pasted_key(world: World, aim: Target) -> None:
     if name is None or name in world.variables or redaction.is_variable(name):
         return
     raise Trouble(
-        f"The entry {aim.name} of config.yaml has a "
-        f"{redaction.redact_unless_variable(name)[1:-1]} where the name of a variable belongs. "
-        f"Name one: --key-env {usual_variable(aim.name)}"
+        text(
+            "The entry {aim} of config.yaml has a {redact_unless_variable} "
+            "where the name of a variable belongs. Name one: --key-env "
+            "{usual_variable}",
+            aim=aim.name,
+            redact_unless_variable=redaction.redact_unless_variable(name)[1:-1],
+            usual_variable=usual_variable(aim.name),
+        )
     )
 
 
@@ -85,9 +91,14 @@ def _for_its_host(world: World, wish: SwitchRequest, aim: Target) -> Target:
     stranger = owners and not any(urls.belongs(wish.base_url, _domain(url)) for url in owners)
     if stranger and world.release.is_usable(world.getenv(aim.variable)):
         raise Trouble(
-            f"{aim.variable} holds a key for {_domain(owners[0])}, and would be sent to "
-            f"{urls.host(wish.base_url)}. Say --key-env {aim.variable} if that is meant, "
-            f"or --key-env with another name."
+            text(
+                "{variable} holds a key for {domain}, and would be sent to {host}. "
+                "Say --key-env {variable} if that is meant, or --key-env with "
+                "another name.",
+                variable=aim.variable,
+                domain=_domain(owners[0]),
+                host=urls.host(wish.base_url),
+            )
         )
     return aim
 
@@ -109,7 +120,7 @@ def _domain(url: str) -> str:
 def _refuse_nonsense(world: World, wish: SwitchRequest) -> None:
     wanted = custom_providers.slug(wish.name)
     if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
-        raise Trouble(f"{wish.name!r} cannot be the name of a provider.")
+        raise Trouble(text("{wish!r} cannot be the name of a provider.", wish=wish.name))
     url = wish.base_url
     if url is not None and (not _ADDRESS.fullmatch(url) or urls.fault(url)):
         raise Trouble("--base-url takes an address such as https://relay.example/v1, no more.")
@@ -120,20 +131,37 @@ def _refuse_nonsense(world: World, wish: SwitchRequest) -> None:
         )
     modes = sorted(world.release.api_modes)
     if wish.api_mode is not None and wish.api_mode not in modes:
-        raise Trouble(f"--api-mode takes {', '.join(modes)}, not {wish.api_mode!r}.")
+        raise Trouble(
+            text(
+                "--api-mode takes {modes}, not {api_mode!r}.",
+                modes=", ".join(modes),
+                api_mode=wish.api_mode,
+            )
+        )
 
 
 def _builtin(world: World, wish: SwitchRequest, name: str) -> Target:
     if wish.base_url:
         raise Trouble(
-            f"{name} is built into Hermes and knows its address. A relay needs a name of its own."
+            text(
+                "{name} is built into Hermes and knows its address. A relay needs "
+                "a name of its own.",
+                name=name,
+            )
         )
     facts = world.release.registry.get(name)
     keys = facts["keys"] if facts else ["OPENROUTER_API_KEY"]
     if facts and (facts["kind"] != "api_key" or name in ("copilot", "azure-foundry")):
-        raise Trouble(f"{name} takes more than a key. Set it up with: hermes model")
+        raise Trouble(text("{name} takes more than a key. Set it up with: hermes model", name=name))
     if wish.key_env and wish.key_env not in keys:
-        raise Trouble(f"{name} reads its key from {' or '.join(keys)}, not from {wish.key_env}.")
+        raise Trouble(
+            text(
+                "{name} reads its key from {keys}, not from {key_env}.",
+                name=name,
+                keys=" or ".join(keys),
+                key_env=wish.key_env,
+            )
+        )
     able = [key for key in keys if world.release.is_usable(world.dotenv_first(key))]
     return Target(
         name=name, variable=wish.key_env or next(iter(able), keys[0]), api_mode=wish.api_mode
@@ -165,7 +193,7 @@ def _configured(wish: SwitchRequest, path: Path, block: dict[Any, Any]) -> Targe
     place = next((key for key in places if block.get(key)), "base_url")
     url = wish.base_url or (block[place] if isinstance(block.get(place), str) else None)
     if not url:
-        raise Trouble(f"{wish.name} has no address in config.yaml. Say --base-url.")
+        raise Trouble(text("{wish} has no address in config.yaml. Say --base-url.", wish=wish.name))
     if wish.base_url:
         edits.append(Put((*path, place), wish.base_url))
     if wish.api_mode:
@@ -213,8 +241,11 @@ def _key(
 def _new(wish: SwitchRequest, wanted: str) -> Target:
     if not wish.base_url:
         raise Trouble(
-            f"Hermes knows no provider {wish.name!r}, and config.yaml has none of that name. "
-            f"Say --base-url for a new one."
+            text(
+                "Hermes knows no provider {wish!r}, and config.yaml has none of "
+                "that name. Say --base-url for a new one.",
+                wish=wish.name,
+            )
         )
     local = urls.is_loopback(wish.base_url) and not wish.key_env
     variable = None if local else wish.key_env or usual_variable(wish.name)

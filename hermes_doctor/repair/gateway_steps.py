@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import is_database
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.gateway import GatewayStep
@@ -37,8 +38,12 @@ def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -
     for name in _replaced(steps):
         if not back and name in [Path(one).name for one in first.names]:
             raise CannotFix(
-                f"process {first.pids[0]} writes into a deleted log of {name}, which has to be "
-                f"saved first"
+                text(
+                    "process {pids} writes into a deleted log of {name}, which has to "
+                    "be saved first",
+                    pids=first.pids[0],
+                    name=name,
+                )
             )
     return [first, *steps]
 
@@ -59,8 +64,13 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         service = control.gateway_service(probes)
     except CannotFix as why:
         raise CannotFix(
-            f"{names[0]} is in use by the gateway (process {gateways[0].pid}), and that cannot "
-            f"be stopped for it: {why}"
+            text(
+                "{names} is in use by the gateway (process {pid}), and that cannot "
+                "be stopped for it: {why}",
+                names=names[0],
+                pid=gateways[0].pid,
+                why=why,
+            )
         ) from None
     kept = [step for step in steps if not isinstance(step, GatewayStep)]
     reason = f"{' and '.join(names)} must not be open while it is replaced"
@@ -105,9 +115,14 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
         service = control.gateway_service(probes)
     except CannotFix as error:
         raise Trouble(
-            f"The gateway (process {gateways[0].pid}) must not run while "
-            f"{holding[0].record.subject} comes back, and it cannot be stopped for that: {error}. "
-            f"Nothing was changed. Stop it, then try again."
+            text(
+                "The gateway (process {pid}) must not run while {subject} comes "
+                "back, and it cannot be stopped for that: {error}. Nothing was "
+                "changed. Stop it, then try again.",
+                pid=gateways[0].pid,
+                subject=holding[0].record.subject,
+                error=error,
+            )
         ) from None
     why = "it has in memory what comes back, and would write over it"
     holding[0].steps = [*holding[0].steps, GatewayStep(service, restart=True, why=why)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import paths
@@ -50,8 +51,10 @@ class SaveDatabase(Step):
         now = snapshot(self.path)
         if self.known is not None and now != self.known:
             raise Trouble(
-                f"Another program wrote to {self.path.name} just now. Nothing was changed; try "
-                f"again."
+                text(
+                    "Another program wrote to {path} just now. Nothing was changed; try again.",
+                    path=self.path.name,
+                )
             )
         taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
         return [
@@ -95,9 +98,16 @@ def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
     except (Trouble, ValueError):
         aside = ""
     raise Trouble(
-        f"Backup {backup.id} has {log} without its database, and beside the present {database} it "
-        f"could damage that. Nothing was changed. {_ways(aside, backup)} If {database} is still "
-        f"the same as then, this puts the log back: hermes-doctor undo {backup.id}"
+        text(
+            "Backup {backup_id} has {log} without its database, and beside the "
+            "present {database} it could damage that. Nothing was changed. "
+            "{ways} If {database} is still the same as then, this puts the log "
+            "back: hermes-doctor undo {backup_id}",
+            backup_id=backup.id,
+            log=log,
+            database=database,
+            ways=_ways(aside, backup),
+        )
     )
 
 

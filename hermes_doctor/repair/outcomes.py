@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.records.journal import PARTLY, Journal
 from hermes_doctor.repair import paths
@@ -97,13 +98,26 @@ def error_reason(error: BaseException) -> str:
 def as_trouble(error: BaseException, log: Journal) -> BaseException:
     """Turn an expected error into a Trouble with one clear line; return any other unchanged."""
     if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(f"{error}. No file was changed; {pending_stop_message(log.asked)}.")
+        return Trouble(
+            text(
+                "{error}. No file was changed; {pending_stop_message}.",
+                error=error,
+                pending_stop_message=pending_stop_message(log.asked),
+            )
+        )
     changed = "Nothing was changed."
     if PARTLY in (log.state, log.end):
         changed = f"The run could not be undone completely: {log.note}."
     if isinstance(error, OSError):
         name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
-        return Trouble(f"{os.strerror(error.errno or 0)}{name}. {changed}")
+        return Trouble(
+            text(
+                "{strerror}{name}. {changed}",
+                strerror=os.strerror(error.errno or 0),
+                name=name,
+                changed=changed,
+            )
+        )
     if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(f"{error}. {changed}")
+        return Trouble(text("{error}. {changed}", error=error, changed=changed))
     return error

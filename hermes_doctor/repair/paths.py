@@ -14,6 +14,7 @@ from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.entry_content import rebuild
 from hermes_doctor.backup.vault import Backup
 from hermes_doctor.home import Home, database_of, is_database
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord, State
 from hermes_doctor.sqlite.files import sidecars
@@ -36,7 +37,13 @@ def refuse_foreign_paths(home: Home, named: Iterable[str], what: str) -> None:
     for name in named:
         whose = privileges.of(home.path / name)
         if whose is None or whose.uid != owner:
-            raise Trouble(f"{what} names {name}, which is not the home's. Nothing was changed.")
+            raise Trouble(
+                text(
+                    "{what} names {name}, which is not the home's. Nothing was changed.",
+                    what=what,
+                    name=name,
+                )
+            )
 
 
 def staged_path(path: Path, run: str) -> Path:
@@ -80,7 +87,7 @@ def set_mode_and_owner(change: Change) -> None:
     path = change.path
     for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
-            raise Trouble(f"another program changed {other.name} during the run")
+            raise Trouble(text("another program changed {other} during the run", other=other.name))
     ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
     with contextlib.suppress(OSError):  # unreadable for us; the journal has it anyway
         disk.sync_file(path)
@@ -164,7 +171,9 @@ def is_ours(now: State, record: PathRecord) -> bool:
 def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
     """Restore one path from the vault; return False if its owner could not be restored."""
     if entry is None:
-        raise Trouble(f"backup {backup.id} holds nothing of {path.name}")
+        raise Trouble(
+            text("backup {backup_id} holds nothing of {path}", backup_id=backup.id, path=path.name)
+        )
     if entry.kind == "absent":
         disk.remove(path)
     elif entry.kind == "mode":

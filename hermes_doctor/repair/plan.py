@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.examination.runner import describe_crash, examine
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
@@ -138,7 +139,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
         return PlannedItem(finding, fix, (), f"by hand: {fix.title}")
     try:
         if fix.structural and (newer := probes.newer()):
-            raise CannotFix(f"not judged: {newer}")
+            raise CannotFix(text("not judged: {newer}", newer=newer))
         steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()

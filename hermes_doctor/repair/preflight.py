@@ -10,6 +10,7 @@ from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair import actions, paths
 from hermes_doctor.repair.gateway import Handover
@@ -35,13 +36,20 @@ class Preflight(NamedTuple):
         uid = st.st_uid
         if os.geteuid() == uid == 0 and privileges.others_may_write(st):
             raise Trouble(
-                f"Others may write to {self.home.path}, so it is not root's alone. Nothing was "
-                f"changed. Close it first: chmod go-w {self.home.path}"
+                text(
+                    "Others may write to {home_path}, so it is not root's alone. "
+                    "Nothing was changed. Close it first: chmod go-w {home_path}",
+                    home_path=self.home.path,
+                )
             )
         if os.geteuid() not in (0, uid):
             raise Trouble(
-                f"{self.home.path} belongs to another user (uid {uid}). Nothing was changed. "
-                f"Run it as that user, or with sudo."
+                text(
+                    "{home_path} belongs to another user (uid {uid}). Nothing was "
+                    "changed. Run it as that user, or with sudo.",
+                    home_path=self.home.path,
+                    uid=uid,
+                )
             )
         if gateway and os.environ.get("_HERMES_GATEWAY"):
             raise Trouble(
@@ -51,7 +59,7 @@ class Preflight(NamedTuple):
         try:
             excused = gateway.allowed_holders()
         except CannotFix as why:
-            raise Trouble(f"{why}. Nothing was changed.") from why
+            raise Trouble(text("{why}. Nothing was changed.", why=why)) from why
         for target in targets:
             try:
                 self._look_at(target, uid, at_work=bool(excused))
@@ -86,47 +94,78 @@ class Preflight(NamedTuple):
         moves = at_work and (target.is_database or target.change.growing)
         if snapshot(path) != target.change.expect and not moves:
             raise Trouble(
-                f"Another program changed {path.name} just now. Nothing was changed; try again."
+                text(
+                    "Another program changed {path} just now. Nothing was changed; try again.",
+                    path=path.name,
+                )
             )
         euid = os.geteuid()
         if euid not in (0, owner) and target.change.expect.kind == "file":
             raise Trouble(
-                f"{path.name} belongs to uid {owner}, so you may not change it. Nothing was "
-                f"changed. Run it with sudo."
+                text(
+                    "{path} belongs to uid {owner}, so you may not change it. Nothing "
+                    "was changed. Run it with sudo.",
+                    path=path.name,
+                    owner=owner,
+                )
             )
         paths.refuse_foreign_paths(self.home, [self.home.name_of(path)], "The plan")
         handed = target.change.owner is not None and not target.replaces
         foreign = target.change.expect.kind == "file" and owner != uid
         if euid == 0 and uid != 0 and foreign and not handed:
             raise Trouble(
-                f"{path.name} belongs to uid {owner}, not to the home's owner, for whom this "
-                f"works. Nothing was changed. Give it back first: chown {uid} {path}"
+                text(
+                    "{path} belongs to uid {owner}, not to the home's owner, for whom "
+                    "this works. Nothing was changed. Give it back first: chown {uid} "
+                    "{path_2}",
+                    path=path.name,
+                    owner=owner,
+                    uid=uid,
+                    path_2=path,
+                )
             )
         if paths.is_immutable(path):
             raise Trouble(
-                f"{path.name} is marked unchangeable (lsattr shows i or a). Nothing was changed. "
-                f"Take the mark away first: chattr -ia {path}"
+                text(
+                    "{path} is marked unchangeable (lsattr shows i or a). Nothing was "
+                    "changed. Take the mark away first: chattr -ia {path_2}",
+                    path=path.name,
+                    path_2=path,
+                )
             )
         if target.replaces and paths.is_mount(path):
             raise Trouble(
-                f"{path} is a mount of its own and cannot be replaced. Nothing was changed. "
-                f"Change it where it is mounted from."
+                text(
+                    "{path} is a mount of its own and cannot be replaced. Nothing was "
+                    "changed. Change it where it is mounted from.",
+                    path=path,
+                )
             )
         folder = next(place for place in path.parents if place.exists())
         if not folder.is_dir():
             raise Trouble(
-                f"{folder} is no folder, and {path.name} belongs into one of that name. Nothing "
-                f"was changed. Move it away first."
+                text(
+                    "{folder} is no folder, and {path} belongs into one of that name. "
+                    "Nothing was changed. Move it away first.",
+                    folder=folder,
+                    path=path.name,
+                )
             )
         if path.is_dir() and not path.is_symlink():
             raise Trouble(
-                f"{path} is a folder by now. Nothing was changed. Move it away first, or leave it "
-                f"out."
+                text(
+                    "{path} is a folder by now. Nothing was changed. Move it away "
+                    "first, or leave it out.",
+                    path=path,
+                )
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Trouble(
-                f"{folder} cannot be written to (read-only disk or missing rights). "
-                f"Nothing was changed."
+                text(
+                    "{folder} cannot be written to (read-only disk or missing rights). "
+                    "Nothing was changed.",
+                    folder=folder,
+                )
             )
 
     def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes_doctor.backup.leftovers import remove_leftovers
 from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
 from hermes_doctor.home import Home, database_of, is_database
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records import home_lock, journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
@@ -258,8 +259,14 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
             targets += [paths.kept_path(path, journal.id) for path in members]
     for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(
-            f"Run {journal.id} was cut off and has to be taken back, but {path.name} is in use by "
-            f"process {pids[0]}. Nothing was changed. Stop it, then try again."
+            text(
+                "Run {journal_id} was cut off and has to be taken back, but {path} "
+                "is in use by process {pids}. Nothing was changed. Stop it, then "
+                "try again.",
+                journal_id=journal.id,
+                path=path.name,
+                pids=pids[0],
+            )
         )
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from hermes_doctor.backup.vault import PARTIAL, Backup, Source, Vault
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord, State
@@ -164,7 +165,9 @@ class Run:
                 mine[entry.path].before = paths.state_of(entry)
                 saved += 1
         if saved != len(targets):
-            raise Trouble(f"backup {backup.id} lacks a file that it was made for")
+            raise Trouble(
+                text("backup {backup_id} lacks a file that it was made for", backup_id=backup.id)
+            )
         log.state = journals.STAGING
         log.paths = [
             PathRecord(
@@ -215,7 +218,11 @@ class Run:
         ]
         for path, pids in gateway_processes.processes_using(old).items() if old else ():
             # A process that opened it at the last moment would go on writing into the old file.
-            raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
+            raise Trouble(
+                text(
+                    "process {pids} opened {path} at the last moment", pids=pids[0], path=path.name
+                )
+            )
         log.state = journals.VERIFYING
         book.save(log)
 

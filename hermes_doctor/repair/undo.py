@@ -11,6 +11,7 @@ from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import Entry
 from hermes_doctor.backup.vault import Backup, Vault
 from hermes_doctor.home import Home, database_of, is_database
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
@@ -182,7 +183,9 @@ def last_run(book: Journals) -> Journal:
         ended = journal.state in (journals.DONE, journals.PARTLY)
         if ended and journal.undoable and _in_force(journal, known):
             return journal
-    raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
+    raise Trouble(
+        text("No run of hermes-doctor on {home_path} is left to undo.", home_path=book.home.path)
+    )
 
 
 def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
@@ -202,9 +205,21 @@ def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
 def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:
     """The backup and items that undo a run; raise Trouble if paths changed since, unless forced."""
     if journal.state == journals.UNDONE:
-        raise Trouble(f"Run {journal.id} was undone already, by run {journal.undone_by}.")
+        raise Trouble(
+            text(
+                "Run {journal_id} was undone already, by run {undone_by}.",
+                journal_id=journal.id,
+                undone_by=journal.undone_by,
+            )
+        )
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
-        raise Trouble(f"Run {journal.id} changed nothing ({journal.state}); nothing to undo.")
+        raise Trouble(
+            text(
+                "Run {journal_id} changed nothing ({state}); nothing to undo.",
+                journal_id=journal.id,
+                state=journal.state,
+            )
+        )
     paths.refuse_foreign_paths(home, journal.outside_folders, f"The receipt of run {journal.id}")
     vault = Vault(home, journal.root(home))
     backup = vault.load(journal.id)
@@ -230,13 +245,23 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     ]
     if changed and not force:
         raise Trouble(
-            f"{', '.join(changed)} changed since run {journal.id}; undoing would take that change "
-            f"away. Nothing was changed. With --force it is done all the same, and what is there "
-            f"now is kept in the vault."
+            text(
+                "{changed} changed since run {journal_id}; undoing would take that "
+                "change away. Nothing was changed. With --force it is done all the "
+                "same, and what is there now is kept in the vault.",
+                changed=", ".join(changed),
+                journal_id=journal.id,
+            )
         )
     wrong = vault.verify(backup)
     if wrong:
-        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was changed.")
+        raise Trouble(
+            text(
+                "Backup {backup_id} is damaged: {wrong}. Nothing was changed.",
+                backup_id=backup.id,
+                wrong=wrong[0],
+            )
+        )
     entries = [entry for record in records if (entry := backup.entry(record.path))]
     items = items_for(home, backup, entries, "undo", None if force else known)
     for record in journal.acts:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
@@ -38,11 +39,19 @@ def complete(
             return work.said
     except sqlite3.IntegrityError as error:
         raise CannotFix(
-            "rows that are there twice, or lack a value, are in the way of what is declared "
-            f"({error.sqlite_errorname})"
+            text(
+                "rows that are there twice, or lack a value, are in the way of "
+                "what is declared ({sqlite_errorname})",
+                sqlite_errorname=error.sqlite_errorname,
+            )
         ) from error
     except sqlite3.Error as error:
-        raise CannotFix(f"the schema cannot be completed ({error.sqlite_errorname})") from error
+        raise CannotFix(
+            text(
+                "the schema cannot be completed ({sqlite_errorname})",
+                sqlite_errorname=error.sqlite_errorname,
+            )
+        ) from error
 
 
 class _Completion:
@@ -163,7 +172,7 @@ class _Completion:
         values = {name: self._filled(table, column) for name, column in there.items()}
         values |= {column.name: value_for_old_rows(table, column) or "" for column in lost}
         if not all(values.values()) or any(column.key for column in strange):
-            raise CannotFix(f"what {table.name} lacks cannot be made up")
+            raise CannotFix(text("what {table} lacks cannot be made up", table=table.name))
         belongings = db.execute(
             "SELECT sql FROM sqlite_master"
             " WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
@@ -208,7 +217,9 @@ class _Completion:
     def _columns(self, table: str) -> dict[str, Column]:
         rows = self.db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
         if any(row[6] for row in rows):
-            raise CannotFix(f"{table} has computed columns, which no Hermes makes")
+            raise CannotFix(
+                text("{table} has computed columns, which no Hermes makes", table=table)
+            )
         return {row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
 
     def _sequence(self, table: str) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers
 from hermes_doctor.sqlite.condition import (
@@ -59,7 +60,7 @@ def examine(
                 found.reader.close()
         again += 1
         time.sleep(0.01 * again)
-    raise CouldNotLook(f"{path.name}: is being written just now")
+    raise CouldNotLook(text("{path}: is being written just now", path=path.name))
 
 
 def _unchanged(before: Files) -> bool:
@@ -73,7 +74,7 @@ def _once(
 ) -> Condition:
     beside = database_files(path)
     if beside.main.kind != "file":
-        raise CouldNotLook(f"{path.name}: is not a regular file")
+        raise CouldNotLook(text("{path}: is not a regular file", path=path.name))
     with open_files(beside.path) as book:
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
@@ -95,6 +96,8 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
     if not hot_journal.is_hot(path):
         return None
     if found.holders or in_use(found.files.path):
-        raise CouldNotLook(f"{found.files.path.name}: is being written just now")
+        raise CouldNotLook(
+            text("{files_path}: is being written just now", files_path=found.files.path.name)
+        )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
     return hot_journal.judge(book, path, found.header, most=most, limit=limit)

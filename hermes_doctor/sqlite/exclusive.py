@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 
 _FIRST, _LENGTH = 0x40000000, 512
@@ -130,6 +131,10 @@ def _lock(fd: int, path: Path) -> None:
 
 def _in_use(path: Path) -> Trouble:
     return Trouble(
-        f"{path.name} is in use by another process. Nothing was changed. Stop the gateway "
-        f"(and any other Hermes on this home) first, then try again."
+        text(
+            "{path} is in use by another process. Nothing was changed. Stop "
+            "the gateway (and any other Hermes on this home) first, then try "
+            "again.",
+            path=path.name,
+        )
     )

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 from hermes_doctor.home import SIDECARS
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, progress
@@ -16,7 +17,7 @@ def resolve_symlink(path: Path) -> Path:
     try:
         return path.resolve(strict=True) if path.is_symlink() else path
     except (OSError, RuntimeError):
-        raise CannotFix(f"{path.name} is a symlink that leads nowhere") from None
+        raise CannotFix(text("{path} is a symlink that leads nowhere", path=path.name)) from None
 
 
 def sidecars(database: Path) -> list[Path]:
@@ -34,7 +35,9 @@ def require_sound(database: Path) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise CannotFix(f"the repaired copy does not open ({name_of(error)})") from error
+        raise CannotFix(
+            text("the repaired copy does not open ({name_of})", name_of=name_of(error))
+        ) from error
     if verdict != ["ok"]:
         raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
     disk.sync_file(database)

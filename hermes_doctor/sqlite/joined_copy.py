@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import journal as journals, wal
 from hermes_doctor.sqlite.header import PAGE_SIZES
@@ -43,7 +44,7 @@ def write(parts: Parts, target: int) -> None:
     """Write the joined content into an empty file."""
     with _opened(parts) as (main, log, journal):
         if main is None:
-            raise CannotFix(f"{parts.main.name} is missing")
+            raise CannotFix(text("{main} is missing", main=parts.main.name))
         held = os.fstat(main).st_size
         disk.copy_range(main, target, 0, held)
         if _is_hot(journal):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import consistent_copy
 from hermes_doctor.sqlite.errors import name_of
@@ -76,7 +77,11 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)
         raise Trouble(
-            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+            text(
+                "{source} is in use and cannot be copied ({why}). Stop the gateway and try again.",
+                source=source.name,
+                why=why,
+            )
         ) from None
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.column_rules import quoted
@@ -123,11 +124,13 @@ def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Pa
         }
         if _mark(main, log) == before and _holds(made[1], known, log):
             if any(disk.digest(path) != sha256 for path, sha256 in found.items()):
-                raise CannotFix(f"the copy of {target.name} is not what was written")
+                raise CannotFix(
+                    text("the copy of {target} is not what was written", target=target.name)
+                )
             return found
     for path in made:
         disk.remove(path)
-    raise CannotFix(f"{target.name} is written too fast to be copied")
+    raise CannotFix(text("{target} is written too fast to be copied", target=target.name))
 
 
 def _copy(source: int, target: Path) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
 from hermes_doctor.sqlite.header import Header
@@ -38,13 +39,13 @@ class Pages:
     def read(self, number: int) -> bytes:
         """One page; numbers start at 1."""
         if not 1 <= number <= self.count:
-            raise CouldNotLook(f"page {number} lies outside the file")
+            raise CouldNotLook(text("page {number} lies outside the file", number=number))
         if number in self.frames and self.wal is not None:
             page = os.pread(self.wal, self.page_size, self.frames[number])
         else:
             page = os.pread(self.db, self.page_size, (number - 1) * self.page_size)
         if len(page) < self.page_size:
-            raise CouldNotLook(f"page {number} is cut off")
+            raise CouldNotLook(text("page {number} is cut off", number=number))
         return page
 
 
@@ -61,7 +62,9 @@ def open_pages(path: Path) -> Iterator[Pages]:
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield Pages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
     except OSError as error:
-        raise CouldNotLook(f"{path.name}: {os.strerror(error.errno or 0).lower()}") from error
+        raise CouldNotLook(
+            text("{path}: {lower}", path=path.name, lower=os.strerror(error.errno or 0).lower())
+        ) from error
     finally:
         for fd in descriptors:
             os.close(fd)
@@ -77,7 +80,7 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
     if length < 32:
         return {}
     if length > WAL_LIMIT:
-        raise CouldNotLook(f"the write-ahead log is {size(length)}")
+        raise CouldNotLook(text("the write-ahead log is {size}", size=size(length)))
     head = os.pread(wal, 32, 0)
     magic, _, wal_page_size = struct.unpack_from(">III", head)
     if magic not in (0x377F0682, 0x377F0683) or wal_page_size != page_size:

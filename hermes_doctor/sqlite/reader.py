@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.system import time_limits
@@ -125,7 +126,7 @@ class InProcess:
         opened = self._answer()
         if opened.get("error"):
             self.close()
-            raise CouldNotLook(f"SQLite cannot open it ({opened['error']})")
+            raise CouldNotLook(text("SQLite cannot open it ({opened})", opened=opened["error"]))
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None

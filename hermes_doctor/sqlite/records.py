@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import Pages
 
@@ -25,7 +26,9 @@ def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int
     while todo:
         number = todo.pop()
         if number in seen or len(seen) >= most:
-            raise CouldNotLook(f"the tree at page {root} is too large or runs in a circle")
+            raise CouldNotLook(
+                text("the tree at page {root} is too large or runs in a circle", root=root)
+            )
         seen.add(number)
         page = pages.read(number)
         start = 100 if number == 1 else 0
@@ -33,10 +36,10 @@ def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int
         (cells,) = struct.unpack_from(">H", page, start + 3)
         head = start + (12 if kind == INTERIOR else 8)
         if kind not in (LEAF, INTERIOR) or head + 2 * cells > len(page):
-            raise CouldNotLook(f"page {number} is not a page of a table")
+            raise CouldNotLook(text("page {number} is not a page of a table", number=number))
         offsets = struct.unpack_from(f">{cells}H", page, head)
         if any(offset + 4 > len(page) for offset in offsets):
-            raise CouldNotLook(f"page {number} is damaged")
+            raise CouldNotLook(text("page {number} is damaged", number=number))
         if kind == INTERIOR:
             (right,) = struct.unpack_from(">I", page, start + 8)
             children = [struct.unpack_from(">I", page, offset)[0] for offset in offsets]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess, Reader
@@ -77,9 +78,9 @@ def query_function(reader: Reader) -> Ask:
     def ask(sql: str) -> Sequence[Sequence[Any]]:
         answer = reader.ask(sql, SECONDS)
         if answer.unfinished:
-            raise CouldNotLook(f"reading takes longer than {SECONDS:g} s")
+            raise CouldNotLook(text("reading takes longer than {SECONDS:g} s", SECONDS=SECONDS))
         if answer.error:
-            raise CouldNotLook(f"SQLite cannot read it ({answer.error})")
+            raise CouldNotLook(text("SQLite cannot read it ({error})", error=answer.error))
         return answer.rows
 
     return ask
@@ -127,7 +128,7 @@ def _tasks(ask: Ask) -> set[str]:
         found |= {str(row[0]) for row in rows}
         if len(rows) < PAGE:
             return found
-    raise CouldNotLook(f"it has more than {MOST:,} tasks")
+    raise CouldNotLook(text("it has more than {MOST:,} tasks", MOST=MOST))
 
 
 def find_missing_messages(
@@ -206,7 +207,7 @@ def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterat
         if len(rows) < PAGE:
             return
         last = rows[-1][0]
-    raise CouldNotLook(f"there are more than {MOST:,} messages to compare")
+    raise CouldNotLook(text("there are more than {MOST:,} messages to compare", MOST=MOST))
 
 
 def _numbered(numbers: Sequence[int], ask: Ask) -> dict[int, Message]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, records, wal
 from hermes_doctor.sqlite.blueprint import Column
@@ -98,7 +99,7 @@ def _once(path: Path) -> Schema:
         first = book.read(1)
         for row in records.rows(book, 1, most=MOST_PAGES):
             if len(row) < 5 or not isinstance(row[1], str):
-                raise CouldNotLook(f"{path.name}: a row of its schema is damaged")
+                raise CouldNotLook(text("{path}: a row of its schema is damaged", path=path.name))
             kind, name, root, sql = row[0], row[1], row[3], row[4]
             if kind in parts and isinstance(kind, str):
                 parts[kind][name] = sql if isinstance(sql, str) else ""

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.wal import Log
@@ -46,7 +47,7 @@ def database_files(path: Path) -> Files:
     except FileNotFoundError:
         raise
     except (OSError, RuntimeError) as error:
-        raise CouldNotLook(f"{path.name}: leads nowhere") from error
+        raise CouldNotLook(text("{path}: leads nowhere", path=path.name)) from error
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
     return Files(real, snapshot(real), *beside)
 
@@ -160,7 +161,7 @@ def read_image(book: OpenFiles, *, most: int, log: Log | None = None) -> bytes:
 
 def _all(fd: int, most: int) -> bytes:
     if os.fstat(fd).st_size > most:
-        raise CouldNotLook(f"is larger than {size(most)}")
+        raise CouldNotLook(text("is larger than {size}", size=size(most)))
     return os.pread(fd, most, 0)
 
 
@@ -168,7 +169,7 @@ def _overlaid(fd: int, log: Log, data: bytearray, most: int) -> bytearray:
     page = log.page_size
     length = max(len(data) // page, *log.pages) * page
     if length > most:
-        raise CouldNotLook(f"is larger than {size(most)}")
+        raise CouldNotLook(text("is larger than {size}", size=size(most)))
     data.extend(bytes(max(0, length - len(data))))
     for number, at in log.pages.items():
         data[(number - 1) * page : number * page] = os.pread(fd, page, at)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite.files import require_sound, resolve_symlink, sidecars
 from hermes_doctor.steps.base import Change, Step
@@ -84,8 +85,11 @@ class ReplaceDatabase(Step):
         except CannotFix as why:
             if any(name in str(why) for name in _NO_ROOM):  # not a fault of the database
                 raise Trouble(
-                    f"There is no space left to rebuild {self.path.name} in. Nothing was changed. "
-                    f"Make room, then try again."
+                    text(
+                        "There is no space left to rebuild {path} in. Nothing was changed. "
+                        "Make room, then try again.",
+                        path=self.path.name,
+                    )
                 ) from why
             raise
         return json.dumps(list(said or ()))

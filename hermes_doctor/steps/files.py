@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.base import Change, Maker, Step
@@ -102,7 +103,9 @@ class MoveAside(Step):
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
         if taken.kind not in ("file", "symlink"):
-            raise CannotFix(f"{self.path.name} is not a file ({taken.kind})")
+            raise CannotFix(
+                text("{path} is not a file ({kind})", path=self.path.name, kind=taken.kind)
+            )
         return [Change(self.path, taken, absent=True)]
 
 

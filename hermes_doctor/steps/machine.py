@@ -16,6 +16,7 @@ from hermes_doctor.gateway.hermes_command import profile_arguments, refuse_other
 from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
 from hermes_doctor.gateway.systemd import Manager, manager_of
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.home_of import is_same_folder
@@ -156,7 +157,11 @@ class InstallService(MachineAction):
         if installation is None:
             raise CannotFix("no installation of Hermes was found")
         if installation.release < OLDEST_INSTALLER:
-            raise CannotFix(f"the installer of Hermes {installation.version} asks questions")
+            raise CannotFix(
+                text(
+                    "the installer of Hermes {version} asks questions", version=installation.version
+                )
+            )
         owner = owner_of(self.home)
         refuse_other_profile(self.home, owner.folder, "the unit that Hermes makes")
         python = str(python_of(installation.where, owner))
@@ -178,7 +183,13 @@ class InstallService(MachineAction):
             for name in made:
                 self._remove(name)
             what = "another home's" if mine else f"no {self.unit}"
-            raise CannotFix(f"Hermes' installer made {what}: {said.text or said.code}")
+            raise CannotFix(
+                text(
+                    "Hermes' installer made {what}: {value}",
+                    what=what,
+                    value=said.text or said.code,
+                )
+            )
 
     def revert(self) -> None:
         self._remove(self.unit)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import CONTAINER_HOME, Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.lineage import Ancestor, command_line, in_container
 from hermes_doctor.supervisors import endpoint
@@ -136,7 +137,7 @@ def only_container(command: str, ids: Sequence[str], home: Home) -> Unit:
     ids = [id for id in ids if id not in unfinished]
     if len(ids) != 1:
         many = f"{len(ids)} containers have" if ids else "no container has"
-        raise CouldNotLook(f"{many} this home as a volume")
+        raise CouldNotLook(text("{many} this home as a volume", many=many))
     found = inspect(command, ids[0], home.path, PATIENCE)
     if found is None:
         raise CouldNotLook("the container of this home is gone")

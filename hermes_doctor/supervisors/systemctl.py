@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.scope import runtime_folder
 from hermes_doctor.supervisors.unit import Unit
@@ -42,7 +43,9 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
         user = _as(scope)
         runtime = runtime_folder(scope.uid)
         if not bus_of(scope.uid):
-            raise CouldNotLook(f"the service manager of {scope.name} does not run")
+            raise CouldNotLook(
+                text("the service manager of {scope} does not run", scope=scope.name)
+            )
         command.append("--user")
         env = {
             "XDG_RUNTIME_DIR": str(runtime),
@@ -51,8 +54,10 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     answer = commands.ask(*command, "--", *names, env=env, user=user)
     if answer.code:
         raise CouldNotLook(
-            f"{'systemd' if user is None else f'the service manager of {scope.name}'} "
-            f"refuses to tell about its units"
+            text(
+                "{value} refuses to tell about its units",
+                value="systemd" if user is None else f"the service manager of {scope.name}",
+            )
         )
     return read_answer(answer.out)
 
@@ -61,7 +66,9 @@ def _as(scope: Scope) -> User | None:
     if scope.uid is None or scope.uid == os.geteuid():
         return None
     if os.geteuid() != 0:
-        raise CouldNotLook(f"only {scope.name} or root may ask for the services of {scope.name}")
+        raise CouldNotLook(
+            text("only {scope} or root may ask for the services of {scope}", scope=scope.name)
+        )
     import pwd
 
     from hermes_doctor.system.commands import User

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.column_rules import quoted
@@ -21,7 +22,12 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
     said = []
     for index in indexes:
         if index.contentless:
-            raise CannotFix(f"{shown([index.name])} keeps no text from which it could be rebuilt")
+            raise CannotFix(
+                text(
+                    "{value} keeps no text from which it could be rebuilt",
+                    value=shown([index.name]),
+                )
+            )
         settings = [] if index.external else _put_by(copy, index)
         take_out(copy, [index.name])
         with open_copy(copy) as connection:
@@ -50,7 +56,9 @@ def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
             except sqlite3.DatabaseError:  # settings only affect speed
                 return []
     except CannotFix as why:
-        raise CannotFix(f"the text that {shown([index.name])} keeps is damaged too") from why
+        raise CannotFix(
+            text("the text that {value} keeps is damaged too", value=shown([index.name]))
+        ) from why
 
 
 def _fill(

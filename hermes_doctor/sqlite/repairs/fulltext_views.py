@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext, inspector
 from hermes_doctor.sqlite.catalog import FTS, SHADOWS, Catalog, Entry
@@ -43,7 +44,9 @@ def allow_view(connection: sqlite3.Connection, index: fulltext.Index) -> Iterato
     except sqlite3.OperationalError as error:
         if not work.stopped:
             raise
-        raise CannotFix(f"the view {source} takes too long to evaluate") from error
+        raise CannotFix(
+            text("the view {source} takes too long to evaluate", source=source)
+        ) from error
     finally:
         connection.set_progress_handler(None, 0)
         connection.set_authorizer(None)

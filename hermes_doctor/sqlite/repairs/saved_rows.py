@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quoted
@@ -46,7 +47,7 @@ def add(
         except CouldNotLook as why:
             raise CannotFix(str(why)) from why
         if not found.addable:
-            raise CannotFix(f"{copy.name} lacks no message that can be added")
+            raise CannotFix(text("{copy} lacks no message that can be added", copy=copy.name))
         with _attached(database, source), transaction(database), _without_triggers(database):
             said = _added(database, found)
     if plan.virtual:
@@ -59,7 +60,9 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
     try:
         database.execute("ATTACH ? AS saved", (address(source, "&immutable=1"),))
     except sqlite3.Error as error:
-        raise CannotFix(f"SQLite cannot read the backup ({name_of(error)})") from error
+        raise CannotFix(
+            text("SQLite cannot read the backup ({name_of})", name_of=name_of(error))
+        ) from error
     try:
         yield
     finally:
@@ -134,7 +137,13 @@ def _columns(database: sqlite3.Connection, table: str) -> list[str]:
         for schema in ("saved", "main")
     )
     if unknown := [one for one in saved if one not in there]:
-        raise CannotFix(f"the {table} of the backup have a column that is new: {unknown[0]}")
+        raise CannotFix(
+            text(
+                "the {table} of the backup have a column that is new: {unknown}",
+                table=table,
+                unknown=unknown[0],
+            )
+        )
     return saved
 
 
@@ -152,4 +161,4 @@ def _insert(
         (key,),
     )
     if done.rowcount != 1:
-        raise CannotFix(f"the backup lacks a row of {table} that was in it")
+        raise CannotFix(text("the backup lacks a row of {table} that was in it", table=table))

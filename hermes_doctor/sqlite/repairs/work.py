@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.errors import name_of
 
@@ -27,7 +28,7 @@ def open_copy(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connecti
             connection.execute("PRAGMA synchronous=OFF")  # the whole file is flushed afterwards
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's message quotes invalid UTF-8
-        raise CannotFix(f"SQLite refuses it ({name_of(error)})") from error
+        raise CannotFix(text("SQLite refuses it ({name_of})", name_of=name_of(error))) from error
 
 
 @contextmanager

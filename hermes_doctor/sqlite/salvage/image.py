@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite import journal as journals
 from hermes_doctor.sqlite.header import MAGIC
@@ -142,8 +143,11 @@ def open_image(source: Path) -> Iterator[Image]:
             main = descriptor(source)
             if geometry.is_utf16(main, os.fstat(main).st_size):
                 raise CannotFix(
-                    f"the text of {source.name} is UTF-16, which no Hermes writes and which is "
-                    "not read here"
+                    text(
+                        "the text of {source} is UTF-16, which no Hermes writes and which "
+                        "is not read here",
+                        source=source.name,
+                    )
                 )
             sidecars: list[int | None] = [None, None]
             for place, suffix in enumerate(("-wal", "-journal")):
@@ -151,5 +155,11 @@ def open_image(source: Path) -> Iterator[Image]:
                     sidecars[place] = descriptor(source.with_name(source.name + suffix))
             image = Image(main, *sidecars)
         except OSError as error:
-            raise CouldNotLook(f"{source.name}: {os.strerror(error.errno or 0).lower()}") from error
+            raise CouldNotLook(
+                text(
+                    "{source}: {lower}",
+                    source=source.name,
+                    lower=os.strerror(error.errno or 0).lower(),
+                )
+            ) from error
         yield image

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.records import Value
@@ -88,7 +89,7 @@ def read(log: Path, plan: Blueprint) -> LogRows:
     try:
         length = os.fstat(fd).st_size
         if length > LARGEST:
-            raise CannotFix(f"the rows of a log of {size(length)} are not read")
+            raise CannotFix(text("the rows of a log of {size} are not read", size=size(length)))
         survey = Survey(Image(nothing, fd, None))
         forest = SalvageRun(log, log, plan, (), None).assign_leaves(survey, catalogs.read(survey))
         found = LogRows()

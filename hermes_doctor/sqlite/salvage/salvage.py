@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.errors import name_of
@@ -36,11 +37,17 @@ def salvage(
     from hermes_doctor.sqlite.salvage.run import SalvageRun
 
     if os.path.lexists(target):
-        raise CannotFix(f"{target.name} exists already")
+        raise CannotFix(text("{target} exists already", target=target.name))
     try:
         return SalvageRun(source, target, blueprint, others, progress).run()
     except (sqlite3.Error, OSError, MemoryError) as error:
         name = name_of(error)
-        raise CannotFix(f"the salvage of {source.name} could not be finished ({name})") from error
+        raise CannotFix(
+            text(
+                "the salvage of {source} could not be finished ({name})",
+                source=source.name,
+                name=name,
+            )
+        ) from error
     except (CouldNotLook, CannotFix):
         raise
