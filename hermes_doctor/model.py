@@ -164,6 +164,31 @@ class Rung(NamedTuple):
     since: datetime | None = None
 
 
+class Mark(enum.StrEnum):
+    """How a part of the bot is doing."""
+
+    GOOD = "good"
+    BAD = "bad"
+    LIMITED = "limited"
+    NONE = "none"
+    """Not running, not set up, or only a remark."""
+    UNKNOWN = "unknown"
+
+
+class Part(NamedTuple):
+    """One remark about a part of the bot, such as one platform, with its mark."""
+
+    mark: Mark
+    text: str
+
+
+class PartState(NamedTuple):
+    """The state of one part of the bot: gateway, platforms, model or data."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+
 OPTIONAL_RUNG = "supervised"
 """The one rung that may fail while the gateway still works: being supervised."""
 
@@ -189,6 +214,12 @@ class Report(NamedTuple):
     """None when the processes could not be read."""
     ladder: tuple[Rung, ...] = ()
     """The rungs from the process up to its answers; empty when they were not examined."""
+    states: tuple[PartState, ...] = ()
+    """One line each about gateway, platforms, model and data."""
+    refusals: Mapping[tuple[str, str, str], str] = EMPTY
+    """Why a fix refuses a finding, by code, subject and fix; such a fix is not offered."""
+    complete: bool = True
+    """Whether all checks ran; with `--only` or `--skip` some did not."""
 
     @property
     def highest_rung(self) -> Rung | None:
@@ -237,7 +268,7 @@ class Report(NamedTuple):
 
     def offer(self, finding: Finding) -> FixOffer | None:
         """Return the fix that the report offers for this finding."""
-        if finding.fix is None or finding.fix not in self.fixes:
+        if finding.fix is None or finding.fix not in self.fixes or self.refusal(finding):
             return None
         words = finding.code
         if finding.fix in self.personal:
@@ -246,6 +277,10 @@ class Report(NamedTuple):
             words += f" --subject {shlex.quote(finding.subject)}"
         command = f"hermes-doctor fix {words} --apply{self.options}"
         return FixOffer(finding.fix, self.fixes[finding.fix], command)
+
+    def refusal(self, finding: Finding) -> str | None:
+        """Why the finding's fix cannot be applied; None if it can, or if there is no fix."""
+        return self.refusals.get((*finding.key, finding.fix or ""))
 
 
 class DatabaseCopy(NamedTuple):

@@ -20,6 +20,7 @@ from hermes_doctor.cli.options import (
 EPILOG = """\b
 Examples:
   hermes-doctor check
+  hermes-doctor check -v
   hermes-doctor check --json
   hermes-doctor check --only databases --fail-on warning
   hermes-doctor check --deep
@@ -53,6 +54,12 @@ def check(
         ),
     ] = FAIL_ON,
     plugins: PluginsOption = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show all evidence, notes, passed and skipped checks."
+        ),
+    ] = False,
 ) -> int:
     """Look at the home and say what is wrong. Changes nothing."""
-    return run(home, all_homes, json, deep, network, only, skip, fail_on, plugins)
+    return run(home, all_homes, json, deep, network, only, skip, fail_on, plugins, verbose)

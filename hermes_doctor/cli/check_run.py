@@ -23,6 +23,7 @@ def run(
     skip: Sequence[str] | None = None,
     fail_on: str = FAIL_ON,
     plugins: Sequence[Path] | None = None,
+    verbose: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import shared_options
@@ -49,7 +50,7 @@ def run(
                 progress=step,
             )
         reports.append(shared_options.filter_report(report, codes))
-    _print(reports, json=json, many=all_homes)
+    _print(reports, json=json, many=all_homes, verbose=verbose)
     return exit_code(reports, threshold)
 
 
@@ -71,7 +72,7 @@ def _homes(home: Path | None, every: bool) -> list[Home]:
     return homes.all_homes(first, used)
 
 
-def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
+def _print(reports: Sequence[Report], *, json: bool, many: bool, verbose: bool) -> None:
     if json:
         from hermes_doctor.render import document
 
@@ -85,7 +86,7 @@ def _print(reports: Sequence[Report], *, json: bool, many: bool) -> None:
     for number, report in enumerate(reports):
         if number:
             show([BLANK, BLANK])
-        show(render_report.lines(report))
+        show(render_report.lines(report, verbose=verbose))
     say_blind(reports)
 
 

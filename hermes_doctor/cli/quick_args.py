@@ -29,7 +29,7 @@ class Table(NamedTuple):
 
 CHECK = Table(
     ("check",),
-    frozenset({"all_homes", "json", "deep", "network"}),
+    frozenset({"all_homes", "json", "deep", "network", "verbose"}),
     {"home": Path, "fail_on": str},
     {"only": str, "skip": str, "plugins": Path},
 )

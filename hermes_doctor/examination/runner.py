@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from hermes_doctor.examination import offers, states
 from hermes_doctor.examination.liveness import ladder
+from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import (
     CheckResult,
     CouldNotLook,
@@ -235,6 +237,7 @@ def report(
         results = [_joined(result, findings) for result in results]
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken_plugin_result(one) for one in plugins.broken]
+    rungs = _ladder(probes)
     return Report(
         home=probes.home.path,
         hermes_version=_version(probes),
@@ -247,7 +250,10 @@ def report(
         options=options,
         page_options=page_options,
         gateways=_gateways(probes),
-        ladder=_ladder(probes),
+        ladder=rungs,
+        states=states.describe(probes, rungs, findings),
+        complete=len(checks) == len(plugins.checks),
+        refusals=offers.refusals(probes, plugins.fixes, findings) if findings else EMPTY,
     )
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_doctor import __version__
+from hermes_doctor.examination.verdict import judge
 from hermes_doctor.message import as_document
 from hermes_doctor.model import Finding, Report, Rung, Severity, Status
 
@@ -18,6 +19,7 @@ MANY = "hermes-doctor/reports/1"
 def of_report(report: Report) -> dict[str, Any]:
     """The report of one home as JSON data."""
     error = {"error": {"message": report.why_blind, "exit_code": 2}} if report.why_blind else {}
+    judged = judge(report)
     return error | {
         "schema": SCHEMA,
         "version": __version__,
@@ -29,6 +31,13 @@ def of_report(report: Report) -> dict[str, Any]:
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
             "checks": {status.value: report.count_checks(status) for status in Status},
+            "verdict": judged.kind.value,
+            "headline": judged.headline,
+            "primary": _primary(judged.primary),
+        },
+        "states": {
+            state.name: [{"mark": part.mark.value, "text": part.text} for part in state.parts]
+            for state in report.states
         },
         "liveness": {
             "stands_on": report.highest_rung.name if report.highest_rung else None,
@@ -57,7 +66,6 @@ def _rung(rung: Rung) -> dict[str, Any]:
 
 
 def _finding(report: Report, finding: Finding) -> dict[str, Any]:
-    offer = report.offer(finding)
     return {
         "code": finding.code,
         "check": finding.check,
@@ -65,16 +73,46 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
         "title": finding.title,
         "message": as_document(finding.title),
         "detail": finding.detail,
-        "next": finding.next or None,
+        "next": _next(report, finding),
         "subject": finding.subject,
         "evidence": [{"where": e.where, "what": e.what} for e in finding.evidence],
         "since": finding.since.isoformat() if finding.since else None,
         "caused_by": finding.caused_by,
-        "fix": (
-            {"id": offer.id, "safety": offer.safety.value, "command": offer.command}
-            if offer
-            else None
-        ),
+        "fix": _fix(report, finding),
+    }
+
+
+def _primary(finding: Finding | None) -> dict[str, Any] | None:
+    if finding is None:
+        return None
+    return {"code": finding.code, "subject": finding.subject, "title": finding.title}
+
+
+def _next(report: Report, finding: Finding) -> str:
+    """What to do about a finding: its own step, the command of its fix, or its page."""
+    offer = report.offer(finding)
+    if finding.next or offer is None:
+        explain = f"hermes-doctor explain {finding.code}{report.page_options}"
+        return finding.next or report.refusal(finding) or explain
+    return offer.command
+
+
+def _fix(report: Report, finding: Finding) -> dict[str, Any] | None:
+    offer, refusal = report.offer(finding), report.refusal(finding)
+    if offer:
+        return {
+            "id": offer.id,
+            "safety": offer.safety.value,
+            "command": offer.command,
+            "refusal": None,
+        }
+    if refusal is None or finding.fix is None:
+        return None
+    return {
+        "id": finding.fix,
+        "safety": report.fixes[finding.fix].value,
+        "command": None,
+        "refusal": refusal,
     }
 
 
@@ -110,7 +148,11 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
             "status": Status.UNKNOWN.value,
             "counts": {severity.value: 0 for severity in Severity},
             "checks": {status.value: 0 for status in Status},
+            "verdict": "unknown",
+            "headline": message,
+            "primary": None,
         },
+        "states": {},
         "liveness": {"stands_on": None, "rungs": []},
         "checks": [],
         "findings": [],

@@ -1,114 +1,106 @@
-"""Shows a report: is the bot working, since when not, why, and what to type now."""
+"""Show a report: is the bot working, why not, and what to type now.
+
+The screen fits into 24 rows of 80 columns if there are at most seven problems. The more problems
+there are, the less is shown of each; `check -v` shows everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import groupby
 
 from hermes_doctor import __version__
-from hermes_doctor.model import CheckResult, Finding, Report, RungState, Safety, Severity, Status
-from hermes_doctor.terminal.lines import BLANK, Line, Span, row, tilde
+from hermes_doctor.examination import verdict
+from hermes_doctor.examination.verdict import Verdict
+from hermes_doctor.message import clock, count, listed
+from hermes_doctor.model import CheckResult, Finding, Mark, Report, Severity, Status
+from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
+ROWS, COLUMNS = 24, 80
+"""The size of the screen that a report is made for."""
+MOST_EVIDENCE = 2
+MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
-MOST_EVIDENCE = 3
-_ASKS = {Safety.SAFE: "", Safety.CONFIRM: "   (asks first)", Safety.MANUAL: "   (by hand)"}
+MARKS = {
+    Mark.GOOD: ("✓", "good"),
+    Mark.BAD: ("✗", "error"),
+    Mark.LIMITED: ("!", "warning"),
+    Mark.NONE: ("·", "faint"),
+    Mark.UNKNOWN: ("?", "faint"),
+}
+_LEVELS = ("full", "evidence", "brief", "titles")
+"""How much is shown of each problem, the most first."""
+
+Group = list[Finding]
 
 
-def lines(report: Report) -> Iterator[Line]:
+def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """All lines of the report."""
+    judged = verdict.judge(report)
+    if verbose:
+        yield from _screen(report, judged, "all")
+        yield BLANK
+        yield _headline(judged)
+        return
+    for level in _LEVELS:
+        made = list(_screen(report, judged, level))
+        if sum(rows_of(line, COLUMNS) for line in made) < ROWS:
+            break
+    yield from made
+    if sum(rows_of(line, COLUMNS) for line in made) >= ROWS:
+        yield BLANK
+        yield _headline(judged)
+
+
+def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
     yield row(
         ("hermes-doctor", "strong"),
         f" {__version__} · {tilde(report.home)} · ",
-        f"Hermes {report.hermes_version or 'of unknown version'} · {_gateway(report)}",
+        f"Hermes {report.hermes_version}" if report.hermes_version else "no Hermes found",
     )
-    yield from _ladder(report)
     yield BLANK
-    yield _verdict(report)
-    groups = _groups(_roots(report.findings))
-    for group in sorted(groups, key=lambda one: _worst(report, one)):
+    yield _headline(judged)
+    yield BLANK
+    if report.states:
+        yield from _states(report)
         yield BLANK
-        yield from _block(report, group, depth=0)
-    yield BLANK
-    yield from _rest(report)
-    yield from _next(report)
+    problems = _problems(report)
+    if level == "full" and len(problems) > 3:
+        level = "brief"
+    for number, group in enumerate(problems, 1):
+        yield from _problem(report, group, number, level)
+    if problems:
+        yield BLANK
+    yield from _rest(report, level == "all")
+    yield from _next(report, judged, problems)
 
 
-def _gateway(report: Report) -> str:
-    if report.gateways is None:
-        return "gateway unknown"
-    if not report.gateways:
-        if (
-            report.ladder and report.ladder[0].hold is RungState.OK
-        ):  # another home's gateway serves it
-            return report.ladder[0].what
-        since = report.ladder[0].since if report.ladder else None
-        return f"gateway not running{f' since {_time(since)}' if since else ''}"
-    pids = ", ".join(str(gateway.pid) for gateway in report.gateways)
-    return f"gateway runs since {_time(report.gateways[0].started_at)} (process {pids})"
+def _headline(judged: Verdict) -> Line:
+    mark, style = MARKS[judged.mark]
+    return row((f"{mark} ", style), (judged.headline, "strong"), hang=2)
 
 
-_MARKS = {
-    RungState.OK: ("✓", "good"),
-    RungState.FAILED: ("✗", "error"),
-    RungState.UNKNOWN: ("?", "faint"),
-}
+def _states(report: Report) -> Iterator[Line]:
+    for state in report.states:
+        spans: list[Span] = []
+        for part in state.parts:
+            mark, style = MARKS[part.mark]
+            spans += [("   " if spans else "", ""), (f"{mark} ", style), (part.text, "")]
+        yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
 
 
-def _ladder(report: Report) -> Iterator[Line]:
-    """The liveness ladder; nothing for a home without a gateway."""
-    if not report.ladder or report.ladder[0].hold is RungState.FAILED:
-        return
-    parts: list[Span] = []
-    for rung in report.ladder:
-        mark, style = _MARKS[rung.hold]
-        parts += [(f" → {rung.name} " if parts else f"{rung.name} ", ""), (mark, style)]
-    yield row(*parts)
-    top = report.highest_rung
-    if top:
-        since = f" since {_time(top.since)}" if top.since else ""
-        place = [rung.name for rung in report.ladder].index(top.name) + 1
-        broken = next((r for r in report.ladder[place:] if r.hold is RungState.FAILED), None)
-        more = f"; {broken.name}: {broken.what}" if broken else ""
-        said = f"Stands on rung {place} of {len(report.ladder)}, {top.name}{since}: {top.what}"
-        yield row(f"{said}{more}.", hang=2)
+def _problems(report: Report) -> list[Group]:
+    """The root problems, the one to look at first in front; those with the same text together."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    roots = [one for one in bad if _cause(one, bad) is None]
 
+    def likeness(finding: Finding) -> tuple[object, ...]:
+        same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
+        return finding.severity.rank, finding.code, same, finding.detail, finding.fix or ""
 
-def _verdict(report: Report) -> Line:
-    bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
-    if bad:
-        mark = "warning" if set(bad) == {Severity.WARNING} else "error"
-        total = sum(bad.values())
-        parts = ", ".join(f"{n} {_plural(severity, n)}" for severity, n in bad.items())
-        noun = "problem" if total == 1 else "problems"
-        crashed = sum(check.status is Status.CRASHED for check in report.checks)
-        also = f" {crashed} {'check' if crashed == 1 else 'checks'} crashed." if crashed else ""
-        return row(("✗ ", mark), (f"{total} {noun}: {parts}.{also}", "strong"))
-    unsure = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
-    if unsure:
-        return row(("? ", "warning"), (_unsure(unsure), "strong"))
-    told = report.counts[Severity.INFO]
-    also = f" {told} {'thing' if told == 1 else 'things'} to know." if told else ""
-    return row(("✓ ", "good"), (f"Nothing is wrong.{also}", "strong"))
-
-
-def _unsure(checks: Sequence[CheckResult]) -> str:
-    """The verdict if checks had no answer; a crashed check may have missed anything."""
-    crashed = sum(check.status is Status.CRASHED for check in checks)
-    if crashed:
-        word = "check" if crashed == 1 else "checks"
-        return f"It cannot be told whether anything is wrong: {crashed} {word} crashed."
-    word = "question" if len(checks) == 1 else "questions"
-    return f"Nothing wrong was found, but {len(checks)} {word} could not be answered."
-
-
-def _plural(severity: Severity, count: int) -> str:
-    return severity.value if count == 1 or severity is Severity.CRITICAL else f"{severity.value}s"
-
-
-def _roots(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that no other finding caused."""
-    return [finding for finding in findings if _cause(finding, findings) is None]
+    ordered = sorted(roots, key=likeness)
+    groups = [list(group) for _, group in groupby(ordered, key=likeness)]
+    return sorted(groups, key=lambda group: min(map(verdict.rank, group)))
 
 
 def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
@@ -124,114 +116,169 @@ def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
     return cause
 
 
-def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Group the findings that differ only in their subject."""
-
-    def likeness(finding: Finding) -> tuple[object, ...]:
-        same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
-        return finding.severity.rank, finding.code, same, finding.detail, finding.fix or ""
-
-    return [list(group) for _, group in groupby(sorted(findings, key=likeness), key=likeness)]
-
-
-def _worst(report: Report, group: Sequence[Finding]) -> int:
-    """The worst severity among a cause and its consequences."""
-    behind = [f for f in report.findings if _cause(f, report.findings) in group]
-    ranks = [finding.severity.rank for finding in group]
-    return min([*ranks, *(_worst(report, [finding]) for finding in behind)])
-
-
-def _block(report: Report, group: Sequence[Finding], depth: int) -> Iterator[Line]:
+def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[Line]:
     first = group[0]
-    indent = depth * 3
-    severity = first.severity.value
-    lead = "└─ " if depth else ""
+    mark = Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED
+    sign, style = MARKS[mark]
+    more = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
     yield row(
-        lead,
-        (f"{severity}", severity),
-        "  ",
-        (first.code, "strong"),
-        f"  {first.title}",
-        indent=indent,
-        hang=2,
+        f"{number:<2}",
+        (f"{sign} ", style),
+        (first.title, "strong"),
+        more,
+        hang=4,
+        right=(first.code, "faint"),
     )
-    inner = indent + 2 + len(lead)
-    if len(group) > 1:
-        names = [finding.subject for finding in group]
-        more = f" and {len(names) - MOST_SUBJECTS} more" if len(names) > MOST_SUBJECTS else ""
-        yield row(", ".join(names[:MOST_SUBJECTS]) + more, indent=inner)
-    else:
-        for evidence in first.evidence[:MOST_EVIDENCE]:
-            yield row((f"{evidence.where}: ", "faint"), evidence.what, indent=inner, hang=2)
-    if first.detail:
-        yield row(first.detail, indent=inner)
-    if first.since:
-        yield row((f"since {_time(first.since)}", "faint"), indent=inner)
-    offer = report.offer(first)
-    if offer:
-        yield row("fix: ", (offer.command, "command"), _ASKS[offer.safety], indent=inner, hang=5)
-    else:
-        more = f"hermes-doctor explain {first.code}{report.page_options}"
-        yield row("more: ", (more, "command"), indent=inner)
-    consequences = [f for f in report.findings if _cause(f, report.findings) in group]
-    for sub in sorted(_groups(consequences), key=lambda one: _worst(report, one)):
-        yield from _block(report, sub, depth + 1)
+    whole = level in ("all", "full")
+    if level == "titles" or (level == "brief" and not verdict.silences(first)):
+        return
+    if len(group) > 1 and whole:
+        yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
+    elif level in ("all", "full", "evidence"):
+        yield from _evidence(first, level == "all")
+    behind = _consequences(report, group)
+    if first.detail and (level in ("all", "brief") or (whole and not behind)):
+        yield row(first.detail, indent=4)
+    if first.since and level == "all":
+        yield row((f"since {clock(first.since)}", "faint"), indent=4)
+    if whole or level == "evidence":
+        yield from _effects(behind, level == "all")
+    if level == "brief":
+        return
+    if said := _todo(report, first):
+        yield row(said, indent=4)
 
 
-def _rest(report: Report) -> Iterator[Line]:
-    """One line for all passed checks, and one for each check without an answer."""
-    well: dict[str, int] = {}
-    skipped = 0
+def _evidence(finding: Finding, every: bool) -> Iterator[Line]:
+    shown = finding.evidence if every else finding.evidence[:MOST_EVIDENCE]
+    left = len(finding.evidence) - len(shown)
+    for number, one in enumerate(shown, 1):
+        more = f"   (and {left} more)" if left and number == len(shown) else ""
+        yield row((f"{one.where}  ", "faint"), one.what, (more, "faint"), indent=4, hang=2)
+
+
+def _consequences(report: Report, group: Group) -> list[Finding]:
+    """Everything that these problems caused, in order of time."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    found: list[Finding] = []
+    step = list(group)
+    while step:
+        step = [one for one in bad if _cause(one, bad) in step and one not in found]
+        found += step
+    return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
+
+
+def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
+    shown = behind if every else behind[:MOST_CONSEQUENCES]
+    for one in shown:
+        when = f"{clock(one.since)} " if one.since else ""
+        yield row(f"└ {when}{one.title}", indent=4, hang=2, right=(one.code, "faint"))
+    if len(behind) > len(shown):
+        yield row((f"└ and {len(behind) - len(shown)} more", "faint"), indent=4)
+
+
+def _todo(report: Report, finding: Finding) -> str:
+    """What the operator does: the finding's own step, or why its fix cannot be applied."""
+    refusal = report.refusal(finding)
+    return " ".join(filter(None, (finding.next, refusal)))
+
+
+def _rest(report: Report, every: bool) -> Iterator[Line]:
+    """What is not a problem: passed checks, checks without an answer, and notes."""
+    notes = [one for one in report.findings if one.severity is Severity.INFO]
+    if every:
+        yield from _notes(report, notes)
+        yield from _results(report)
+        return
+    passed = report.count_checks(Status.OK)
+    open_ = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
+    more = f"hermes-doctor check -v{report.options}"
+    if open_:
+        first = _open_question(open_[0])
+        rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
+        yield row(("? ", "faint"), first + rest, hang=2)
+    said = f"{count(passed, 'check')} passed in {report.seconds:.1f} s."
+    if notes:
+        yield row((f"{said} {count(len(notes), 'note')}: ", "faint"), (more, "command"))
+    else:
+        yield row((said, "faint"))
+
+
+def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
+    if not notes:
+        return
+    yield row(("Notes", "strong"))
+    for one in notes:
+        yield row(("· ", "faint"), one.title, indent=2, hang=2, right=(one.code, "faint"))
+        yield from _evidence(one, True)
+        if one.detail:
+            yield row(one.detail, indent=4)
+        if said := _todo(report, one):
+            yield row(said, indent=4)
+    yield BLANK
+
+
+def _results(report: Report) -> Iterator[Line]:
+    passed: dict[str, int] = {}
     for check in report.checks:
         if check.status is Status.OK:
-            well[check.group] = well.get(check.group, 0) + 1
-        skipped += check.status is Status.SKIPPED
-    if well:
-        parts = ", ".join(f"{group} {count}" for group, count in well.items())
-        yield row(("✓ ", "good"), f"In order: {parts}.")
+            passed[check.group] = passed.get(check.group, 0) + 1
+    if passed:
+        parts = ", ".join(f"{group} {number}" for group, number in passed.items())
+        yield row(("✓ ", "good"), f"Passed: {parts}. It took {report.seconds:.1f} s.", hang=2)
     for check in report.checks:
         if check.status is Status.OK and check.reason:
             deep = f"hermes-doctor check --deep{report.options}"
             yield row(
-                ("– ", "faint"),
-                (f"In part: {check.reason}. ", "faint"),
-                "All: ",
-                (deep, "command"),
-                hang=2,
+                ("· ", "faint"), f"Only in part: {check.reason}. All: ", (deep, "command"), hang=2
             )
-    if skipped:
-        yield row(("– ", "faint"), (f"Does not apply here: {skipped}.", "faint"))
     yield from open_questions(report)
+    skipped = [one for one in report.checks if one.status is Status.SKIPPED]
+    for check in skipped:
+        yield row(("· ", "faint"), (f"Skipped {check.id}: {check.reason}", "faint"), hang=2)
 
 
 def open_questions(report: Report) -> Iterator[Line]:
     """The checks without an answer, and why."""
     for check in report.checks:
         if check.status in (Status.UNKNOWN, Status.CRASHED):
-            yield _open_question(check)
+            yield row(("? ", "warning"), _open_question(check), hang=2)
 
 
-def _open_question(check: CheckResult) -> Line:
-    word = "crashed" if check.status is Status.CRASHED else "could not look"
-    return row(("? ", "warning"), f"{check.id} {word}: {check.reason or 'no reason given'}", hang=2)
+def _open_question(check: CheckResult) -> str:
+    reason = check.reason or "no reason given"
+    if check.status is Status.CRASHED:
+        return f"The check {check.id} crashed: {reason}"
+    return f"Could not check {check.id}: {reason}"
 
 
-def _next(report: Report) -> Iterator[Line]:
-    """The command to type now."""
-    offers = [offer for finding in report.findings if (offer := report.offer(finding))]
-    if not offers:
+def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterator[Line]:
+    """The commands to type now."""
+    if not problems:
         return
+    fixable = [
+        number
+        for number, group in enumerate(problems, 1)
+        if any(report.offer(one) for one in (*group, *_consequences(report, group)))
+    ]
+    code = judged.primary.code if judged.primary else problems[0][0].code
+    explain = f"hermes-doctor explain {code}{report.page_options}"
     yield BLANK
-    yield row(
-        "Type now: ",
-        (f"hermes-doctor fix{report.options}", "command"),
-        "   shows what would be done, changes nothing",
-        hang=2,
-    )
+    if fixable:
+        command = f"hermes-doctor fix{report.options}"
+        which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
+        yield row(
+            "Next: ", (f"{command:<26}", "command"), f" show {which}; changes nothing", hang=6
+        )
+        yield row("      ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
+    else:
+        yield row("Next: ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
 
 
-def _time(moment: datetime) -> str:
-    try:
-        return f"{moment.astimezone():%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):
-        return f"{moment:%Y-%m-%d %H:%M}"
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers for people: `1-3, 5`."""
+    parts = []
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        parts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
+    return ", ".join(parts)

@@ -13,6 +13,14 @@ LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
 OTHER = "other"
 """A supervisor that this tool knows by name only: supervisord, runit, pm2."""
 NOBODY = "nobody"
+_MANAGERS = {
+    SYSTEMD_USER: "systemd",
+    SYSTEMD_SYSTEM: "systemd",
+    LAUNCHD: "launchd",
+    S6: "s6",
+    DOCKER: "Docker",
+    TASK: "the Windows task scheduler",
+}
 
 
 class Unit(NamedTuple):
@@ -48,6 +56,11 @@ class Unit(NamedTuple):
     """The uid of the systemd user manager; None for the system manager."""
     silence: str = ""
     """Why the supervisor did not answer; empty if it did."""
+
+    @property
+    def manager_name(self) -> str:
+        """What people call its supervisor."""
+        return _MANAGERS.get(self.kind, self.name)
 
     @property
     def systemd(self) -> bool:

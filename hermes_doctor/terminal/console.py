@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -34,11 +35,20 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
             text = Text()
             for part, style in spans:
                 text.append(fit_encoding(part, out), style=STYLES.get(style, ""))
-            room = max(20, width - line.indent - line.hang)
+            right = (
+                Text(fit_encoding(line.right[0], out), STYLES.get(line.right[1], ""))
+                if (line.right)
+                else Text()
+            )
+            aside = right.cell_len + 2 if line.right else 0
+            room = max(20, width - line.indent - line.hang - aside)
             for piece in [text] if whole else text.wrap(console, room) or [Text()]:
                 piece.rstrip()
-                margin = " " * (line.indent + (line.hang if number else 0))
-                console.print(Text(margin) + piece, no_wrap=True, overflow="ignore", crop=False)
+                shown = Text(" " * (line.indent + (line.hang if number else 0))) + piece
+                if line.right and not number:
+                    shown.append(" " * max(2, width - shown.cell_len - right.cell_len))
+                    shown.append_text(right)
+                console.print(shown, no_wrap=True, overflow="ignore", crop=False)
                 number += 1
 
 
@@ -47,7 +57,7 @@ def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:
 
     The flag of each part says whether it is a command, which must not be wrapped.
     """
-    if len(line.text) <= width or not any(style == "command" for _, style in line.spans):
+    if cell_len(line.text) <= width or not any(style == "command" for _, style in line.spans):
         return [(False, list(line.spans))]
     parts: list[tuple[bool, list[Span]]] = []
     for text, style in line.spans:

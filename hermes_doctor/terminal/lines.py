@@ -19,17 +19,42 @@ class Line(NamedTuple):
     indent: int = 0
     hang: int = 0
     """Additional indent of wrapped text after the first row."""
+    right: Span | None = None
+    """A short text at the right edge of a terminal, behind the line in a pipe."""
 
     @property
     def text(self) -> str:
         """The line without styles."""
-        return " " * self.indent + "".join(text for text, _ in self.spans)
+        right = f"  {self.right[0]}" if self.right else ""
+        return " " * self.indent + "".join(text for text, _ in self.spans).rstrip() + right
 
 
-def row(*parts: str | Span, indent: int = 0, hang: int = 0) -> Line:
+def row(*parts: str | Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
     """Make a line from plain strings and (text, style) spans; control characters are replaced."""
     spans = [(part, "") if isinstance(part, str) else part for part in parts]
-    return Line(tuple((clean(text), style) for text, style in spans), indent, hang)
+    return Line(tuple((clean(text), style) for text, style in spans), indent, hang, right)
+
+
+def rows_of(line: Line, width: int) -> int:
+    """How many rows of a terminal a line takes, roughly: words are not split."""
+    room = max(20, width - line.indent - line.hang - (len(line.right[0]) + 2 if line.right else 0))
+    rows, used = 1, 0
+    for word in "".join(text for text, _ in line.spans).split(" "):
+        cells = cell_width(word)
+        if used and used + 1 + cells > room:
+            rows, used = rows + 1, cells
+        else:
+            used += cells + bool(used)
+    return rows
+
+
+def cell_width(text: str) -> int:
+    """The number of terminal cells that a text takes; Chinese characters take two each."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 BLANK = Line(())

@@ -1,0 +1,235 @@
+"""Describe the four parts of a bot in one line each: gateway, platforms, model, data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from hermes_doctor.knowledge import effects
+from hermes_doctor.knowledge.effects import ACCESS, DATA, GATEWAY, MODEL, PLATFORM
+from hermes_doctor.lazy import pattern
+from hermes_doctor.message import clock, count, duration, text
+from hermes_doctor.model import (
+    CouldNotLook,
+    Finding,
+    Mark,
+    Part,
+    PartState,
+    Rung,
+    RungState,
+    Severity,
+)
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.system.files import MEGABYTE, listing, read
+
+_CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
+_BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
+_WHOLE = b'"whole": true'
+_HEAD = 4096
+"""Bytes at the start of a manifest that say when the backup was made, and of what."""
+_UNUSABLE = ("missing", "placeholder", "masked", "unresolved")
+"""The states of a key that no provider accepts."""
+
+
+def describe(
+    probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
+) -> tuple[PartState, ...]:
+    """The state of each part, from what was observed and from the problems that were found."""
+    parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
+        (GATEWAY, lambda: _gateway(probes, ladder, findings)),
+        ("platforms", lambda: _platforms(probes, ladder, findings)),
+        (MODEL, lambda: _model(probes, findings)),
+        (DATA, lambda: _data(probes, findings)),
+    )
+    return tuple(PartState(name, _observed(look)) for name, look in parts)
+
+
+def _observed(look: Callable[[], Iterable[Part]]) -> tuple[Part, ...]:
+    try:
+        return tuple(look())
+    except CouldNotLook as doubt:
+        return (Part(Mark.UNKNOWN, text("could not check: {reason}", reason=doubt)),)
+
+
+def _gateway(probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]) -> Iterable[Part]:
+    if not ladder:
+        raise CouldNotLook("the processes could not be read")
+    process, rungs = ladder[0], {rung.name: rung for rung in ladder}
+    if process.hold is RungState.FAILED:
+        yield _stopped(process, findings)
+        return
+    if process.hold is RungState.UNKNOWN:
+        raise CouldNotLook(process.what)
+    if not probes.gateways():  # another home's gateway serves it
+        yield Part(Mark.GOOD, process.what)
+        return
+    runs = text(
+        "running for {period} ({process})",
+        period=_since(process.since),
+        process=process.what,
+    )
+    problem = _worst(findings, GATEWAY, ACCESS)
+    if problem:
+        yield Part(Mark.BAD, f"{runs}, but {_words(problem)}")
+        return
+    supervised = rungs.get("supervised")
+    if supervised is None or supervised.hold is RungState.UNKNOWN:
+        yield Part(Mark.GOOD, runs)
+    elif supervised.hold is RungState.OK:
+        owner = probes.supervision().owner
+        manager = owner.manager_name if owner else "its supervisor"
+        yield Part(Mark.GOOD, f"{runs}, restarted by {manager}")
+    else:
+        yield Part(Mark.LIMITED, f"{runs}; nothing restarts it")
+
+
+def _stopped(process: Rung, findings: Sequence[Finding]) -> Part:
+    down = next((one for one in findings if one.code == "GW-DOWN"), None)
+    if down is not None and down.data.get("never"):
+        return Part(Mark.BAD, "has not run here as far as its files show")
+    since = (down and down.since) or process.since
+    stopped = down is not None and down.severity is Severity.INFO
+    if since is None:
+        return Part(Mark.NONE if stopped or down is None else Mark.BAD, "not running")
+    if stopped:
+        return Part(Mark.NONE, text("stopped on purpose at {time}", time=clock(since)))
+    return Part(Mark.BAD, text("not running since {time}", time=clock(since)))
+
+
+def _since(moment: datetime | None) -> str:
+    return duration((datetime.now(UTC) - moment).total_seconds()) if moment else "some time"
+
+
+def _platforms(
+    probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
+) -> Iterable[Part]:
+    platforms = probes.platforms()
+    if not platforms:
+        yield Part(Mark.NONE, "none is set up")
+        return
+    runs = bool(ladder) and ladder[0].hold is RungState.OK
+    states = probes.runtime().platforms if runs else {}
+    for platform in platforms:
+        problem = _worst([one for one in findings if platform_of(one) == platform.name], PLATFORM)
+        if problem:
+            mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+            yield Part(mark, f"{platform.label}: {_words(problem)}")
+            continue
+        state = states.get(platform.name)
+        if state is None:
+            yield Part(Mark.NONE if not runs else Mark.UNKNOWN, platform.label)
+        elif state.state == "connected":
+            yield Part(Mark.GOOD, platform.label)
+        else:
+            yield Part(Mark.BAD, f"{platform.label}: {state.state}")
+
+
+def _model(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
+    found = probes.resolved()
+    if found.world.document.fault:
+        yield Part(Mark.BAD, "unknown, config.yaml cannot be read")
+        return
+    from hermes_doctor import redaction
+
+    def shown(value: str | None) -> str:
+        return redaction.redact_words(value or "")
+
+    route = found.used or found.main
+    provider = shown((route.provider or route.requested).value) or "no provider"
+    model = shown(route.model.value)
+    name = f"{provider}, {model}" if model else provider
+    problem = _worst(findings, MODEL)
+    if problem and _silences(problem):
+        yield Part(Mark.BAD, f"{name}: {_words(problem)}")
+        return
+    if found.used is None:
+        yield Part(Mark.BAD, f"{name}: cannot be used")
+        return
+    if found.used.key and found.used.key.state in _UNUSABLE:
+        yield Part(Mark.LIMITED, f"{name}: no usable key found here")
+        return
+    spare = [shown(one.requested.value) for one in found.fallback if one.trouble is None]
+    rest = f"; fallback {spare[0]}" if spare else "; no fallback"
+    if found.used.path != MODEL:
+        rest = " (the fallback)"
+    if problem:
+        yield Part(Mark.LIMITED, f"{name}: {_words(problem)}")
+    else:
+        yield Part(Mark.GOOD, name + rest)
+
+
+def _data(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
+    problem = _worst(findings, DATA)
+    said: list[str] = []
+    history = probes.home.path / "state.db"
+    try:
+        size = history.stat().st_size
+        said.append(text("history {size}", size=_bytes(size)))
+    except OSError:
+        said.append("no history yet")
+    try:
+        jobs = probes.jobs()
+        if jobs:
+            said.append(count(len(jobs), "scheduled job"))
+    except CouldNotLook:
+        pass
+    said.append(_newest_backup(probes))
+    if problem:
+        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        yield Part(mark, _words(problem))
+        yield Part(Mark.NONE, ", ".join(said))
+        return
+    yield Part(Mark.GOOD, ", ".join(said))
+
+
+def _newest_backup(probes: Probes) -> str:
+    """How old the newest backup of the whole home is."""
+    try:
+        names = sorted(filter(_BACKUP.fullmatch, listing(probes.home.vault)), reverse=True)
+    except CouldNotLook:
+        return "no backup yet"
+    for name in names[:20]:
+        try:
+            head, _ = read(probes.home.vault / name / "manifest.json", _HEAD)
+        except (CouldNotLook, OSError):
+            continue
+        made = _CREATED.search(head)
+        if made and _WHOLE in head:
+            try:
+                when = datetime.fromisoformat(made[1].decode())
+                return text("backup {age} old", age=_since(when))
+            except ValueError:
+                continue
+    return "no backup yet"
+
+
+def _bytes(size: int) -> str:
+    if size < MEGABYTE:
+        return f"{max(1, round(size / 1024)):,} KB" if size else "0 KB"
+    return f"{size / MEGABYTE:,.0f} MB" if size < 2000 * MEGABYTE else f"{size / 1024**3:.1f} GB"
+
+
+def platform_of(finding: Finding) -> str:
+    """The platform that a finding is about; "" if it names none."""
+    named = finding.data.get("platform")
+    return named if isinstance(named, str) else re.split(r"[ :]", finding.subject)[0]
+
+
+def _worst(findings: Sequence[Finding], *parts: str) -> Finding | None:
+    """The worst problem of these parts of the bot."""
+    table = effects.effects()
+    bad = [
+        one
+        for one in findings
+        if one.severity is not Severity.INFO and one.code in table and table[one.code].part in parts
+    ]
+    return min(bad, key=lambda one: (one.severity.rank, one.caused_by is not None), default=None)
+
+
+def _silences(finding: Finding) -> bool:
+    return finding.severity.rank <= Severity.ERROR.rank
+
+
+def _words(finding: Finding) -> str:
+    return effects.effects()[finding.code].words

@@ -1,0 +1,279 @@
+"""Decide from a report whether the bot answers people, and what to look at first."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from hermes_doctor.examination.states import platform_of
+from hermes_doctor.knowledge import effects
+from hermes_doctor.knowledge.effects import PLATFORM, SILENCING
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
+from hermes_doctor.model import (
+    Finding,
+    Mark,
+    Part,
+    Report,
+    Rung,
+    RungState,
+    Severity,
+    Status,
+)
+
+
+class Kind(enum.StrEnum):
+    """Whether the bot answers people."""
+
+    WORKING = "working"
+    LIMITED = "limited"
+    NOT_WORKING = "not working"
+    STOPPED = "stopped"
+    NOT_SET_UP = "not set up"
+    UNKNOWN = "unknown"
+
+
+MARKS = {
+    Kind.WORKING: Mark.GOOD,
+    Kind.LIMITED: Mark.LIMITED,
+    Kind.NOT_WORKING: Mark.BAD,
+    Kind.STOPPED: Mark.NONE,
+    Kind.NOT_SET_UP: Mark.LIMITED,
+    Kind.UNKNOWN: Mark.UNKNOWN,
+}
+
+
+class Verdict(NamedTuple):
+    """The answer to "is this bot answering people?"."""
+
+    kind: Kind
+    headline: Message
+    primary: Finding | None = None
+    """The one problem to look at first."""
+
+    @property
+    def mark(self) -> Mark:
+        """The mark of the headline."""
+        return MARKS[self.kind]
+
+
+def judge(report: Report) -> Verdict:
+    """Whether the bot of this report answers people, and if not, why not."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    primary = first_cause(report.findings)
+    silent = _silencing(report, bad)
+    if silent is not None:
+        return Verdict(Kind.NOT_WORKING, _not_working(report, silent, bad), primary)
+    if not report.complete:
+        return _partial(report, bad, primary)
+    if not_set_up := _not_set_up(report):
+        return Verdict(Kind.NOT_SET_UP, not_set_up, primary)
+    process = report.ladder[0] if report.ladder else None
+    if process is None or process.hold is RungState.UNKNOWN:
+        why = process.what if process else "the gateway could not be examined"
+        headline = text("Could not determine whether your bot is working: {reason}.", reason=why)
+        return Verdict(Kind.UNKNOWN, headline, primary)
+    if process.hold is RungState.FAILED:
+        return Verdict(Kind.STOPPED, _stopped(report, process), primary)
+    if unsure := _unsure(report):
+        return Verdict(Kind.UNKNOWN, unsure, primary)
+    if bad:
+        return Verdict(Kind.LIMITED, _limited(report, bad), primary)
+    return Verdict(Kind.WORKING, _working(report))
+
+
+def first_cause(findings: Sequence[Finding]) -> Finding | None:
+    """The problem to look at first: the worst root cause, and a stopped gateway last.
+
+    Starting a gateway does not help while something else still silences the bot.
+    """
+    codes = {one.code for one in findings}
+    bad = [one for one in findings if one.severity is not Severity.INFO]
+    roots = [one for one in bad if one.caused_by not in codes] or bad
+    return min(roots, key=rank, default=None)
+
+
+def rank(finding: Finding) -> tuple[int, bool, int, str, str]:
+    """Sort key of problems: severity, what silences the bot first, GW-DOWN behind the others."""
+    effect = effects.effects().get(finding.code)
+    part = effect.part if effect else ""
+    order = 0 if part in SILENCING else 1 if part == PLATFORM else 2
+    serious = 0 if finding.severity.rank <= Severity.ERROR.rank else finding.severity.rank
+    return serious, finding.code == "GW-DOWN", order, finding.code, finding.subject
+
+
+def silences(finding: Finding) -> bool:
+    """Whether people get no answer because of this problem."""
+    effect = effects.effects().get(finding.code)
+    parts = (*SILENCING, PLATFORM)
+    return finding.severity.rank <= Severity.ERROR.rank and bool(effect and effect.part in parts)
+
+
+def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
+    """The platforms that get no answer: [] for the whole bot, None if there are none."""
+    table = effects.effects()
+    down: set[str] = set()
+    for one in bad:
+        effect = table.get(one.code)
+        if effect is None or one.severity.rank > Severity.ERROR.rank:
+            continue
+        if effect.part in SILENCING:
+            return []
+        if effect.part == PLATFORM:
+            down.add(platform_of(one))
+    if not down:
+        return None
+    parts = _platform_parts(report)
+    silent = [one for one in parts if one.mark is Mark.BAD]
+    if parts and len(silent) == len(parts):
+        return [one.text.split(":")[0] for one in silent]
+    return None
+
+
+def _platform_parts(report: Report) -> tuple[Part, ...]:
+    found = next((one.parts for one in report.states if one.name == "platforms"), ())
+    return tuple(one for one in found if one.text != "none is set up")
+
+
+def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
+    codes = {one.code for one in report.findings}
+    roots = [one for one in bad if one.caused_by not in codes]
+    primary = first_cause(report.findings)
+    if len(roots) > 1 and primary:
+        repairable = sum(report.offer(one) is not None for one in roots)
+        return text(
+            "Your bot is not working: {problems}, {repairable} can be repaired. First: {code}.",
+            problems=count(len(roots), "problem"),
+            repairable=repairable,
+            code=primary.code,
+        )
+    since = _began(bad)
+    if platforms and since:
+        return text(
+            "Nobody on {platforms} gets an answer since {since}.",
+            platforms=listed(platforms),
+            since=_moment(since),
+        )
+    if platforms:
+        return text("Nobody on {platforms} gets an answer.", platforms=listed(platforms))
+    cause = primary.title if primary else "see below"
+    if since:
+        return text(
+            "Your bot is not working since {since}: {cause}.", since=_moment(since), cause=cause
+        )
+    return text("Your bot is not working: {cause}.", cause=cause)
+
+
+def _began(bad: Sequence[Finding]) -> datetime | None:
+    """When the silence began, as far as the problems that silence the bot say."""
+    table = effects.effects()
+    moments = [
+        one.since
+        for one in bad
+        if one.since
+        and one.severity.rank <= Severity.ERROR.rank
+        and one.code in table
+        and table[one.code].part in (*SILENCING, PLATFORM)
+    ]
+    return min(moments, default=None)
+
+
+def _moment(since: datetime) -> str:
+    seconds = (datetime.now(UTC) - since).total_seconds()
+    return f"{clock(since)} ({duration(seconds)})"
+
+
+def _partial(report: Report, bad: Sequence[Finding], primary: Finding | None) -> Verdict:
+    ran = count(len(report.checks), "check")
+    if bad:
+        headline = text(
+            "Only {ran} ran and found {problems}.", ran=ran, problems=count(len(bad), "problem")
+        )
+        return Verdict(Kind.LIMITED, headline, primary)
+    unsure = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
+    if unsure:
+        return Verdict(
+            Kind.UNKNOWN,
+            text(
+                "Only {ran} ran; {open} could not be completed.",
+                ran=ran,
+                open=count(len(unsure), "check"),
+            ),
+        )
+    return Verdict(Kind.WORKING, text("Only {ran} ran and found no problem.", ran=ran))
+
+
+def _not_set_up(report: Report) -> Message | None:
+    """A home without a platform, whose gateway has never run, is not set up yet."""
+    states = {one.name: one.parts for one in report.states}
+    platforms = states.get("platforms", ())
+    process = report.ladder[0] if report.ladder else None
+    if not platforms or platforms[0].text != "none is set up":
+        return None
+    if process is None or process.hold is not RungState.FAILED:
+        return None
+    return text("This home is not set up yet: no platform is configured.")
+
+
+def _stopped(report: Report, process: Rung) -> Message:
+    down = next((one for one in report.findings if one.code == "GW-DOWN"), None)
+    since = (down and down.since) or process.since
+    if since:
+        return text("Your bot is stopped since {since}.", since=_moment(since))
+    return text("Your bot is stopped: no gateway is running.")
+
+
+def _unsure(report: Report) -> Message | None:
+    """Why it is unknown whether the bot works, although its gateway runs."""
+    crashed = [one for one in report.checks if one.status is Status.CRASHED]
+    if crashed:
+        return text(
+            "Could not determine whether your bot is working: {crashed} crashed.",
+            crashed=count(len(crashed), "check"),
+        )
+    if report.why_blind:
+        return text(
+            "Could not determine whether your bot is working: {reason}", reason=report.why_blind
+        )
+    return None
+
+
+def _limited(report: Report, bad: Sequence[Finding]) -> Message:
+    silent = [one.text.split(":")[0] for one in _platform_parts(report) if one.mark is Mark.BAD]
+    if silent:
+        return text(
+            "Your bot is working, but nobody on {platforms} gets an answer.",
+            platforms=listed(silent),
+        )
+    errors = [one for one in bad if one.severity.rank <= Severity.ERROR.rank]
+    if errors:
+        return text(
+            "Your bot is working with limits: {problems}.",
+            problems=count(len(bad), "problem"),
+        )
+    return text("Your bot is working. {warnings}.", warnings=count(len(bad), "warning"))
+
+
+def _working(report: Report) -> Message:
+    rungs = {one.name: one for one in report.ladder}
+    came, went = rungs.get("messages in"), rungs.get("answers out")
+    if came and came.since and went and went.since:
+        return text(
+            "Your bot is working. Last message {message} ago, last answer {answer} ago.",
+            message=_age(came.since),
+            answer=_age(went.since),
+        )
+    platforms = rungs.get("platforms")
+    if platforms and platforms.hold is RungState.OK:
+        return text("Your bot is connected. No message has come in since it started.")
+    process = report.ladder[0]
+    if process.since:
+        return text(
+            "The gateway is running since {since}; no problem was found.", since=ago(process.since)
+        )
+    return text("The gateway is running; no problem was found.")
+
+
+def _age(moment: datetime) -> str:
+    return duration((datetime.now(UTC) - moment).total_seconds())
