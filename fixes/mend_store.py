@@ -1,4 +1,4 @@
-"""Give Hermes back a store that only has a flaw around what it holds."""
+"""Repair a JSON store without losing an entry, or remove it if it is only a cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     from hermes_doctor.api import Remove, store_steps
 
     if newer := probes.newer():
-        raise CannotFix(f"not judged: {newer}")  # what the entries are is up to the release
+        raise CannotFix(f"not judged: {newer}")  # the entries depend on the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None:
         return

@@ -1,4 +1,4 @@
-"""Bring back what can be had of a store that is broken."""
+"""Repair a damaged JSON store from its intact entries or from its newest sound copy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     from hermes_doctor.api import store_steps
 
     if newer := probes.newer():
-        raise CannotFix(f"not judged: {newer}")  # what the entries are is up to the release
+        raise CannotFix(f"not judged: {newer}")  # the entries depend on the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None or file.flaw is None:
         return
