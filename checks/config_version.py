@@ -1,4 +1,4 @@
-"""An old number in config.yaml: the next update changes the file, and sometimes .env."""
+"""Report what the next Hermes update would change in config.yaml and .env."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def config_version(probes: Probes) -> Iterator[Finding]:
     if document.fault or not document.values:
         raise Skip("config.yaml holds no settings that can be read")
     if (newer := probes.newer()) and installed.release > found.release:
-        raise Skip(f"not judged: {newer}")  # which number this release writes is not known
+        raise Skip(f"not judged: {newer}")  # the version that this release writes is unknown
     seen = age(found)
     where = document.source("_config_version").place
     if seen.written is not None and seen.written > seen.newest:
