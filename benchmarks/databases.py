@@ -1,4 +1,4 @@
-"""Measure how `check` scales from 2 MB to 2 GB of database, and `--deep` against the sqlite3 shell.
+"""Measure how `check` scales with database size, and `--deep` against the sqlite3 shell.
 
     python -m benchmarks.databases
 

@@ -1,4 +1,4 @@
-"""Unpack what an earlier commit of this tool wrote, so that the current one can continue with it.
+"""Unpack what an earlier commit of this tool wrote, so that the current one can continue.
 
 Each archive in `tests/data/formats` was written by `tools/record_formats.py`. A home with its own
 vault can be moved, so its files are used exactly as they were recorded. Some other files name the
