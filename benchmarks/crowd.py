@@ -1,4 +1,4 @@
-"""`check` beside a running gateway, on a quiet machine and on a crowded one.
+"""Measure `check` next to a running gateway on a quiet and on a crowded machine.
 
     python -m benchmarks.crowd
 
@@ -26,7 +26,7 @@ RELEASE = "0.19.0"
 PROCESSES = 500
 SOCKETS = 5000
 EACH = 250
-"""Sockets that one of the processes holds, both ends of each connection counted."""
+"""Sockets per process, with both ends of each connection counted."""
 RUNS = 15
 BAR = 2.0
 HOLDER = f"""
@@ -44,7 +44,7 @@ SLEEPER = ["sh", "-c", "echo ready; read line"]
 
 @contextlib.contextmanager
 def crowd() -> Iterator[None]:
-    """All of them, up; they end when their input is closed."""
+    """Start all processes of the crowd; they stop when their input is closed."""
     holders = SOCKETS // EACH
     commands = [[sys.executable, "-I", "-c", HOLDER]] * holders
     commands += [SLEEPER] * (PROCESSES - holders)
@@ -69,13 +69,13 @@ def crowd() -> Iterator[None]:
 
 
 def sockets() -> int:
-    """The rows of the kernel's tables."""
+    """Return the number of TCP sockets in the kernel's tables."""
     tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
     return sum(len(table.read_bytes().splitlines()) - 1 for table in tables if table.exists())
 
 
 def processes() -> int:
-    """The processes of this machine."""
+    """Return the number of processes on this machine."""
     return sum(name.isdigit() for name in os.listdir("/proc"))
 
 

@@ -1,12 +1,12 @@
-"""How a look scales with a database: 2 MB beside 2 GB, and `--deep` beside SQLite's own shell.
+"""Measure how `check` scales with database size, and `--deep` against the sqlite3 shell.
 
     python -m benchmarks.databases
 
 All in one run, as ratios. Bars: `check` on a home with a state.db of 2 GB takes at most 1.5 times
 as long as with one of 2 MB; `check --deep` is at least 0.8 times as fast as `PRAGMA
-integrity_check` in the sqlite3 shell on the same file. That depends on what a file is made of,
-so it is measured on two: one of 2 GB that is mostly long instructions, which are quickly walked,
-and one of 1.1 GB that is a quarter of a million messages with their indexes and full text.
+integrity_check` in the sqlite3 shell on the same file. That depends on the content of the file, so
+it is measured on two: one of 2 GB with mostly long instructions, which are read quickly, and one of
+1.1 GB with a quarter of a million messages, their indexes and their search index.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LARGE = 2048 * MEGABYTE
 SIZE_BAR = 1.5
 DEEP_BAR = 0.8
 TIMES = 4
-"""So many times 280 MB of messages."""
+"""Multiples of 280 MB of messages."""
 
 
 def made(folder: Path, size: int, messages: int) -> Path:
-    """A home of a real release whose history is that large, made once and kept."""
+    """Return a home of a real release with a history of this size, created once and kept."""
     home = folder / f"history-{RELEASE}-{size // MEGABYTE}" / "home"
     if home.exists():
         return home
@@ -47,7 +47,7 @@ def made(folder: Path, size: int, messages: int) -> Path:
 
 
 def fill(path: Path, size: int, messages: int) -> None:
-    """Messages that can be searched for, and sessions with long instructions for the rest."""
+    """Write searchable messages, then sessions with long instructions up to the size."""
     chance = random.Random(7)
     words = ["".join(chance.choices("abcdefghijklmnop", k=6)) for _ in range(4000)]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -77,7 +77,7 @@ def fill(path: Path, size: int, messages: int) -> None:
 
 
 def compared(name: str, home: Path, shell: str, tool: list[str], environ: dict[str, str]) -> float:
-    """How many times as fast as the shell a deep look at a home is."""
+    """Return how many times faster `check --deep` is than the shell."""
     address = f"file:{home / 'state.db'}?mode=ro&immutable=1"
     deep, check = [*tool, str(home), "--deep"], [shell, address, "PRAGMA integrity_check"]
     ours, theirs = in_turn([deep, check], 5, environ)
@@ -87,7 +87,7 @@ def compared(name: str, home: Path, shell: str, tool: list[str], environ: dict[s
 
 
 def show(name: str, cost: Cost) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(f"{name:<30} {cost.wall * 1000:>7.0f} ms {cost.cpu * 1000:>7.0f} ms", flush=True)
 
 

@@ -1,7 +1,7 @@
-"""Damage as disks, crashes and mistakes do it, on a copy of a database.
+"""Damage a copy of a database as disks, crashes and mistakes do.
 
-Each fault is a function over a `Patient`; what it hits is chosen by a seed, so that every
-method meets the same damage.
+Each fault is a function of a `Patient`; a seed chooses the damaged places, so that every method
+gets the same damage.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ FRAME = PAGE + 24
 
 @dataclass
 class Patient:
-    """A copy to be damaged, and what the sound one looks like inside."""
+    """A copy of a database to damage, with the layout of the intact one."""
 
     path: Path
     sound: Path
-    """The database it is a copy of, at rest."""
+    """The intact database that it is a copy of, without a write-ahead log."""
     folder: Path
-    """Where `live.db`, `stale.journal` and `kanban.db` lie."""
+    """The folder of `live.db`, `stale.journal` and `kanban.db`."""
     chance: random.Random
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.path.stat().st_size
 
     @property
     def pages(self) -> int:
-        """Pages."""
+        """Number of pages."""
         return self.size // PAGE
 
     @property
     def wal(self) -> Path:
-        """Its write-ahead log."""
+        """Path of its write-ahead log."""
         return self.path.with_name(self.path.name + "-wal")
 
     def write(self, at: int, data: bytes, path: Path | None = None) -> None:
@@ -53,7 +53,7 @@ class Patient:
             file.write(data)
 
     def read(self, at: int, count: int, path: Path | None = None) -> bytes:
-        """Some bytes."""
+        """Return some bytes."""
         with (path or self.path).open("rb") as file:
             file.seek(at)
             return file.read(count)
@@ -64,12 +64,12 @@ class Patient:
             self.write((number - 1) * PAGE, bytes(PAGE))
 
     def cut(self, length: int, path: Path | None = None) -> None:
-        """Cut the end off."""
+        """Truncate the file."""
         with (path or self.path).open("r+b") as file:
             file.truncate(length)
 
     def map(self) -> dict[tuple[str, str], list[int]]:
-        """The pages of each table and index by kind: leaf, internal, overflow."""
+        """Return the pages of each table and index by kind: leaf, internal, overflow."""
         cache = self.sound.with_name(self.sound.name + ".map")
         if not cache.exists():
             with contextlib.closing(sqlite3.connect(self.sound)) as database:
@@ -82,7 +82,7 @@ class Patient:
         return found
 
     def sql(self, *statements: str) -> None:
-        """Change it through SQLite, schema included, and leave it at rest."""
+        """Change it through SQLite, schema included, and leave no write-ahead log."""
         with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as database:
             database.execute("PRAGMA writable_schema=ON")
             for statement in statements:
@@ -94,7 +94,7 @@ class Patient:
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def go_live(self) -> int:
-        """Become the database of a gateway that was killed; how many frames its log has."""
+        """Become the database of a killed gateway, and return the frames in its write-ahead log."""
         shutil.copyfile(self.folder / "live.db", self.path)
         shutil.copyfile(self.folder / "live.db-wal", self.wal)
         return (self.wal.stat().st_size - 32) // FRAME
@@ -146,7 +146,7 @@ def _flip(count: int) -> Fault:
 
 
 def misdirected(patient: Patient) -> None:
-    """Leaves of messages overwritten by copies of other leaves of messages."""
+    """Overwrite leaf pages of messages with copies of other leaf pages of messages."""
     leaves = sorted(patient.map()["messages", "leaf"])
     some = _sample(patient, leaves, min(40, len(leaves) // 4))
     half = len(some) // 2
@@ -159,13 +159,13 @@ def _cut(tenths: int, extra: int = 0) -> Fault:
 
 
 def log_lost(patient: Patient) -> None:
-    """The log of a killed gateway is gone."""
+    """Delete the write-ahead log of a killed gateway."""
     patient.go_live()
     patient.wal.unlink()
 
 
 def log_torn(patient: Patient) -> None:
-    """A checkpoint was cut off half-way, in no order, and then the log went."""
+    """Write half of the log's pages to the file, in random order, and delete the log."""
     newest = {}
     for frame in range(patient.go_live()):
         at = 32 + frame * FRAME
@@ -176,19 +176,19 @@ def log_torn(patient: Patient) -> None:
 
 
 def log_middle(patient: Patient) -> None:
-    """One frame of the log is damaged."""
+    """Damage one frame of the write-ahead log."""
     frames = patient.go_live()
     patient.write(32 + frames // 3 * FRAME + 1024, patient.chance.randbytes(64), patient.wal)
 
 
 def log_head(patient: Patient) -> None:
-    """The head of the log is damaged."""
+    """Damage the header of the write-ahead log."""
     patient.go_live()
     patient.write(0, patient.chance.randbytes(32), patient.wal)
 
 
 def log_many(patient: Patient) -> None:
-    """The log is damaged in twenty places."""
+    """Damage the write-ahead log in twenty places."""
     patient.go_live()
     length = patient.wal.stat().st_size
     for _ in range(20):
@@ -197,12 +197,12 @@ def log_many(patient: Patient) -> None:
 
 
 def log_cut(patient: Patient) -> None:
-    """The log ends in the middle of a frame."""
+    """Truncate the write-ahead log in the middle of a frame."""
     patient.cut(32 + patient.go_live() // 2 * FRAME + 500, patient.wal)
 
 
 def trunk_garbage(patient: Patient) -> None:
-    """The first page of the freelist names pages at random."""
+    """Fill the first page of the freelist with random page numbers."""
     trunk = struct.unpack(">I", patient.read(32, 4))[0]
     if trunk:
         pages = [patient.chance.randrange(2, patient.pages) for _ in range(900)]
@@ -210,14 +210,14 @@ def trunk_garbage(patient: Patient) -> None:
 
 
 def chains_cut(patient: Patient) -> None:
-    """Overflow pages of messages point to nowhere."""
+    """Let overflow pages of messages point to invalid pages."""
     for number in _sample(patient, sorted(patient.map()["messages", "overflow"]), 50):
         wrong = patient.chance.choice([0, 0x7FFFFFFF, 3])
         patient.write((number - 1) * PAGE, struct.pack(">I", wrong))
 
 
 def index_entries_gone(patient: Patient) -> None:
-    """An index lacks every seventh row."""
+    """Remove every seventh row from an index."""
     name = "idx_messages_session"
     true = f"CREATE INDEX {name} ON messages(session_id, timestamp)"
     change = "UPDATE sqlite_master SET sql = '{}' WHERE name = '" + name + "'"
@@ -226,27 +226,27 @@ def index_entries_gone(patient: Patient) -> None:
 
 
 def journal_stale(patient: Patient) -> None:
-    """A rollback journal of an earlier life of the file lies beside it."""
+    """Add a rollback journal from an earlier version of the file."""
     shutil.copyfile(
         patient.folder / "stale.journal", patient.path.with_name(patient.path.name + "-journal")
     )
 
 
 def overwritten_by_log(patient: Patient) -> None:
-    """The last fifth is lines of a log."""
+    """Overwrite the last fifth with lines of a log file."""
     length = patient.pages // 5 * PAGE
     line = b"2026-01-01 00:00:00 INFO gateway: heartbeat ok\n"
     patient.write(patient.size - length, (line * (length // len(line) + 1))[:length])
 
 
 def overwritten_by_board(patient: Patient) -> None:
-    """The end is pages of another SQLite database."""
+    """Overwrite the end with pages of another SQLite database."""
     board = (patient.folder / "kanban.db").read_bytes()
     patient.write(patient.size - len(board), board)
 
 
 def wrong_count(patient: Patient) -> None:
-    """The header claims a third of the pages."""
+    """Let the header claim only a third of the pages."""
     patient.write(28, struct.pack(">I", patient.pages // 3))
     patient.write(92, patient.read(24, 4))
 
@@ -335,7 +335,7 @@ FAULTS: dict[str, Fault] = {
         "UPDATE sessions SET model_config = '{broken' WHERE rowid % 50 = 0",
     ),
 }
-"""The classes that leave something to save."""
+"""The classes of damage that leave something to save."""
 LIVE = frozenset(
     {
         "log lost",
@@ -346,11 +346,11 @@ LIVE = frozenset(
         "log cut to half",
     }
 )
-"""Those whose truth is the live database with its log."""
+"""Those to compare with the live database and its write-ahead log."""
 
 
 def damage(name: str, sound: Path, target: Path, seed: int = 7) -> Path:
-    """A copy of `sound` with this fault."""
+    """Return a copy of `sound` with this fault."""
     for suffix in ("-wal", "-shm", "-journal"):
         target.with_name(target.name + suffix).unlink(missing_ok=True)
     shutil.copyfile(sound, target)

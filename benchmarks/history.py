@@ -1,4 +1,4 @@
-"""Homes with a long history like a real one, made once by a real release and kept."""
+"""Create homes with a long, realistic message history by a real release, and keep them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MESSAGES = 60_000
 
 
 def folder() -> Path:
-    """Where the homes of the benchmarks lie."""
+    """Return the folder for the homes of the benchmarks."""
     place = releases.cache().parent / "benchmarks"
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
@@ -21,7 +21,7 @@ def folder() -> Path:
 
 
 def home(times: int) -> Path:
-    """A home whose history is so many times that of a busy year: about 280 MB each time."""
+    """Return a home with this many times the history of a busy year, about 280 MB each."""
     release = salvage.RELEASE
     ready = folder() / f"talk-{release}-{times}" / "home"
     if ready.exists():

@@ -1,8 +1,8 @@
-"""A long history out of a shorter one, filled by a real release's own schema and triggers.
+"""Multiply a message history with a real release's own schema and triggers.
 
 Run by the Python of that release: `python history_fixture.py DATABASE TIMES`. The sessions and
-messages of the database are written again under other names until they are there so many times;
-what Hermes has on its tables (indexes, full text) is filled by Hermes' own triggers.
+messages of the database are copied under other names until they exist TIMES times; Hermes' own
+triggers fill its indexes and search indexes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 NEW = {"id": "id || '-{}'", "session_id": "session_id || '-{}'", "title": "title || ' {}'"}
-"""What must be another value in every copy of a row."""
+"""Columns that need another value in every copy of a row."""
 
 
 def main() -> None:
-    """Write it all again, each time in one transaction."""
+    """Write all copies, each in one transaction."""
     from hermes_state import SessionDB  # type: ignore[import-not-found]
 
     path, times = Path(sys.argv[1]), int(sys.argv[2])

@@ -1,17 +1,17 @@
-"""Backups of a home of 1 GB while a real Hermes writes, beside `cp -a` and `hermes backup`.
+"""Compare backups of a 1 GB home while a real Hermes writes with `cp -a` and `hermes backup`.
 
     python -m benchmarks.home_backup [--rounds 5] [--without-hermes]
 
-The home is a history of 280 MB and what grows beside it in a year: transcripts, attachments of
-the platforms, skills, memories, some 3000 files. Each round, under one writer: `cp -a` of the home
-and its disk synced (a backup that is still in memory is none); a first backup, into an empty vault;
-a second one, for which only what the writer wrote and a few files are different. Once, `hermes
-backup` of the same release. All in one run and as ratios: others may be at work on the machine.
-Nothing is removed before the end: for minutes ext4 is slow to make files where some were removed.
+The home has a history of 280 MB and what accumulates in a year: transcripts, attachments of the
+platforms, skills, memories, some 3000 files. Each round, with one writer: `cp -a` of the home and a
+sync of its disk (data that is only in memory is not a backup); a first backup, into an empty vault;
+a second one, for which only the writer's changes and a few files are different. Once, `hermes
+backup` of the same release. All in one run and as ratios, because the machine may be busy. Nothing
+is removed before the end: after removing files, ext4 creates new ones slowly for minutes.
 
-Bars: a first backup takes at most 1.5 times `cp -a`, one when little changed at most 0.2 times,
-both at least 3 times less than `hermes backup`; no write of the writer fails; what is restored is
-identical, and the database in it holds every message that was committed before and is sound.
+Bars: a first backup takes at most 1.5 times `cp -a`, one with few changes at most 0.2 times, both
+at least 3 times less than `hermes backup`; no write of the writer fails; the restored files are
+identical, and the restored database is intact and has every message committed before the backup.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ FIRST, AGAIN, FASTER = 1.5, 0.2, 3.0
 FILES = 3000
 TOTAL = 750 * 1024 * 1024
 SETTLING = 61.0
-"""Seconds after which a file counts as left alone."""
+"""Seconds after which a file counts as unchanged."""
 CHANGED = 20
-"""Files that are different at the second backup."""
+"""Files that change before the second backup."""
 
 
 @dataclass
 class Round:
-    """What one round took."""
+    """The measurements of one round."""
 
     copy: Cost
     first: Cost
     again: Cost
     added: int
-    """Bytes that the second backup took on the disk."""
+    """Disk space of the second backup in bytes."""
     longest: float
     wrong: list[str] = field(default_factory=list)
 
 
 def fill(home: Path) -> None:
-    """What lies beside the database: many small files, and a few large ones."""
+    """Write the files next to the database: many small ones, and a few large ones."""
     chance = random.Random(1)
     left = TOTAL
     for number in range(FILES):
@@ -74,14 +74,14 @@ def fill(home: Path) -> None:
 
 
 def put(path: Path, data: bytes) -> None:
-    """One file."""
+    """Write one file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
 
 
 @contextlib.contextmanager
 def patient() -> Iterator[Path]:
-    """A folder with a home of its own, left alone for long enough."""
+    """Create a folder with its own home, and wait until its files count as unchanged."""
     with tempfile.TemporaryDirectory(prefix="whole-", dir=history.folder()) as folder:
         home = Path(folder) / "home"
         shutil.copytree(history.home(1), home)
@@ -92,7 +92,7 @@ def patient() -> Iterator[Path]:
 
 
 def create(home: Path, vault: Path) -> tuple[Cost, Path]:
-    """Our own, and where it lies."""
+    """Run our own backup, and return its cost and its folder."""
     known = set(vault.iterdir()) if vault.exists() else set()
     command = [sys.executable, "-m", "hermes_doctor", "backup", "create"]
     cost = timed([*command, "--home", str(home), "--vault", str(vault)])
@@ -101,19 +101,19 @@ def create(home: Path, vault: Path) -> tuple[Cost, Path]:
 
 
 def plain(home: Path, target: Path) -> Cost:
-    """`cp -a` of the home, and onto the disk."""
+    """Copy the home with `cp -a` and sync it to the disk."""
     script = 'cp -a "$1" "$2" && sync -f "$2"'
     return timed(["sh", "-c", script, "sh", str(home), str(target)])
 
 
 def used(folder: Path) -> int:
-    """Bytes on the disk, each file counted once."""
+    """Return the bytes used on the disk, with each file counted once."""
     files = {f.lstat().st_ino: f.lstat().st_blocks for f in folder.rglob("*")}
     return sum(files.values()) * 512
 
 
 def one(folder: Path, number: int) -> Round:
-    """All ways under one writer."""
+    """Measure all methods with one writer."""
     home, vault = folder / "home", folder / f"vault-{number}"
     messages = count(home / "state.db")
     writer = Writer(home, f"written-meanwhile-{number}")
@@ -135,7 +135,7 @@ def one(folder: Path, number: int) -> Round:
 
 
 def restored(home: Path, made: Path, session: str, messages: int, committed: int) -> list[str]:
-    """What is different when the second backup is restored into an empty home."""
+    """Return the differences after restoring the second backup into an empty home."""
     empty = made.parent / "empty"
     backup = Vault(Home(home), made.parent).load(made.name)
     wrong = []
@@ -152,13 +152,13 @@ def restored(home: Path, made: Path, session: str, messages: int, committed: int
 
 
 def digest(path: Path) -> str:
-    """The hash of a file."""
+    """Return the hash of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def own(folder: Path) -> Cost:
-    """`hermes backup` of the same home, under a writer of its own."""
+    """Run `hermes backup` of the same home, with its own writer."""
     writer = Writer(folder / "home", "while-hermes-copies")
     known = real_home.environment(folder / "home")
     environment = [f"{name}={value}" for name, value in known.items()]

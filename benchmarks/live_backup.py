@@ -1,14 +1,14 @@
-"""A backup of 1 GB while a real Hermes writes, beside `cp` with fsync under the same writer.
+"""Compare a 1 GB backup while a real Hermes writes with `cp` and fsync under the same writer.
 
     python -m benchmarks.live_backup [--rounds 5]
 
-All in one run, round by round, as a ratio; with the processor time of both, which tells more than
-the clock where others are at work on the machine. Bars: the writer meets no error, every message
-that was committed before the backup began is in it and so is the whole history before, SQLite
-finds it sound, and it takes at most twice as long as copying the database and its log.
+All in one run, round by round, as a ratio; with the CPU time of both, which is more reliable than
+the wall clock on a busy machine. Bars: the writer gets no error, the backup has every message that
+was committed before it started and the whole earlier history, SQLite's integrity check passes, and
+it takes at most twice as long as copying the database and its write-ahead log.
 
-Each round has a writer of its own: at its thousandth write a Hermes process rewrites its whole
-full-text index, which takes many seconds and makes a log of hundreds of megabytes.
+Each round has its own writer: at its thousandth write a Hermes process rewrites its whole search
+index, which takes many seconds and makes a write-ahead log of hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from benchmarks.salvage import RELEASE
 from tools import real_home, releases
 
 TIMES = 4
-"""So many times 280 MB."""
+"""Multiples of 280 MB."""
 BAR = 2.0
 BEFORE = 30
-"""Messages that a writer has written before anything is measured."""
+"""Messages that a writer has written before the measurement starts."""
 WRITER = """
 import json, os, select, struct, sys, time
 from pathlib import Path
@@ -63,15 +63,15 @@ kept = len(history.get_messages(session))
 history.close()
 print(json.dumps({"written": written, "errors": errors, "kept": kept, "longest": longest}))
 """
-"""Writes until its input ends; how many messages are committed stands in a file."""
+"""Writes until its input ends; stores the number of committed messages in a file."""
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """The time that a command took."""
 
     seconds: float
     processor: float
-    """Seconds of processor time, its children's included."""
+    """CPU seconds, including those of child processes."""
 
     def __str__(self) -> str:
         return f"{self.seconds:6.2f} s ({self.processor:.2f} s of processor)"
@@ -79,20 +79,20 @@ class Cost(NamedTuple):
 
 @dataclass
 class Round:
-    """What one round took, and what was wrong with its backup."""
+    """The measurements of one round, and the defects of its backup."""
 
     ours: Cost
     copy: Cost
     committed: int
-    """Messages that were there before the backup began."""
+    """Messages committed before the backup started."""
     written: int
     longest: float
-    """How long the writer waited for one of its writes, at worst."""
+    """The longest time that a write of the writer took."""
     wrong: list[str]
 
 
 class Writer:
-    """A real Hermes at work on a home."""
+    """A real Hermes that writes to a home."""
 
     def __init__(self, home: Path, session: str) -> None:
         self.session = session
@@ -111,12 +111,12 @@ class Writer:
 
     @property
     def committed(self) -> int:
-        """How many messages it has written by now."""
+        """Return how many messages it has written so far."""
         number: int = struct.unpack("q", self.told.read_bytes())[0]
         return number
 
     def end(self) -> dict[str, Any]:
-        """What became of it."""
+        """Stop it and return its report."""
         out, _ = self.process.communicate(timeout=120)
         facts: dict[str, Any] = json.loads(out)
         return facts
@@ -124,7 +124,7 @@ class Writer:
 
 @contextlib.contextmanager
 def patient() -> Iterator[Path]:
-    """A folder with a copy of the home that may be written to."""
+    """Create a folder with a writable copy of the home."""
     with tempfile.TemporaryDirectory(prefix="live-", dir=history.folder()) as folder:
         shutil.copytree(history.home(TIMES), Path(folder) / "home")
         os.sync()
@@ -132,7 +132,7 @@ def patient() -> Iterator[Path]:
 
 
 def timed(command: list[str]) -> Cost:
-    """What a command takes that must do, on a disk that has come to rest."""
+    """Return the cost of a command on an idle disk; raise if it fails."""
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     os.sync()
     time.sleep(1)
@@ -145,13 +145,13 @@ def timed(command: list[str]) -> Cost:
 
 
 def processor() -> float:
-    """Seconds of processor time of all commands that have ended."""
+    """Return the CPU seconds of all commands that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def backup(folder: Path, writer: Writer, messages: int) -> tuple[Cost, int, list[str]]:
-    """Our own: what it took, the messages that were committed before, and what is wrong with it."""
+    """Run our own backup; return its cost, the messages committed before it, and its defects."""
     command = [sys.executable, "-m", "hermes_doctor", "backup", "create"]
     command += ["--home", str(folder / "home"), "--vault", str(folder / "vault")]
     committed = writer.committed
@@ -163,7 +163,7 @@ def backup(folder: Path, writer: Writer, messages: int) -> tuple[Cost, int, list
 
 
 def plain(folder: Path) -> Cost:
-    """`cp` of the database and its log, and both onto the disk."""
+    """Copy the database and its write-ahead log with `cp`, and sync both to the disk."""
     target = folder / "plain"
     target.mkdir()
     files = [str(folder / "home" / name) for name in ("state.db", "state.db-wal")]
@@ -176,7 +176,7 @@ def plain(folder: Path) -> Cost:
 
 
 def faults(database: Path, session: str, messages: int, committed: int) -> list[str]:
-    """What is wrong with the copy of a history that had so many messages before."""
+    """Return the defects of the copy of a history that had this many messages before."""
     with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as copy:
         wrong = [row[0] for row in copy.execute("PRAGMA integrity_check(3)") if row[0] != "ok"]
         mine, texts = copy.execute(
@@ -193,16 +193,16 @@ def faults(database: Path, session: str, messages: int, committed: int) -> list[
 
 
 def count(database: Path) -> int:
-    """The messages of a history that nobody uses."""
+    """Return the number of messages in a history that is not in use."""
     with contextlib.closing(sqlite3.connect(database)) as there:
         (number,) = there.execute("SELECT count(*) FROM messages").fetchone()
         return int(number)
 
 
 def one(folder: Path, number: int) -> Round:
-    """Both ways under one writer, in turn the one and the other first.
+    """Measure both methods with one writer, in alternating order.
 
-    What the first made is gone before the second begins, so that both find the same memory.
+    The first copy is removed before the second starts, so that both have the same free memory.
     """
     messages = count(folder / "home" / "state.db")
     writer = Writer(folder / "home", f"written-meanwhile-{number}")
@@ -238,7 +238,7 @@ def main() -> int:
                 *done.wrong,
                 flush=True,
             )
-    # Of each round: what the disk is at just then hits both.
+    # A ratio per round, because other disk activity affects both methods.
     ratio = statistics.median(one.ours.seconds / one.copy.seconds for one in rounds)
     print(f"live backup: {ratio:.2f} times cp with fsync (bar: at most {BAR:g})")
     return int(ratio > BAR or any(one.wrong for one in rounds))

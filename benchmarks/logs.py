@@ -1,11 +1,10 @@
-"""What reading logs costs: a small window of huge files, and a huge window.
+"""Measure the cost of reading a small window of huge log files, and a huge window.
 
     python -m benchmarks.logs [--dense]
 
-All in CPU time. Bars: with 5 GB of logs in the home `check` takes at most 1.2 times as long as with
+All as CPU time. Bars: with 5 GB of logs in the home `check` takes at most 1.2 times as long as with
 5 MB; a window of 100 MB with all rules is read at no less than a third of the speed of `grep -cE`
-with the same patterns joined. Files of 5 GB are sparse; with `--dense` they are lines from end to
-end.
+with the same patterns joined. Files of 5 GB are sparse; with `--dense` they are full of lines.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ httpx.ConnectError: All connection attempts failed
 
 
 def lines(start: float, count: int, apart: float) -> bytes:
-    """So many entries as a busy gateway writes them, with a traceback now and then."""
+    """Return this many entries of a busy gateway, with occasional tracebacks."""
     said = []
     for n in range(count):
         at = datetime.fromtimestamp(start + n * apart, UTC)
@@ -67,7 +66,7 @@ def lines(start: float, count: int, apart: float) -> bytes:
 
 
 def diary(start: float, count: int, apart: float) -> bytes:
-    """The same for the diary of ends."""
+    """Return this many entries of the exit diary."""
     said = []
     for n in range(count):
         at = datetime.fromtimestamp(start + n * apart, UTC).isoformat()
@@ -77,7 +76,7 @@ def diary(start: float, count: int, apart: float) -> bytes:
 
 
 def fill(home: Path, size: int, dense: bool) -> None:
-    """Logs of this size together, all but the last two hours of them old."""
+    """Write logs of this total size, of which only the last two hours are recent."""
     now = time.time()
     for name in _NAMES:
         made = diary if "diag" in name else lines
@@ -98,7 +97,7 @@ def fill(home: Path, size: int, dense: bool) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The CPU time of something."""
+    """Return the CPU time of a function call."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -111,12 +110,12 @@ def drain(home: Path, most: int | None, since: float, wanted: Wanted | None = No
 
 
 def windows(folder: Path, dense: bool) -> float:
-    """How much longer looks take with 5 GB than with 5 MB; the worse of reading and checking."""
+    """Return how much longer 5 GB takes than 5 MB; the worse of reading and checking."""
     homes = []
     for size in (SMALL, LARGE):
         home = support.healthy(folder / f"home-{size}")
         fill(home, size, dense)
-        (home / ".env").chmod(0o644)  # huge logs are a finding, and the first one loads the fixes
+        (home / ".env").chmod(0o644)  # huge logs are a finding; the first one loads the fixes
         homes.append(home)
     since = time.time() - WINDOW
     costs: list[list[float]] = [[], []]
@@ -140,7 +139,7 @@ def windows(folder: Path, dense: bool) -> float:
 
 
 def throughput(folder: Path) -> float:
-    """How fast a window of 100 MB is read, and by how much grep is faster."""
+    """Return how much longer a window of 100 MB takes with all rules than with grep."""
     home = support.healthy(folder / "home-window")
     log = home / "logs" / "gateway.log"
     now = time.time()
@@ -171,7 +170,7 @@ def throughput(folder: Path) -> float:
 
 
 def judge(home: Path, rules: Sequence[Rule], now: float) -> int:
-    """Everything that a check does with a log, without a bound."""
+    """Do everything that a check does with a log, without a size limit."""
     ledger = IncidentTracker([rule._replace(window=30 * 86400.0) for rule in rules], now=now)
     found = read(Home(home), since=ledger.since(), most=None, wanted=ledger.wanted)
     for entry in found:
@@ -180,22 +179,22 @@ def judge(home: Path, rules: Sequence[Rule], now: float) -> int:
 
 
 def grep(rules: Sequence[Rule], log: Path, place: Path) -> tuple[float, int]:
-    """The CPU time of grep with the patterns of all rules, as far as it can read them."""
+    """Return grep's CPU time with the patterns of all rules that it supports, and their number."""
     environ = {**os.environ, "LC_ALL": "C"}
     every = [line.pattern for r in rules for line in (r.line, r.followed_by, *r.cleared_by) if line]
     known = [text for one in dict.fromkeys(every) if (text := _extended(one))]
     place.write_text("|".join(known))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = ["grep", "-cE", "-f", str(place), str(log)]
-    subprocess.run(command, env=environ, capture_output=True)  # into /dev/null it would not count
+    subprocess.run(command, env=environ, capture_output=True)  # grep does not count into /dev/null
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, len(known)
 
 
 def _extended(pattern: str) -> str | None:
-    """A pattern as grep writes it; None where grep has no such thing."""
+    """Return a pattern in grep's syntax; None if grep does not support it."""
     text = re.sub(r"\(\?P<\w+>|\(\?:", "(", pattern).replace(r"[^\]", "[^]").replace(r"\d", "[0-9]")
-    text = re.sub(r"(^|\||\()\^", r"\1: ", text)  # where a message begins
+    text = re.sub(r"(^|\||\()\^", r"\1: ", text)  # the start of a message
     if "(?" in text or re.search(r"[*+?}][?+]", text):
         return None
     done = subprocess.run(["grep", "-cE", text], input="", capture_output=True, text=True)

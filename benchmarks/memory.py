@@ -1,8 +1,8 @@
-"""Memory of backup commands for a home of many files and for one with a large database.
+"""Measure the memory of backup commands for many files and for a large database.
 
     python -m benchmarks.memory [--files 200000] [--database 1024] [--folder DIR]
 
-Starts each command and looks at it and at all processes that it starts, about every 20 ms:
+Starts each command and samples it and all its child processes, about every 20 ms:
 
 - one: the most memory that one of the processes had (RSS);
 - all: the most that all of them together had, pages that they share counted once (PSS).
@@ -33,7 +33,7 @@ DEFAULT_MEGABYTES = 1024
 
 @dataclass
 class Peak:
-    """The most memory that a command and its processes had, in bytes."""
+    """The peak memory of a command and its processes, in bytes."""
 
     one: int = 0
     all: int = 0
@@ -45,7 +45,7 @@ class Peak:
 
 
 def measured(command: list[str]) -> Peak:
-    """Run a command and watch its memory."""
+    """Run a command and measure its memory."""
     peak = Peak()
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -68,7 +68,7 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """RSS and PSS of a process, in bytes."""
+    """Return RSS and PSS of a process, in bytes."""
     found = {"Rss": 0, "Pss": 0}
     with contextlib.suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
@@ -79,7 +79,7 @@ def _memory(pid: int) -> tuple[int, int]:
 
 
 def fill(home: Path, files: int) -> None:
-    """A home of many small files."""
+    """Write a home of many small files."""
     home.mkdir(parents=True)
     (home / "config.yaml").write_text("model:\n  provider: openrouter\n")
     for number in range(files):
@@ -90,7 +90,7 @@ def fill(home: Path, files: int) -> None:
 
 
 def database(path: Path, megabytes: int) -> None:
-    """A database of about so many megabytes, in WAL mode."""
+    """Write a database of about this many megabytes, in WAL mode."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, content)")
@@ -105,7 +105,7 @@ def database(path: Path, megabytes: int) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Another process that writes to a database all the time."""
+    """Run another process that writes to a database all the time."""
     script = (
         "import os, sqlite3, sys, time\n"
         "db = sqlite3.connect(sys.argv[1], timeout=30)\n"
@@ -124,12 +124,12 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def doctor(home: Path, *words: str) -> Peak:
-    """One command of ours on a home."""
+    """Measure one command of hermes-doctor on a home."""
     return measured([sys.executable, "-m", "hermes_doctor", *words, "--home", str(home)])
 
 
 def say(what: str, peak: Peak) -> bool:
-    """Print a line; whether the bar is missed."""
+    """Print a line, and return whether the bar is missed."""
     missed = max(peak.one, peak.all) > BAR << 20
     code = f"  (exit code {peak.code})" if peak.code else ""
     print(f"{what:44} {peak}{code}{'  MISSED' if missed else ''}", flush=True)

@@ -1,4 +1,4 @@
-"""Every class of damage, and how many rows each way of repair brings back.
+"""Measure how many rows each repair method saves for every class of damage.
 
     python -m benchmarks.salvage [--messages 6000] [--only WORDS] [--results FILE] [--shell PATH]
     python -m benchmarks.salvage --write docs/salvage.md --results FILE
@@ -7,8 +7,8 @@ The database is written by a real release's own code and kept in a cache. Each c
 Hermes itself (opening the file, and its own repair where that fails), with the sqlite3 shell's
 `.dump` and `.recover` where the shell can (`python -m tools.sqlite_shell` makes one that can),
 and with the salvage. A row counts as exact when every column has the bytes it had; one that is
-only in `lost_and_found` is not saved. Results are appended a line a class, so that a run that is
-stopped can be continued.
+only in `lost_and_found` is not saved. Results are appended, one line per class, so that a stopped
+run can be continued.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tools import releases
 RELEASE = "0.19.0"
 TABLES = ("sessions", "messages")
 LONGEST = 1800
-"""Seconds that a method may take."""
+"""Maximum seconds for one method."""
 COMMITTED = "sed 's/^ROLLBACK; -- due to errors$/COMMIT;/'"
-"""A dump that met damage ends by taking itself back: with this it keeps what it found."""
+"""A dump that finds damage ends with a rollback; this commits the rows instead."""
 SMALL = {
     "kanban": ("tasks", "task_comments", "task_events"),
     "response_store": ("responses", "conversations"),
@@ -65,7 +65,7 @@ except Exception:
 
 @dataclass
 class Score:
-    """How one method did on one class: by table exact, changed, and not in the original."""
+    """The result of one method on one class: exact, changed and extra rows by table."""
 
     exact: dict[str, int] = field(default_factory=dict)
     partial: dict[str, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ Rows = dict[str, dict[Any, int]]
 
 
 def fixture(messages: int) -> Path:
-    """The databases, made once and kept outside the repository."""
+    """Return the databases, created once and kept outside the repository."""
     folder = releases.cache().parent / "fixtures" / f"salvage-{messages}-{RELEASE}"
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -93,7 +93,7 @@ def fixture(messages: int) -> Path:
 
 
 def read(path: Path, tables: tuple[str, ...] = TABLES) -> Rows:
-    """By table and key: a number for all the bytes of a row; what cannot be read is left out."""
+    """Return a hash of each row by table and key, without unreadable rows."""
     found: Rows = {table: {} for table in tables}
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.text_factory = bytes
@@ -115,7 +115,7 @@ def _rows(database: sqlite3.Connection, table: str) -> Iterator[tuple[Any, int]]
 
 
 def multimodal(path: Path) -> dict[Any, int]:
-    """The messages whose text begins with a zero byte, which every text dump cuts off."""
+    """Return the messages whose text starts with a zero byte, which text dumps truncate."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.text_factory = bytes
         ids = {
@@ -128,7 +128,7 @@ def multimodal(path: Path) -> dict[Any, int]:
 
 
 def compare(truth: Rows, got: Rows, score: Score) -> None:
-    """Count what came back."""
+    """Count the saved rows."""
     for table, rows in truth.items():
         here = got.get(table, {})
         score.exact[table] = sum(here.get(key) == value for key, value in rows.items())
@@ -148,7 +148,7 @@ class Bench:
         self._truth: dict[bool, tuple[Rows, dict[Any, int]]] = {}
 
     def truth(self, live: bool) -> tuple[Rows, dict[Any, int]]:
-        """What there was."""
+        """Return the rows of the intact database."""
         if live not in self._truth:
             path = self.folder / "state.db"
             if live:
@@ -158,7 +158,7 @@ class Bench:
         return self._truth[live]
 
     def run(self, name: str) -> dict[str, Any]:
-        """All methods on one class."""
+        """Run all methods on one class."""
         truth, special = self.truth(name in LIVE)
         sick = damage(name, self.folder / "state.db", self.work / "sick.db")
         scores = {}
@@ -217,7 +217,7 @@ class Bench:
 
 
 def one(source: str, target: str) -> None:
-    """A single salvage, for its time and memory."""
+    """Run a single salvage, and print its time and memory."""
     from hermes_doctor.sqlite.salvage.salvage import salvage
 
     blueprint = atlas.blueprint("state.db", RELEASE)
@@ -234,7 +234,7 @@ def one(source: str, target: str) -> None:
 
 
 def small(folder: Path, work: Path) -> list[dict[str, Any]]:
-    """The other databases, the salvage alone."""
+    """Salvage the other databases."""
     from hermes_doctor.sqlite.salvage.salvage import salvage
 
     results = []
@@ -275,7 +275,7 @@ def _timed(
 
 
 def _used() -> float:
-    """Processor seconds of all commands so far."""
+    """Return the CPU seconds of all commands so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -293,7 +293,7 @@ def _remove(path: Path) -> None:
 
 
 def _can_recover(shell: str, work: Path) -> bool:
-    """Whether a shell's `.recover` gives the rows of a sound database."""
+    """Return whether a shell's `.recover` returns the rows of an intact database."""
     probe = work / "probe.db"
     _remove(probe)
     with contextlib.closing(sqlite3.connect(probe)) as database, database:
@@ -310,7 +310,7 @@ def _output(command: list[str]) -> str:
 
 
 def main() -> None:
-    """Run, or write the page."""
+    """Run the benchmark, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--messages", type=int, default=6000)
     parser.add_argument("--only", default="")
@@ -333,7 +333,7 @@ def main() -> None:
 
 
 def run(folder: Path, work: Path, shell: str, only: str, results: Path) -> None:
-    """Every class that the results lack."""
+    """Run every class that the results lack."""
     done = set()
     if results.exists():
         done = {json.loads(line)["fault"] for line in results.read_text().splitlines()}

@@ -1,8 +1,8 @@
-"""Databases as a busy gateway leaves them, written by a real release's own code.
+"""Write databases like those of a busy gateway with a real release's own code.
 
 Run by the Python of that release: `python salvage_fixture.py FOLDER MESSAGES`. Leaves
-`state.db`, `live.db` with the log of a gateway that was never closed, `stale.journal` (the
-rollback journal of an earlier life of `state.db`), `kanban.db` and `response_store.db`.
+`state.db`, `live.db` with the write-ahead log of a gateway that was killed, `stale.journal` (the
+rollback journal of an earlier version of `state.db`), `kanban.db` and `response_store.db`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ START = 1_760_000_000.0
 
 
 class Talk:
-    """Text as people and tools write it: the same one for the same seed."""
+    """Generate texts like those of people and tools; the same ones for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -37,12 +37,12 @@ class Talk:
         self.weights = [1 / (rank + 3) for rank in range(len(self.words))]
 
     def plain(self, length: int) -> str:
-        """Words of a natural frequency."""
+        """Return words with a natural frequency distribution."""
         words = self.chance.choices(self.words, self.weights, k=max(1, length // 5 + 1))
         return " ".join(words)[:length]
 
     def human(self, least: int, most: int) -> str:
-        """A message, now and then with other scripts and marks in it."""
+        """Return a message, sometimes with other scripts and marks in it."""
         text = self.plain(self.chance.randint(least, most))
         kind = self.chance.random()
         if kind < 0.15:
@@ -50,7 +50,7 @@ class Talk:
         return f"{text} {self.chance.choice(MARKS)} Привет мир ñandú" if kind < 0.25 else text
 
     def output(self) -> str:
-        """What a tool gives back: a listing, JSON, or up to 25 KB of lines."""
+        """Return the output of a tool: a listing, JSON, or up to 25 KB of lines."""
         kind = self.chance.random()
         if kind < 0.4:
             return json.dumps({"output": self.plain(self.chance.randint(100, 1200)), "code": 0})
@@ -58,12 +58,12 @@ class Talk:
         return "\n".join(f"{n:5d}\t{self.plain(self.chance.randint(10, 70))}" for n in range(lines))
 
     def name(self, length: int = 8) -> str:
-        """A random hexadecimal name."""
+        """Return a random hexadecimal name."""
         return f"{self.chance.getrandbits(length * 4):0{length}x}"
 
 
 class Gateway:
-    """Writes sessions and turns the way a gateway does."""
+    """Write sessions and turns as a gateway does."""
 
     def __init__(self, database: Any, talk: Talk, sessions: int) -> None:
         self.database = database
@@ -74,7 +74,7 @@ class Gateway:
         self.now = START
 
     def begin(self) -> None:
-        """One new session with its peer, and often a title and a route."""
+        """Start a session with its peer, and often a title and a route."""
         talk, number = self.talk, self.made
         stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(START + number * 900))
         session, source = f"{stamp}_{talk.name()}", talk.chance.choice(SOURCES)
@@ -106,7 +106,7 @@ class Gateway:
         self.open.append(session)
 
     def turn(self) -> int:
-        """A question, some tool calls, an answer; how many messages that were."""
+        """Write a question, some tool calls and an answer; return the number of messages."""
         talk, say = self.talk, self.database.append_message
         session = talk.chance.choice(self.open)
         self.now += talk.chance.random() * 30
@@ -139,7 +139,7 @@ class Gateway:
         return count
 
     def talk_on(self, messages: int, each: int) -> None:
-        """Turns until there are so many messages; a session has about `each` of them."""
+        """Write turns until there are this many messages, about `each` per session."""
         done = 0
         while done < messages:
             while len(self.open) < 8 and self.made < self.sessions:
@@ -151,7 +151,7 @@ class Gateway:
 
 
 def state(folder: Path, messages: int) -> None:
-    """`state.db` with deletions behind it, its live twin, and a journal of its past."""
+    """Write `state.db` with deleted rows, its live twin, and an earlier rollback journal."""
     from hermes_state import SessionDB  # type: ignore[import-not-found]
 
     sessions = max(20, messages // 30)
@@ -176,7 +176,7 @@ def state(folder: Path, messages: int) -> None:
 
 
 def _journal(earlier: Path, target: Path) -> None:
-    """The rollback journal of a writer that was killed, from when the file was younger."""
+    """Save the rollback journal of a killed writer on an earlier version of the file."""
     writer = sqlite3.connect(earlier, isolation_level=None)
     writer.execute("PRAGMA journal_mode=DELETE")
     writer.execute("PRAGMA cache_size=10")
@@ -191,7 +191,7 @@ def _journal(earlier: Path, target: Path) -> None:
 
 
 def _live(folder: Path, gateway: Gateway, messages: int) -> None:
-    """The same database with a log of commits that were never checkpointed."""
+    """Save the same database with a write-ahead log of commits that were never checkpointed."""
     from hermes_state import SessionDB
 
     working = folder / "working.db"
@@ -217,7 +217,7 @@ def _live(folder: Path, gateway: Gateway, messages: int) -> None:
 
 
 def kanban(folder: Path, tasks: int) -> None:
-    """A board with comments, links, runs and events."""
+    """Write a board with comments, links, runs and events."""
     from hermes_cli import kanban_db  # type: ignore[import-not-found]
 
     talk = Talk(99)
@@ -246,7 +246,7 @@ def kanban(folder: Path, tasks: int) -> None:
 
 
 def responses(folder: Path, count: int) -> None:
-    """The store of the Responses API."""
+    """Write the store of the Responses API."""
     from gateway.platforms.api_server import (  # type: ignore[import-not-found]
         ResponseStore,
     )
@@ -266,7 +266,7 @@ def responses(folder: Path, count: int) -> None:
 
 
 def main() -> None:
-    """Make them all."""
+    """Write all databases."""
     folder, messages = Path(sys.argv[1]), int(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["HERMES_HOME"] = str(folder / "home")

@@ -1,4 +1,4 @@
-"""Writes `docs/salvage.md` from the results of the benchmark."""
+"""Write `docs/salvage.md` from the results of the salvage benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = Path(__file__).with_name("salvage_method.md")
 
 
 def page(results: Path) -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     order = list(FAULTS)
     classes = sorted(

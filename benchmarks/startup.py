@@ -1,8 +1,8 @@
-"""How fast a look is: `--help` and `check` beside a bare interpreter and beside `hermes doctor`.
+"""Compare the time of `--help` and `check` with a bare interpreter and with `hermes doctor`.
 
     python -m benchmarks.startup
 
-All in one run, as ratios. Bars: --help at most 12 times the CPU time of `python -c pass`;
+All measured in one run, as ratios. Bars: --help at most 12 times the CPU time of `python -c pass`;
 check at least 15 times faster than `hermes doctor` on the same healthy home.
 """
 
@@ -27,19 +27,19 @@ CHECK_BAR = 15.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a run, or the median of several."""
+    """The seconds of one run, or the median of several."""
 
     wall: float
     cpu: float
 
 
 def measure(command: list[str], runs: int, environ: dict[str, str]) -> Cost:
-    """The median cost of a command, the first run left out."""
+    """Return the median cost of a command, without the first run."""
     return in_turn([command], runs, environ)[0]
 
 
 def in_turn(commands: list[list[str]], runs: int, environ: dict[str, str]) -> list[Cost]:
-    """The median cost of each, run in turn: other work on the machine then hits them all."""
+    """Return the median cost of each, run in turn so that other work affects all equally."""
     found: list[list[Cost]] = [[] for _ in commands]
     for _ in range(runs + 1):
         for costs, command in zip(found, commands, strict=True):
@@ -54,7 +54,7 @@ def in_turn(commands: list[list[str]], runs: int, environ: dict[str, str]) -> li
 
 
 def once(command: list[str], environ: dict[str, str]) -> Cost:
-    """The cost of one run."""
+    """Return the cost of one run."""
     start = time.perf_counter()
     process = subprocess.Popen(
         command,

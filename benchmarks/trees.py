@@ -1,9 +1,9 @@
-"""What `check` costs in several source trees, on a used home beside a running gateway.
+"""Compare the cost of `check` in several source trees, on a used home with a running gateway.
 
     python -m benchmarks.trees [--runs 40] OTHER_TREE...
 
 The first row is this tree. The trees take turns, in another order each time, so that other work on
-the machine hits all of them. To learn what a start-up trick saves, copy this tree, replace the
+the machine affects all of them. To measure what a start-up trick saves, copy this tree, replace the
 trick in the copy, and compare the two. The docstring of each such trick states its figure.
 """
 
@@ -45,12 +45,12 @@ for number in range(300):
     kanban_db.create_task(board, title=f"task {number}", body="its text " * 20)
 board.close()
 """
-"""Run by the release itself: four thousand messages and three hundred tasks."""
+"""Run by the release itself: writes four thousand messages and three hundred tasks."""
 LINE = "2026-01-01 00:00:00,000 INFO gateway.run: inbound message: platform=telegram msg='hello'\n"
 
 
 def used(home: Path) -> None:
-    """Make a home that looks like one after some weeks of use."""
+    """Create a home that looks like one after some weeks of use."""
     real_home.make(RELEASE, home)
     real_home.run(RELEASE, home, USE)
     (home / "logs" / "agent.log").write_text(LINE * 20_000)
@@ -61,7 +61,7 @@ def used(home: Path) -> None:
 
 
 def measured(trees: list[Path], home: Path, runs: int) -> list[list[float]]:
-    """Milliseconds of CPU of each run, for each tree; the first two rounds write the bytecode."""
+    """Return the CPU milliseconds of each run by tree; the first two rounds write the bytecode."""
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"HERMES_HOME": str(home), "HOME": str(home.parent)}
     found: list[list[float]] = [[] for _ in trees]

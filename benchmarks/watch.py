@@ -1,10 +1,10 @@
-"""What a watch costs while nothing happens: seconds of processor time a round.
+"""Measure the CPU seconds per round of an idle watch.
 
     python -m benchmarks.watch
 
-One process looks again and again, as `hermes-doctor watch` does, beside a running gateway and at
-a home without one. What its helpers use counts too. The bar is 1 % of a core at a round every
-30 seconds: 0.3 s a round.
+One process examines a home repeatedly, as `hermes-doctor watch` does, with and without a running
+gateway. Its helper processes are included. The bar is 1 % of a core at a round every 30 seconds:
+0.3 s per round.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ BAR = 0.01
 
 
 class Cost(NamedTuple):
-    """Of one round."""
+    """The cost of one round."""
 
     processor: float
     wall: float
 
     @property
     def share(self) -> float:
-        """Of one core, at the usual interval."""
+        """Return the share of one core at the usual interval."""
         return self.processor / INTERVAL
 
 
 def spent() -> float:
-    """Seconds of processor time of this process and of those that it has waited for."""
+    """Return the CPU seconds of this process and of the children that it has waited for."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def measure(home: Path, state: Path) -> Cost:
-    """A round of a watch that has been at it for a while."""
+    """Return the cost of a round of a watch after its first rounds."""
     plugins = shared_options.load_plugins(None)
     checks, codes = shared_options.select(plugins, [], [])
     wanted = assembly.WatchOptions(
@@ -78,7 +78,7 @@ def _rounds(watch: Watch, count: int) -> None:
 
 
 def main() -> int:
-    """Measure and say; 1 where the bar is missed."""
+    """Measure and print; return 1 if the bar is missed."""
     found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"

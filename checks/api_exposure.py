@@ -1,4 +1,4 @@
-"""The API server runs commands for whoever has its key: who can reach it, and how good is that?"""
+"""Check that the API server's key is strong enough for the address it listens on."""
 
 from __future__ import annotations
 

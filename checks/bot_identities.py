@@ -1,4 +1,4 @@
-"""One bot, one gateway: two that use the same token lock each other out."""
+"""Find other gateways that use the same bot as this gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificates that the gateway trusts: without them no encrypted connection comes up."""
+"""Check that the variables for CA certificates name usable files."""
 
 from __future__ import annotations
 

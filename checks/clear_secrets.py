@@ -1,4 +1,4 @@
-"""Keys belong into .env: config.yaml is shown, copied and kept in repositories."""
+"""Find keys in plain text in config.yaml, and files with keys in a git repository."""
 
 from __future__ import annotations
 

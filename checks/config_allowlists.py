@@ -1,4 +1,4 @@
-"""A list of who may talk to a platform under a key that it does not go by."""
+"""Find allowlists in config.yaml under a key that the platform ignores."""
 
 from collections.abc import Iterator
 

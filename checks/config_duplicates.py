@@ -1,4 +1,4 @@
-"""A key that stands twice in one block: YAML takes the last one, and says nothing."""
+"""Find keys that are set more than once in one block of config.yaml."""
 
 from collections.abc import Iterator
 

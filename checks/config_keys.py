@@ -1,4 +1,4 @@
-"""A key that differs by a slip from one that Hermes knows is read by nobody."""
+"""Find misspelled keys in config.yaml, which Hermes ignores."""
 
 from collections.abc import Iterator
 

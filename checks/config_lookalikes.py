@@ -1,4 +1,4 @@
-"""Characters that look like a space or a quote and are letters to YAML."""
+"""Find characters in config.yaml that look like spaces or quotes but are not."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
             data={"path": blanks[0].path},
         )
     for one in found:
-        if one.blank or one.path == ("model", "provider"):  # which no provider is called
+        if one.blank or one.path == ("model", "provider"):  # reported as an unknown provider
             continue
         name = named(one.path)
         yield Finding(

@@ -1,4 +1,4 @@
-"""What config.yaml says about platforms in a form that Hermes passes over in silence."""
+"""Find platform settings in config.yaml that Hermes silently ignores."""
 
 from collections.abc import Iterator
 
@@ -64,7 +64,7 @@ def _severity(one: PassedOver) -> Severity:
 
 
 def _words(one: PassedOver, name: str) -> tuple[str, str]:
-    """The title and what to do."""
+    """Return the title and the detail of the finding."""
     if one.kind == "list":
         return (
             f"{name} in config.yaml is no mapping, so nothing in it counts",

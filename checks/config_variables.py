@@ -1,4 +1,4 @@
-"""A variable in config.yaml that Hermes does not fill in is sent as it is written."""
+"""Find variables in config.yaml that Hermes sends literally instead of their value."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
 
 
 def _name(found: Resolved, one: Unfilled) -> str:
-    """The variable; what may be a key in its place is not shown in a title."""
+    """Return the variable's name; a title does not show a name that may be a key."""
     shown = said_variable(found, one.name)
     return shown if shown == one.name else "a variable"
 
@@ -103,7 +103,7 @@ def _edits(found: Resolved, one: Unfilled) -> tuple[Edit, ...]:
     if one.filled:
         return (Put(one.path, one.right),)
     if one.secret:
-        # older releases know no `key_env` here, and a key is not written out for them
+        # older releases have no `key_env` here, and we do not write a key into config.yaml
         named = (Drop(one.path), Put((*one.path[:-1], "key_env"), one.name))
         return named if found.world.release.since(0, 15) else ()
     value = references.value_of(found.world, one.name)

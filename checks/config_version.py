@@ -1,4 +1,4 @@
-"""An old number in config.yaml: the next update changes the file, and sometimes .env."""
+"""Report what the next Hermes update would change in config.yaml and .env."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def config_version(probes: Probes) -> Iterator[Finding]:
     if (newer := probes.newer()) and installed.release > found.release:
         raise Skip(
             text("not judged: {newer}", newer=newer)
-        )  # which number this release writes is not known
+        )  # the version that this release writes is unknown
     seen = age(found)
     where = document.source("_config_version").place
     if seen.written is not None and seen.written > seen.newest:

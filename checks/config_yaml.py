@@ -1,4 +1,4 @@
-"""config.yaml must parse: a gateway that starts on a broken one silently runs on defaults."""
+"""Check that config.yaml parses; otherwise Hermes silently runs on its defaults."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Jobs that are due and do not run, or cannot: nobody begins them, or their script is gone."""
+"""Find scheduled jobs that are due but do not run, or that cannot run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, ch
 
 _LATE = timedelta(minutes=10)
 _SETTLED = timedelta(minutes=5)
-"""A gateway that has just started catches up first."""
+"""How long a gateway that has just started may take to catch up."""
 _CLAIM = timedelta(hours=2)
-"""A run of a job that is to run once may take so long."""
+"""How long a run of a one-time job may take."""
 _SIGNS = (0, 18)
-"""Since then the part that looks for jobs leaves the times at which it did."""
+"""The first release whose ticker stores the times at which it looked for jobs."""
 _CONTAINED = (0, 19)
-"""Since then one job over which Hermes fails keeps no other from running."""
+"""The first release in which a job that makes Hermes fail does not stop other jobs."""
 _CLAIMS_FROM_THE_FUTURE = ((0, 18, 1), (0, 18, 2))
 _MOST = 6
 
@@ -47,7 +47,7 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
 
 
 def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
-    """A job that was to run once at a time which had passed already is never begun."""
+    """Report one-time jobs whose time had already passed when they were planned."""
     found = [job for job in jobs if job.missed and now - job.missed > _LATE]
     if found:
         yield Finding(
@@ -69,7 +69,7 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
 
 
 def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
-    """Jobs that are never planned again; older releases stop over them when they are due."""
+    """Report jobs whose schedule gives no time; in older releases a due one stops all jobs."""
     found = [job for job in jobs if job.senseless]
     installed = probes.installation()
     if found:
@@ -93,7 +93,7 @@ def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
 
 
 def _looked_for(probes: Probes, now: datetime) -> bool:
-    """Whether somebody looks for jobs, with or without a gateway."""
+    """Whether a ticker succeeded recently, with or without a gateway."""
     success = probes.ticker().success
     return success is not None and now - success < _LATE
 
@@ -115,7 +115,7 @@ def _nobody(late: list[Job]) -> Finding:
 
 
 def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Finding]:
-    """The gateway runs, and does not begin them."""
+    """Report due jobs that the running gateway does not start."""
     installed = probes.installation()
     release = installed.release if installed else ()
     wedged = [
@@ -161,7 +161,7 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
 
 
 def _long_due(jobs: list[Job], began: datetime, now: datetime) -> list[Job]:
-    """Jobs that a gateway has passed over for longer than any other job would keep it."""
+    """Return jobs that are overdue for longer than another job can block the gateway."""
     since = now - _CLAIM
     return [job for job in jobs if job.next_run and job.next_run < since and began < since]
 

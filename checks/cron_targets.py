@@ -1,4 +1,4 @@
-"""Jobs that run by themselves tell their results somewhere, if that somewhere is there."""
+"""Find scheduled jobs whose results cannot be delivered."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _nowhere(probes: Probes, target: Target, hit: list[Job]) -> Finding:
 
 
 def _only_user(probes: Probes, platform: str) -> str | None:
-    """Telegram's chat with a user has the user's number: with one user there is no doubt."""
+    """Return the id of Telegram's only allowed user, which is also the id of their chat."""
     if platform != "telegram":
         return None
     found = probes.resolved().platforms

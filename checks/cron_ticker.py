@@ -1,4 +1,4 @@
-"""The part of a running gateway that begins jobs, and whether it still does."""
+"""Check that the running gateway still looks for scheduled jobs that are due."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from hermes_doctor.api import Evidence, Finding, Gateway, Probes, Severity, Skip, check, snapshot
 
 _SILENT = timedelta(seconds=300)
-"""It looks once a minute; Hermes itself worries after 200 seconds."""
+"""The ticker looks once a minute; Hermes itself considers it late after 200 seconds."""
 _SIGNS = (0, 18)
-"""Since then it leaves the times at which it looked, the first one when it begins."""
+"""The first release whose ticker stores the times at which it looked, first at its start."""
 _BUILT_IN = ("", "builtin", "in-process", "inprocess")
 _BEAT = "cron/ticker_heartbeat"
 
@@ -64,9 +64,9 @@ def _severity(probes: Probes) -> Severity:
 
 
 def _never_began(probes: Probes, gateway: Gateway, now: datetime) -> bool:
-    """Whether a gateway that is up for long never left the sign that it leaves at its start.
+    """Whether a gateway that has run for some time never wrote the ticker's first heartbeat.
 
-    One that was updated since, and not restarted, may be of a release that leaves none.
+    A gateway that was updated but not restarted may be of a release without heartbeats.
     """
     installed = probes.installation()
     if (

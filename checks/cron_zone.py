@@ -1,4 +1,4 @@
-"""The time zone that jobs go by, where that may not be the one their owner lives in."""
+"""Find scheduled jobs that may run in another time zone than their owner expects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cron_zone(probes: Probes) -> Iterator[Finding]:
 
 
 def _moved(jobs: list[Job], name: str, where: str) -> Iterator[Finding]:
-    """A gateway keeps the zone that it started with."""
+    """Report jobs planned in another zone, because a gateway keeps the zone it started with."""
     try:
         from zoneinfo import ZoneInfo
 

@@ -1,4 +1,4 @@
-"""A write-ahead log that was set aside may hold messages that the history lacks."""
+"""Find write-ahead logs set aside earlier that may have rows which state.db lacks."""
 
 from collections.abc import Iterator
 

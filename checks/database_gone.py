@@ -1,4 +1,4 @@
-"""A database that was there and is not any more: Hermes begins anew without a word."""
+"""Find databases that are missing although copies, logs or other traces are left."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
     severity = Severity.CRITICAL if path.name == "state.db" else Severity.ERROR
     if not traces and path.name == "state.db" and (count := probes.sessions()):
         traces.append(Evidence("sessions", f"{count} files of sessions"))
-        severity = Severity.WARNING  # the history may never have been where they are
+        severity = Severity.WARNING  # these files may never have had a state.db beside them
     if not traces:
         return
     yield Finding(

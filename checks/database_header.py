@@ -1,4 +1,4 @@
-"""A database whose first page is gone or wrong is refused by SQLite as a whole."""
+"""Find databases that are empty or that SQLite rejects because of their first page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,7 +87,7 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
 
 
 def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
-    """An empty database is a new one, unless something says that there was more."""
+    """Report an empty database if traces show that it had content before."""
     name = probes.home.name_of(path)
     copies = probes.copies(path)
     traces = [

@@ -1,4 +1,4 @@
-"""Processes that hold a database which is no longer there, or a lock that they do not let go."""
+"""Find processes that use deleted or replaced database files or never release a lock."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _fix(probes: Probes, pid: int) -> str:
 
 
 def _severity(*, stopped: bool, working: bool, own: bool) -> Severity:
-    """Who computes or waits for the disk will get done; who is halted never will."""
+    """Rate a held lock: a working process will release it, a stopped one will not."""
     if stopped:
         return Severity.ERROR
     if working:

@@ -1,4 +1,4 @@
-"""The files beside a database: a log that does not belong to it, is broken or huge, a journal."""
+"""Check the write-ahead log (-wal) and the journal beside every database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def database_log(probes: Probes) -> Iterator[Finding]:
             yield _journal(name, found, found.journal)
         elif found.stale_log:
             yield _stale(name, found)
-            continue  # whatever else is wrong with it: it must not be brought into the database
+            continue  # no other finding: this log must not be merged into the database
         elif found.log.broken is not None or found.log.head == "damaged":
             yield from _broken(name, found)
         if found.files.wal.size > max(HUGE, 2 * min(found.files.main.size, VERY_HUGE // 2)):
@@ -146,7 +146,7 @@ _JOURNALS: dict[str, tuple[Severity, str, str, str | None]] = {
         None,
     ),
 }
-"""By what was found out about it: how bad, what to say, and which fix."""
+"""Severity, title, detail and fix for each kind of journal."""
 
 
 def _journal(name: str, found: Condition, cut: Cutoff) -> Finding:

@@ -1,4 +1,4 @@
-"""Damage inside a database: cut off, wrong pages, indexes, search; and what it costs."""
+"""Find missing or damaged pages, indexes and search indexes inside databases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _findings(name: str, found: Condition) -> Iterator[Finding]:
     if found.truncated is not None:
         yield _truncated(name, *found.truncated)
     elif found.stale_log:
-        return  # the check of logs tells of it
+        return  # the check database-log reports it
     elif found.damage is not None:
         yield from _damaged(name, found, found.damage)
     else:
@@ -55,7 +55,7 @@ def _findings(name: str, found: Condition) -> Iterator[Finding]:
 
 
 def _cause(probes: Probes, path: Path) -> str | None:
-    """Two logs over one database damage it: then that is what has to end first."""
+    """Return the cause if a process uses lost files: two logs on one database damage it."""
     lost = [one.kind for one in probes.lost_files() if one.database == path]
     if not lost:
         return None
@@ -106,13 +106,13 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
 
 
 def _canonical(found: Condition, damage: Damage) -> bool:
-    """Whether more is hit than what can be made anew from the rows."""
+    """Whether the damage includes more than what can be rebuilt from the rows."""
     derived = damage.indexes or damage.searches or found.flaws
     return bool(damage.rows or damage.free or (damage.unused and not derived))
 
 
 def _forbidden(name: str, damage: Damage) -> Finding:
-    """Rows that can be read and should not be there; a board is refused for them."""
+    """Report readable rows with forbidden values; Hermes rejects a board that has them."""
     board = _is_board(name)
     return Finding(
         code="KANBAN-CORRUPT" if board else "DB-MALFORMED",

@@ -1,4 +1,4 @@
-"""A database that the gateway may not write, or that lies where locks cannot be relied on."""
+"""Find databases that the gateway cannot write or whose file system has unreliable locks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _owner(
 
 
 def _remote(probes: Probes) -> Iterator[Finding]:
-    """One finding for each such file system, not one for each database on it."""
+    """Yield one finding per file system with unreliable locks, not one per database."""
     seen: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}
     for name, path, found in probes.conditions():

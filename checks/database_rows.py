@@ -1,4 +1,4 @@
-"""Rows of state.db that are sound to SQLite and stop Hermes all the same."""
+"""Find rows of state.db that are valid for SQLite but make Hermes fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 Release = tuple[int, ...]
 _CODES = ["DB-ACTIVE-NULL", "DB-TITLES", "DB-JSON", "DB-SCHEMAVERSION"]
 _SOME = 2000
-"""Rows at each end of a table that a quick look reads."""
+"""Number of rows at each end of a table that a quick check reads."""
 
 
 @check(id="database-rows", group="databases", codes=_CODES, by_release=True)
@@ -34,7 +34,7 @@ def database_rows(probes: Probes) -> Iterator[Finding]:
 
 
 def _count(probes: Probes, path: Path, sql: str) -> int:
-    """How many; 0 too when the table or column is not there, or there was no time."""
+    """Return the count; 0 also if the table or column is missing or the query timed out."""
     answer = probes.ask(path, sql)
     value = answer.rows[0][0] if answer.rows and not answer.error else 0
     return value if isinstance(value, int) else 0

@@ -1,4 +1,4 @@
-"""Parts of a database that are missing or declared otherwise, and what that does to Hermes."""
+"""Find parts of a database schema that are missing or differ from what Hermes declares."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         name = probes.home.name_of(path)
         try:
             header = probes.header(path)
-            if not header.empty and header.magic:  # other checks tell of those
+            if not header.empty and header.magic:  # other checks report those
                 yield from _judge(probes, path, name)
         except CouldNotLook as doubt:
             yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=doubt))
@@ -73,7 +73,7 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
 
 def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
     missing, changed = structure.missing, structure.changed
-    # What this Hermes adds by itself it also fills from what is there: that is left to it.
+    # Leave to Hermes what it adds by itself, because it also fills it from existing data.
     ours = tuple(part for part in missing if part.if_missing != "healed")
     wrong = tuple(part for part in changed if part.breaks)
     weighed = [_weigh(probes, missing)] if missing else []
@@ -122,7 +122,7 @@ def _title(name: str, missing: list[str], changed: int) -> str:
 
 
 def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
-    """How bad it is that these are declared otherwise, and why."""
+    """Rate parts that are declared differently, and say why."""
     effects = {part.effect for part in changed}
     if "crash" in effects:
         return Severity.ERROR, (
@@ -142,7 +142,7 @@ def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
 
 
 def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
-    """How bad it is that these are missing, and why."""
+    """Rate parts that are missing, and say why."""
     fates = {part.if_missing for part in missing}
     needed = any(part.kind in ("column", "table") for part in missing)
     if fates == {"healed"} and not (needed and probes.gateways()):

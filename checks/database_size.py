@@ -1,4 +1,4 @@
-"""Space that databases take without need: free pages, and what Hermes put aside again and again."""
+"""Find databases with much free space, and many copies of a damaged database."""
 
 from __future__ import annotations
 

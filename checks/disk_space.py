@@ -1,4 +1,4 @@
-"""A disk without room: nothing can be written, and databases get damaged."""
+"""Check that the disk of this home has enough free space and inodes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _inodes(room: Space) -> tuple[Severity | None, str]:
 
 
 def _largest(probes: Probes) -> Iterator[Evidence]:
-    """What of this home takes most, as far as that is quickly told."""
+    """Yield the total sizes of logs and request dumps if they are large."""
     try:
         logs, dumps = probes.logs(), probes.dumps()
     except CouldNotLook:

@@ -1,4 +1,4 @@
-"""A line `NAME=` in .env erases what the service or the container gives the gateway."""
+"""Check that no empty line `NAME=` in .env erases a value that the gateway is started with."""
 
 from collections.abc import Iterator
 

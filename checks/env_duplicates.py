@@ -1,4 +1,4 @@
-"""A variable that stands in .env more than once: the last line counts."""
+"""Check that no variable is set more than once in .env, where only the last line is used."""
 
 from collections.abc import Iterator
 
@@ -56,6 +56,6 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
                 *(Evidence(f".env:{line}", f"{name}, does not count") for line in one.lines),
                 Evidence(f".env:{one.counts}", f"{name}, counts"),
             ),
-            fix=None if one.erased else "comment-out",  # which of the two is meant, who knows
+            fix=None if one.erased else "comment-out",  # the empty line may be intended
             data={"lines": one.lines, "name": one.name},
         )

@@ -1,4 +1,4 @@
-"""Hermes reads .env as plain UTF-8: a byte order mark becomes part of the first name."""
+"""Check that .env is UTF-8 without a byte order mark, which would spoil the first name."""
 
 from collections.abc import Iterator
 

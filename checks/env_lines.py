@@ -1,4 +1,4 @@
-"""Lines of .env that are read as something else than they look like, or not at all."""
+"""Check that .env has no lines that Hermes skips or reads differently from what they look like."""
 
 from collections.abc import Iterator
 
@@ -47,7 +47,7 @@ def _severity(one: OddLine) -> Severity:
 
 
 def _words(one: OddLine) -> tuple[str, str, str]:
-    """Title, what to do, and what was seen."""
+    """Return the title, the advice and the evidence for one line."""
     name = masked_name(one.name)
     if one.kind == "colon":
         return (

@@ -1,4 +1,4 @@
-"""A port in .env that is no number."""
+"""Check that every port in .env is a number from 1 to 65535."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Hermes reads .env with two parsers, and they do not agree on comments, quotes and ${NAME}."""
+"""Check that the two parsers of Hermes read the same API keys from .env."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def env_readings(probes: Probes) -> Iterator[Finding]:
     used = {(key.source.via or key.source).name: key for key in keys}
     for one in differing(found.world):
         if one.name in used and used[one.name].faults:
-            continue  # what is sent with a key that is in use has a code of its own
+            continue  # faults of keys in use have their own code
         what, detail = _CAUSES[one.cause]
         yield Finding(
             code="ENV-AMBIGUOUS",

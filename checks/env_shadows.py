@@ -1,4 +1,4 @@
-"""A variable that beats config.yaml, so that edits there change nothing."""
+"""Check that no environment variable overrides a different platform setting in config.yaml."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A fallback that cannot be used is found out only when it is needed."""
+"""Check that fallback providers are configured, well-formed and usable when the main one fails."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
 
 
 def _surely(probes: Probes, found: Resolved, way: Way) -> bool:
-    """Whether no service gives the gateway the key of this entry."""
+    """Return whether the key of this entry is certainly unset, also in the gateway's service."""
     name = found.world.release.provider((way.route.requested.value or "").lower()) or ""
     facts = found.world.release.registry.get(name)
-    login = name in ("anthropic", "copilot")  # which may be outside of the home
+    login = name in ("anthropic", "copilot")  # their login may be outside the home
     return bool(facts and not login and is_unset(probes, *facts["keys"]))
 
 
 def _dead(probes: Probes, found: Resolved, main: Way, way: Way) -> Iterator[Finding]:
-    """An entry that would not help."""
+    """Report a fallback that cannot work, or that repeats the main model."""
     route = way.route
     why: str | None = None
     edits: tuple[Edit, ...] = ()
@@ -133,7 +133,7 @@ def _finding(
 
 
 def _same(main: Way, way: Way) -> bool:
-    """Whether both lead to the same place with the same key."""
+    """Return whether both use the same address and the same key."""
     one, other = main.route, way.route
     if one.trouble or not one.base_url or not other.base_url:
         return False
@@ -142,7 +142,7 @@ def _same(main: Way, way: Way) -> bool:
 
 
 def _none(found: Resolved, main: Way) -> Iterator[Finding]:
-    """There is none, although something else is set up that could be one."""
+    """Report a missing fallback if an unused provider is configured that could be one."""
     able = [
         one
         for one in own_providers(found.world)

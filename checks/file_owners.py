@@ -1,4 +1,4 @@
-"""Files that a command run as another user left in the home, closed to the gateway."""
+"""Check that the gateway's user may read and write the files in the home."""
 
 from __future__ import annotations
 

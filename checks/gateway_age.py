@@ -1,4 +1,4 @@
-"""A gateway that is older than what it runs on: its code, its settings."""
+"""Check that the running gateway started after the last change of its code and settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from datetime import datetime, timedelta
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, pattern, text
 
 _SLACK = timedelta(seconds=5)
-"""So long after its start a gateway may still read them."""
+"""A gateway may still read files this long after its start."""
 _OWN = timedelta(seconds=60)
-"""A starting gateway brings config.yaml up to its own version."""
+"""A starting gateway migrates config.yaml to its own version within this time."""
 _NAME = pattern(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
 _AT_START = pattern(
     r"(API_SERVER|BLUEBUBBLES|DINGTALK|DISCORD|EMAIL|FEISHU|GATEWAY|HASS|MATRIX|MATTERMOST|MSGRAPH|"
     r"QQ|QQBOT|SIGNAL|SLACK|SMS|TELEGRAM|TWILIO|WEBHOOK|WECOM|WEIXIN|WHATSAPP|YUANBAO)_"
     r"(?!\w*(ALLOW|HOME_|REQUIRE|MENTION|FREE_|REACTIONS|REPLY_))\w+"
 )
-"""Variables that a gateway reads once: who it is on a platform, and where it listens."""
+"""Variables that a gateway reads only at its start: platform accounts and listening ports."""
 _REFERENCE = pattern(rb"\$\{[A-Z][A-Z0-9_]*\}")
 _REFERENCES_FROZEN = (0, 18, 0)
-"""Up to this release ${VAR} in config.yaml keeps the value that it had at the start."""
+"""Up to this release, ${VAR} in config.yaml keeps its value from the gateway's start."""
 _FALLBACK_FROZEN = (0, 18, 2)
 
 

@@ -1,13 +1,13 @@
-"""gateway.json of an older set-up: it still fills gaps of config.yaml, and few know of it."""
+"""Check for an old gateway.json that is invalid or still sets what config.yaml does not."""
 
 from collections.abc import Iterator
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text
 
 _BEATEN = {"default_reset_policy": "session_reset"}
-"""What config.yaml calls differently."""
+"""Keys of gateway.json that have another name in config.yaml."""
 _FORGIVING = (0, 19)
-"""The first release that passes over a file that is a list; those before it do not start."""
+"""The first release that ignores a file that holds a list; earlier ones fail to start."""
 
 
 @check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"], by_release=True)

@@ -1,4 +1,4 @@
-"""Files that name a gateway which is no more, a lock that keeps a new one out, or none at all."""
+"""Check for stale pid and lock files, a lost lock, and several gateways on one home."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _held(probes: Probes, pid: int) -> Finding:
 
 
 def _in_the_way(probes: Probes) -> Iterator[Finding]:
-    """What no start could clear away: Hermes tries, and says nothing when it may not."""
+    """Report pid and lock files that no start can remove; Hermes fails to do so silently."""
     user = probes.gateway_user()
     for name in _NAMES:
         taken = snapshot(probes.home / name)
@@ -88,7 +88,7 @@ def _in_the_way(probes: Probes) -> Iterator[Finding]:
 
 
 def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
-    """A pid file of a process that is gone, or whose number is somebody else's by now."""
+    """Report a pid file whose process has ended, or whose pid belongs to another process now."""
     owner = runtime.pid_file
     taken = snapshot(probes.home / "gateway.pid")
     if owner is None or taken.kind != "file":
@@ -119,7 +119,7 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
 
 
 def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[Finding]:
-    """Gateways that have a lock open each, one of them most often deleted under the other."""
+    """Report several gateways with a lock each, or a running gateway whose lock was deleted."""
     holders, lost = [], []
     for pid in running:
         try:

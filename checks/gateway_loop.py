@@ -1,4 +1,4 @@
-"""A gateway that runs and does nothing: stopped, paused, or its event loop stuck."""
+"""Check for a running gateway that is suspended or whose event loop is stuck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that an earlier gateway of this home left behind."""
+"""Check for MCP servers and browsers that an earlier gateway of this home left running."""
 
 from __future__ import annotations
 

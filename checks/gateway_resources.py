@@ -1,4 +1,4 @@
-"""What a running gateway uses up: descriptors and memory."""
+"""Check that a running gateway does not run out of file descriptors or memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MANY, MOST = 0.7, 0.9
 TIGHT, TIGHTEST = 0.85, 0.95
 LEAK = 60
-"""Descriptors on one database; a busy gateway has some twenty."""
+"""Descriptors open on one database; a busy gateway has about twenty."""
 LARGE = 2 * 1024**3
 
 

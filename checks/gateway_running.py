@@ -1,4 +1,4 @@
-"""Whether the gateway of this home runs, and if not, how its last life ended."""
+"""Check whether the gateway of this home is running, and if not, how its last run ended."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _UP = ("running", "starting", "degraded", "draining")
 _STAYS = "It stays stopped until you start it."
 _IN_ORDER = Evidence(".clean_shutdown", "it had time to shut down")
 _DRAIN = timedelta(minutes=5)
-"""Releases before 0.19 wait up to three for what is being answered."""
+"""Releases before 0.19 wait up to three minutes for answers in progress."""
 
 
 class End(NamedTuple):
-    """How the last life ended, as far as that is known."""
+    """How the last run ended, as far as that is known."""
 
     cause: Finding | None
     detail: str
     evidence: tuple[Evidence, ...] = ()
     purpose: bool = False
-    """Somebody wanted it to end."""
+    """It was stopped intentionally."""
     orderly: bool = False
-    """It was told to stop and did so, but not by a command that says who wanted it."""
+    """It received a signal to stop and did so; the sender is unknown."""
 
 
 @check(id="gateway-running", group="gateway", codes=_CODES)
@@ -84,7 +84,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
 
 
 def _draining(runtime: Runtime, running: list[int]) -> Iterator[Finding]:
-    """It runs and takes no message: it is about to end and does not come to it, or was told so."""
+    """Report a running gateway that refuses messages because it is draining."""
     owner, since = runtime.state_owner, runtime.updated_at
     if runtime.state != "draining" or owner is None or owner.pid not in running or since is None:
         return
@@ -114,7 +114,7 @@ def _draining(runtime: Runtime, running: list[int]) -> Iterator[Finding]:
 
 
 def _elsewhere(probes: Probes) -> None:
-    """A gateway that only its address is known of is as good as one that runs here."""
+    """Raise Skip if a gateway elsewhere answers, CouldNotLook if that is unclear."""
     try:
         pulse = probes.pulse()
     except CouldNotLook:
@@ -130,7 +130,7 @@ def _elsewhere(probes: Probes) -> None:
 
 
 def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
-    """Who says that it should run."""
+    """Return what asks for the gateway to run, as evidence; None if nothing does."""
     try:
         supervision: Supervision | None = probes.supervision()
     except CouldNotLook:
@@ -147,7 +147,7 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
 
 
 def _rests(probes: Probes) -> bool:
-    """Whether every service that should run it was told to stop."""
+    """Return whether every service that should run the gateway was stopped by a command."""
     try:
         supervision = probes.supervision()
     except CouldNotLook:
@@ -156,7 +156,7 @@ def _rests(probes: Probes) -> bool:
 
 
 def _never(probes: Probes) -> Finding:
-    """A home on which platforms are set up may be about to get its first gateway."""
+    """Report that platforms are configured but no gateway has run; Skip without platforms."""
     try:
         platforms = [one for one in probes.platforms() if one.link != "listening"]
     except CouldNotLook:
@@ -177,12 +177,12 @@ def _never(probes: Probes) -> Finding:
 
 
 def _last(runtime: Runtime, lives: list[Life]) -> Life | None:
-    """The life that ended last; a start that only met a running gateway is none of interest."""
+    """Return the run that ended last."""
     return max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
 
 
 def _last_sign(runtime: Runtime, life: Life) -> datetime:
-    """When a gateway that left no last word was last seen to live."""
+    """Return the last time at which there is evidence that this run was alive."""
     signs = [life.began]
     if runtime.state_owner and runtime.state_owner.pid == life.pid and runtime.updated_at:
         signs.append(runtime.updated_at)
@@ -234,7 +234,7 @@ def _end(
 
 
 def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
-    """This tool announced the stop, which looks as if somebody had wanted it to stay down."""
+    """Return an end caused by this tool, if it stopped the gateway and could not restart it."""
     run = probes.left_down()
     starts = [*runtime.starts, *(life.began for life in lives)]
     if run is None or any(start > run.ended_at for start in starts):
@@ -265,7 +265,7 @@ def _left_dead(last: Life, title: str, detail: str) -> Finding:
 
 
 def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> End:
-    """It had no time for a last word: killed, out of memory, or the machine went down."""
+    """Explain an end without an exit record: a kill, lack of memory, a reboot or a crash."""
     since = _last_sign(runtime, last)
     if probes.rebooted_since(since):
         return End(

@@ -1,4 +1,4 @@
-"""An installation of Hermes that cannot start: half upgraded, doubled, or in conflict."""
+"""Check for installations of Hermes that are half upgraded, duplicated or have merge conflicts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
 
 
 def _git(known: Environments) -> Iterator[Finding]:
-    """Own changes to the code, as updates left them."""
+    """Report unfinished git operations, and local changes that updates stashed and left so."""
     git = known.git
     if git is None or not (git.stashes or git.middle or git.unmerged):
         return

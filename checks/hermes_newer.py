@@ -1,4 +1,4 @@
-"""A Hermes that is newer than this tool knows: what is not judged then."""
+"""Check whether Hermes is newer than this tool knows, so that some checks cannot judge it."""
 
 from collections.abc import Iterator
 

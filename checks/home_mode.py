@@ -1,4 +1,4 @@
-"""Logs and conversations are open to all inside the home: its folder is what protects them."""
+"""Check that other users cannot enter the home and that the gateway runs as its owner."""
 
 from __future__ import annotations
 

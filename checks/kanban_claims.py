@@ -1,4 +1,4 @@
-"""Tasks of a board that are held by a worker which is no more."""
+"""Check for tasks on a kanban board that are claimed by a worker that is no longer running."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 _PATIENCE = 600
-"""Seconds after the end of a claim in which the dispatcher would have seen to it ten times."""
+"""Seconds after a claim expires; the dispatcher would have released it ten times by then."""
 _SQL = (
     "SELECT id, worker_pid, claim_lock, claim_expires FROM tasks "
     "WHERE status = 'running' AND worker_pid IS NOT NULL LIMIT 200"
@@ -27,13 +27,13 @@ def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         try:
             held = _held(probes, path)
         except (CouldNotLook, FileNotFoundError):
-            continue  # the checks of databases say why
+            continue  # the database checks report why
         if held:
             yield _finding(probes, path, held)
 
 
 def _held(probes: Probes, path: Path) -> list[tuple[str, int, str]]:
-    """The tasks whose worker, of this machine, has ended, and whose claim is long over."""
+    """Return running tasks whose worker on this machine has ended and whose claim expired."""
     here = f"{os.uname().nodename}:"
     late = time.time() - _PATIENCE
     found = []

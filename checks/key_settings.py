@@ -1,4 +1,4 @@
-"""A key that is named where Hermes does not look for it is not sent."""
+"""Check that API keys are named in settings where Hermes looks for them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def key_settings(probes: Probes) -> Iterator[Finding]:
 
 
 def _works(found: Resolved, way: Way | None) -> bool:
-    """Whether a key goes out all the same; before 0.15 it may be a stranger's."""
+    """Return whether a usable key is sent anyway; before 0.15 it may belong to another provider."""
     key = way.route.key if way else None
     if key is None or key.state != "usable":
         return False
@@ -53,12 +53,12 @@ def _works(found: Resolved, way: Way | None) -> bool:
 
 
 def _is_name(found: Resolved, text: str) -> bool:
-    """Whether it is the name of a variable: by its look, or because one of that name is set."""
+    """Return whether the text has the form of a variable name and may be shown."""
     return bool(_NAME.fullmatch(text)) and said_variable(found, text) == text
 
 
 def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
-    """`api_key_env` counts in the older list only."""
+    """Report `api_key_env` under `providers:`, where Hermes reads `key_env` only."""
     if entry.path[0] != "providers" or entry.block.get("key_env") or entry.block.get("api_key"):
         return
     wrong = next((key for key in _WRONG if entry.block.get(key)), None)
@@ -97,7 +97,7 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
 
 
 def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
-    """`key_env` takes the name of a variable, not the key itself."""
+    """Report a `key_env` that holds the key itself instead of the name of a variable."""
     named = entry.block.get("key_env")
     if not isinstance(named, str) or not named.strip():
         return
@@ -134,7 +134,7 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
 
 
 def _of_the_model(found: Resolved, way: Way) -> Iterator[Finding]:
-    """In `model:` only `api_key` counts, and only beside an address of one's own."""
+    """Report keys that Hermes ignores in `model:`, or at the top of config.yaml."""
     raw, route = found.world.raw, way.route
     model = raw.get("model")
     block = model if isinstance(model, dict) else {}

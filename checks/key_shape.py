@@ -1,4 +1,4 @@
-"""A key must be sent whole, with nothing else, and to whom it belongs."""
+"""Check that an API key is sent complete, without extra characters, and to its own provider."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def key_shape(probes: Probes) -> Iterator[Finding]:
 
 
 def _unwhole(way: Way) -> Finding:
-    """The key is sent together with something that is no part of it."""
+    """Report a key that is sent together with characters that are not part of it."""
     key = way.route.key
     assert key is not None
     place = key.source.via or key.source
@@ -70,7 +70,7 @@ def _unwhole(way: Way) -> Finding:
 
 
 def _unread(found: Resolved, way: Way) -> Iterator[Finding]:
-    """The key is in .env, in a line that python-dotenv skips."""
+    """Report a key in a line of .env that python-dotenv skips."""
     named = way.own.block.get("key_env") if way.own else None
     written = found.world.readings.own.values.get(str(named)) if named else None
     if not written or str(named) in found.world.variables:
@@ -88,7 +88,7 @@ def _unread(found: Resolved, way: Way) -> Iterator[Finding]:
 
 
 def _stranger(found: Resolved, way: Way) -> Iterator[Finding]:
-    """Before 0.15, a key of OpenAI or OpenRouter goes to whatever address has none of its own."""
+    """Report an OpenAI or OpenRouter key that releases before 0.15 send elsewhere."""
     key, url = way.route.key, way.route.base_url
     if found.world.release.since(0, 15) or key is None or url is None:
         return

@@ -1,4 +1,4 @@
-"""A log is shown to others when one asks for help: no key may stand in it."""
+"""Check that no log file contains a key or token of this home."""
 
 from __future__ import annotations
 

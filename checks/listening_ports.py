@@ -1,4 +1,4 @@
-"""The ports where platforms wait for callers."""
+"""Check that the ports on which platforms listen are open and not taken by another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Platform
 
 _BRIDGES = ("", "node", "MainThread")
-"""What Node.js calls itself, or what we may not know: it may be the bridge."""
+"""Names of Node.js processes, or an unreadable name: the process may be the bridge."""
 
 
 @check(
@@ -52,7 +52,7 @@ def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _bridge(probes: Probes) -> Iterator[Finding]:
-    """Hermes ends whatever listens on the port of WhatsApp's bridge before it starts the bridge."""
+    """Report a process on the WhatsApp bridge's port: Hermes kills it to start the bridge."""
     door = next((d for d in doors(probes.resolved().world) if d.platform == "whatsapp"), None)
     gateways = probes.gateways()
     network = gateways[0].pid if gateways else os.getpid()

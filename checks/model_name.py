@@ -1,4 +1,4 @@
-"""The name of the model must be there, be text, and be one that is still served."""
+"""Check that the model's name is set, is text, and is still served by its provider."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _kind(found: Resolved, one: Odd) -> Finding:
 
 
 def _malformed(found: Resolved, why: str) -> Finding:
-    """A value elsewhere that stops every message."""
+    """Report a malformed value outside `model:` that makes every message fail."""
     return Finding(
         code="CFG-TYPE",
         severity=ways(found)[0].severity,
@@ -87,7 +87,7 @@ def _malformed(found: Resolved, why: str) -> Finding:
 
 
 def _quoted(found: Resolved, one: Odd) -> str | None:
-    """What quotes make of it, where that is a name that means something."""
+    """Return the value as quoted text, if that gives a usable name."""
     if one.text is None or one.kind == "a yes or no":
         return None
     if one.path[-1] != "provider":
@@ -105,17 +105,17 @@ def _severity(found: Resolved, one: Odd) -> Severity:
 
 
 def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
-    """No model is named where the gateway looks for one."""
+    """Report that no model is set where the gateway looks for one."""
     if way.route.trouble or way.route.model.value:
         return
     block = found.world.raw.get("model")
     edits, detail = _named_elsewhere(found, way, block)
     url = way.route.base_url.value if way.route.base_url else None
     own = way.route.provider is not None and way.route.provider.value == "custom"
-    own = own and urls.is_public(url or "")  # Hermes asks a server of this machine for its model
+    own = own and urls.is_public(url or "")  # Hermes asks a local server for its model
     yield Finding(
         code="CFG-MODEL",
-        severity=way.severity if own or edits else Severity.INFO,  # others may choose one
+        severity=way.severity if own or edits else Severity.INFO,  # other providers may choose one
         title="no model is named, so requests ask for none",
         subject="model.default",
         detail=detail,
@@ -144,7 +144,7 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
 
 
 def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
-    """A model that the releases themselves say is gone."""
+    """Report a model that a release of Hermes lists as retired."""
     model = (way.route.model.value or "").strip().lower()
     goes_to = way.route.provider.value if way.route.provider else None
     if not model or way.model is None or goes_to is None:
@@ -175,7 +175,7 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
 
 
 def _context(found: Resolved, way: Way) -> Iterator[Finding]:
-    """Hermes refuses a model with less room than it needs, and ignores what is no number."""
+    """Report a context length that Hermes refuses as too small or ignores as not a number."""
     raw = found.world.raw
     block = raw.get("model")
     at_top = not (isinstance(block, dict) and block.get("context_length")) and raw.get(

@@ -1,4 +1,4 @@
-"""Variables that older guides name for the model and its address, and that Hermes ignores."""
+"""Check for variables that name a model, address or provider but that Hermes ignores."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _finding(found: Resolved, name: str, instead: str) -> Finding:
 
 
 def _provider(found: Resolved, name: str) -> Finding:
-    """Two places name a provider; which one counts has changed with 0.15."""
+    """Report a second place that names a provider; the precedence changed with 0.15."""
     asked = found.main.requested
     by_variable = asked.source.kind in ("env", "process")
     return Finding(

@@ -1,4 +1,4 @@
-"""Whether the hosts that the gateway needs can be reached; asked only with `--network`."""
+"""Check with `--network` that the gateway's platforms and model providers can be reached."""
 
 from __future__ import annotations
 

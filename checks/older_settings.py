@@ -1,4 +1,4 @@
-"""Settings that still count and have a better place by now."""
+"""Check for deprecated settings that should be moved to their newer place."""
 
 from collections.abc import Iterator
 

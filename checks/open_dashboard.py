@@ -1,4 +1,4 @@
-"""The dashboard shows and changes every key: nobody else may reach it."""
+"""Check that the dashboard is not open to the network without a password."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 _ALWAYS_ASKS = (0, 18)
-"""From this release on it does not listen to others without a password."""
+"""From this release on, the dashboard listens to the network only with a password."""
 
 
 @check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"])

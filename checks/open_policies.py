@@ -1,4 +1,4 @@
-"""Platforms with policies of their own: who may write, in words that Hermes knows."""
+"""Check that the access policies of platforms are valid and let the gateway start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN = {
     "qqbot": "QQ",
     "whatsapp": "WHATSAPP",
 }
-"""The platforms that go by a policy of their own, and how their variables begin."""
+"""The platforms that have policies of their own, with the prefix of their variables."""
 _WORDS = ("open", "allowlist", "pairing", "disabled")
 _TRUE = ("true", "1", "yes")
 _MEANT = {
@@ -59,7 +59,7 @@ def open_policies(probes: Probes) -> Iterator[Finding]:
 
 
 def _policy(found: Resolved, platform: Access, kind: str) -> Text | None:
-    """What a policy says; None when nothing is said."""
+    """Return the value of a policy; None if it is not set."""
     said: Answer | None = platform.dm_policy if kind == "dm_policy" else platform.group_policy
     if said is not None:
         return Text(said.value or "", said.source)
@@ -108,7 +108,7 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
 
 
 def _closed(found: Resolved, platform: Access, kind: str) -> str:
-    """What to set instead: the list that there is, or the way without one."""
+    """Return the policy to set instead: `allowlist` if there is a list, else one without."""
     block = Block(found.world, platform.name)
     prefix = _OWN[platform.name]
     if kind == "dm_policy":
@@ -147,7 +147,7 @@ def _unknown(found: Resolved, platform: Access, kind: str, word: str, source: So
 
 
 def _meant(word: str) -> str | None:
-    """The word that is most likely meant; never `open`. An empty one goes."""
+    """Return the most likely intended word, never `open`; empty means: remove the value."""
     import difflib
 
     if not word:
@@ -157,7 +157,7 @@ def _meant(word: str) -> str | None:
 
 
 def _data(source: Source, value: str) -> dict[str, object]:
-    """Where the fix writes what; nowhere when only the service can."""
+    """Return where the fix writes the value; empty if only the service can set it."""
     if source.kind == "config":
         return {"path": tuple(source.name.split(".")), "value": value}
     return {"variable": source.name, "value": value} if source.kind == "env" else {}

@@ -1,4 +1,4 @@
-"""Who waits to be paired, and what keeps a pairing from taking effect."""
+"""Check for users who wait to be paired, locked pairing, and approvals in an unused folder."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 _SHOWN = 12
-"""A lost folder may hold people by the hundred."""
+"""An unused folder may hold hundreds of approved users."""
 _DAY = 86400.0
 _HEALS = (0, 18, 1)
-"""From this release on a start brings two stores together."""
+"""From this release on, the gateway merges the two folders when it starts."""
 
 
 @check(
@@ -59,7 +59,7 @@ def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
 
 
 def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) -> Finding:
-    """A person who was shown a code. The code is theirs, and is not shown."""
+    """Report a user who waits for approval; the pairing code is not shown."""
     named = is_id(one.platform, one.user)
     who = one.user if named else "somebody with an odd id"
     asked = _moment(one.at)
@@ -97,7 +97,7 @@ def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) 
 
 
 def _moment(at: float) -> datetime | None:
-    """The time of a request, unless the file holds none that there is."""
+    """Return the time of a request; None if the stored number is not a valid time."""
     try:
         return datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError, OSError):
@@ -105,7 +105,7 @@ def _moment(at: float) -> datetime | None:
 
 
 def _left(until: float) -> str:
-    """How long something lasts; a time that is far off was not written by Hermes."""
+    """Return how long something lasts; a time beyond one day was not written by Hermes."""
     seconds = until - time.time()
     if seconds > _DAY:
         return "without end"
@@ -113,7 +113,7 @@ def _left(until: float) -> str:
 
 
 def _name(text: str) -> str:
-    """What somebody calls himself, as far as it may be shown."""
+    """Return a user's display name, shortened and redacted."""
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return f"‘{spoken(short)}’" if short.strip() else "nothing"
 
@@ -147,7 +147,7 @@ def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Find
 def _astray(
     probes: Probes, store: Pairing, platform: str, users: frozenset[str]
 ) -> Iterator[Finding | Partly]:
-    """Each of them by name: whoever was shut out since must not come back along with others."""
+    """Report each user separately, so that users removed since are not approved again."""
     here, there = (probes.home.name_of(one) for one in (store.folder, store.other))
     named = sorted(user for user in users if is_id(platform, user))
     for user in named[:_SHOWN]:
@@ -181,5 +181,5 @@ def _astray(
 
 
 def _plain(platform: str) -> str:
-    """The platform that a file is named after, unless it is no name of one."""
+    """Return the platform of a file; "?" if it cannot be the name of one."""
     return platform if platform.replace("_", "a").isalnum() and len(platform) < 40 else "?"

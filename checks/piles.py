@@ -1,4 +1,4 @@
-"""Logs that grow without an end, and dumped requests that nobody clears away."""
+"""Check for log files that have grown too large and for request dumps that pile up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNROTATED = (
     "gateway-shutdown-diag.log",
     "gateway-shutdown-watchdog.log",
 )
-"""Nobody ever cuts these."""
+"""Hermes never rotates these."""
 MANY, HEAVY = 1000, 500 * MEGABYTE
 
 

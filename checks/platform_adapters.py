@@ -1,4 +1,4 @@
-"""What a platform is made of: its adapter in the installed release, and the library it needs."""
+"""Check that the installed release has the adapter and the library of each configured platform."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXTRAS = {
     "mautrix": "matrix",
     "microsoft_teams": "teams",
 }
-"""Which part of Hermes' package brings a library; the others come with `messaging`."""
+"""The extra of Hermes' package that installs a library; the others are in `messaging`."""
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _TARGET = "HERMES_LAZY_INSTALL_TARGET"
 
@@ -44,7 +44,7 @@ def platform_adapters(probes: Probes) -> Iterator[Finding]:
         raise Skip("no Hermes is found")
     yield from _unknown(probes, found.version)
     if probes.gateways():
-        return  # what the running one has loaded, it says itself
+        return  # a running gateway reports what it has loaded
     packages = probes.packages()
     if packages is None or "gateway" not in packages.names:
         raise Skip("the files of Hermes are not in the environment that it runs from")
@@ -58,7 +58,7 @@ def platform_adapters(probes: Probes) -> Iterator[Finding]:
 
 
 def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
-    """Platforms that another release has and this one does not."""
+    """Report platforms that another release has but this one does not."""
     for one in unknown_platforms(probes.resolved().world):
         yield Finding(
             code="PLUGIN-NOT-REGISTERED",
@@ -82,7 +82,7 @@ def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
 
 
 def _not_loaded(probes: Probes, packages: Packages, platform: Platform) -> Evidence | None:
-    """What keeps Hermes from loading the plugin of a platform."""
+    """Return what keeps Hermes from loading the plugin of a platform; None if nothing does."""
     plugin = packages.folder / "plugins" / "platforms" / platform.name
     own = packages.folder / "gateway" / "platforms"
     built_in = (own / f"{platform.name}.py", own / platform.name)
@@ -125,7 +125,7 @@ def _missing(
     library = platform.library or ""
     world = probes.resolved().world
     if not packages.alone or world.getenv(_TARGET):
-        return  # it may be found elsewhere
+        return  # the library may be installed elsewhere
     lazy = _is_lazy(probes, packages, platform)
     extra = _EXTRAS.get(library, "messaging")
     python = f"{packages.folder.parents[2]}/bin/python"
@@ -154,7 +154,7 @@ def _missing(
 
 
 def _is_lazy(probes: Probes, packages: Packages, platform: Platform) -> bool:
-    """Whether this release fetches the library by itself, and may."""
+    """Return whether this release installs the library itself and is allowed to."""
     world = probes.resolved().world
     security = world.raw.get("security")
     allowed = security.get("allow_lazy_installs", True) if isinstance(security, dict) else True

@@ -1,4 +1,4 @@
-"""What the kernel knows of the gateway's connections, platform by platform."""
+"""Check in the kernel's socket tables that each connected platform has a live connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEAF = {
     "weixin": "WX-ZOMBIE-POLL",
 }
 _SOME, _MANY = 20, 100
-"""Connections that the other side has closed and the gateway has not."""
+"""Counts of connections that the other side has closed but the gateway has not."""
 
 
 @check(id="platform-links", group="connections", codes=_CODES, limit=9)
@@ -125,7 +125,7 @@ def _likely(gateway: Gateway, link: Link) -> Finding:
 
 
 def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator[Finding]:
-    """Connections that the other side has closed, and that the gateway never closes."""
+    """Report many connections that the other side has closed but the gateway has not."""
     waiting = [one for one in found if one.state == "CLOSE_WAIT"]
     if len(waiting) < _SOME:
         return
@@ -158,7 +158,7 @@ def _place(one: Connection) -> str:
 
 
 def _counts(found: list[Connection]) -> str:
-    """How many connections are in which state."""
+    """Return the number of connections in each state."""
     states: dict[str, int] = {}
     for one in found:
         if one.state != "LISTEN":

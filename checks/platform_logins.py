@@ -1,4 +1,4 @@
-"""What a platform needs to log in: all of it there, and none of it an example."""
+"""Check that each platform has all its login settings and that none is a placeholder."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
 
 
 def _logged_in(probes: Probes) -> bool:
-    """Whether a login to Weixin was kept, which stands in for the token."""
+    """Return whether a login to Weixin is stored, which replaces the token."""
     try:
         return any(name.endswith(".json") for name in listing(probes.home / "weixin" / "accounts"))
     except CouldNotLook:
@@ -79,7 +79,7 @@ def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterat
         consequence = f"{platform.because} switches it on, and it never connects."
         severity = Severity.ERROR
         if not there and not probes.gateways():
-            severity = Severity.INFO  # the service may bring it along
+            severity = Severity.INFO  # the service may set it
     else:
         consequence = "Hermes says nothing and does not start it."
         severity = Severity.WARNING
@@ -88,7 +88,7 @@ def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterat
     if platform.shared:
         severity = Severity.WARNING if severity is Severity.ERROR else Severity.INFO
     if any(not one.startswith("no Hermes") for one in probes.resolved().doubts):
-        severity = Severity.INFO  # what is missing may come from where nobody looked
+        severity = Severity.INFO  # it may be set in a place that was not read
     yield Finding(
         code="PLATFORM-CREDENTIALS",
         severity=severity,
@@ -130,7 +130,7 @@ def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
 
 
 def _referred(probes: Probes, need: Need) -> str | None:
-    """The variable that a value of config.yaml is, if that is set."""
+    """Return the variable that a value in config.yaml refers to, if that variable is set."""
     match = _REFERENCE.fullmatch(need.value.strip())
     known = match and probes.resolved().world.getenv(match[1])
     return match[1] if match and known and need.state == "unresolved" else None
@@ -160,5 +160,5 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
 
 
 def _name(need: Need) -> str:
-    """The variable or the path that sets it."""
+    """Return the variable or the path in config.yaml that sets it."""
     return need.value.source.name if need.value else need.variables[0]

@@ -1,4 +1,4 @@
-"""What the gateway itself says of its platforms, and what its log adds to that."""
+"""Check the platform states that the gateway reports, together with its log."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _BY_ERROR = {
     "discord_websocket_health_stale": "DC-ZOMBIE",
 }
 _BY_PLATFORM = {"feishu": "FEISHU-WS-DEAD", "slack": "SLACK-ZOMBIE"}
-"""Platforms that never come back by themselves once they are disconnected."""
+"""Platforms that never reconnect by themselves."""
 _ELSEWHERE = pattern(r".*(_lock|lock_conflict|port_in_use)")
-"""What two other checks look at with more evidence."""
+"""Errors that two other checks report with more evidence."""
 _GRACE = timedelta(minutes=2)
-"""A platform that was disconnected is most often back by then."""
+"""A disconnected platform has usually reconnected by then."""
 _EXPIRED = timedelta(minutes=11)
 _PLAIN = pattern(r"[a-z0-9_./ -]{1,60}", re.IGNORECASE)
 _TOKEN = pattern(r"token response missing access_token|Failed to get QQ Bot access token")
@@ -56,7 +56,7 @@ _NUMBER = pattern(r"'code': (\d{4,6})\b")
 _CLOSED = pattern(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b")
 _BACK = pattern(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
 _LOOP = 10
-"""Closings in a row without a session between them: once in half an hour is QQ's habit."""
+"""Closings in a row without a session between them; QQ normally closes once in half an hour."""
 _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
 
@@ -124,7 +124,7 @@ _TRIES_AGAIN = " The gateway keeps trying."
 def _diagnosis(
     platform: Platform, claim: PlatformState, words: list[Word]
 ) -> tuple[str, str, str, tuple[Evidence, ...]]:
-    """Code, title, explanation and further evidence for a platform that is not in service."""
+    """Return code, title, explanation and further evidence for a platform that is down."""
     label, error = platform.label, claim.error_code or ""
     if platform.name == "qqbot":
         return _qq(label, claim, words)
@@ -176,7 +176,7 @@ def _qq(
 
 
 def _closings(words: list[Word]) -> tuple[Evidence, ...]:
-    """The latest closing that the log tells of."""
+    """Return the latest closing in the log as evidence."""
     for word in reversed(words):
         if match := _CLOSED.match(word.text):
             when = f"{word.at:%H:%M:%S} UTC"
@@ -185,7 +185,7 @@ def _closings(words: list[Word]) -> tuple[Evidence, ...]:
 
 
 def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
-    """What the log tells of a platform that calls itself connected."""
+    """Report failures in the log of a platform whose state is connected."""
     if platform.name == "weixin":
         expired = [w for w in words if "Session expired; pausing" in w.text]
         if expired and datetime.now(UTC) - expired[-1].at < _EXPIRED:
@@ -253,7 +253,7 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
 
 
 def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
-    """Whether the setting is newer than the process, which then could not know of it."""
+    """Return whether the setting changed after the gateway started, so it cannot know it."""
     place = platform.because.rpartition(" in ")[2]
     file = {".env": probes.env, "config.yaml": probes.config}.get(place)
     found = file() if file else None
@@ -261,7 +261,7 @@ def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
 
 
 def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[Word]:
-    """What the log says of a platform; without a log the state must do."""
+    """Return the log entries of a platform; none if the log cannot be read."""
     try:
         found = probes.last_words(gateway)
     except CouldNotLook:

@@ -1,4 +1,4 @@
-"""Two platforms cannot listen on one port, nor can two gateways of one machine."""
+"""Check that no two platforms, or gateways of several profiles, listen on the same port."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Door, World
 
 _MOST = 20
-"""Other profiles that are looked at."""
+"""Number of other profiles that are examined."""
 
 
 @check(id="port-clashes", group="platforms", codes=["PLATFORM-PORT-CLASH"], by_release=True)
@@ -45,7 +45,7 @@ def port_clashes(probes: Probes) -> Iterator[Finding]:
 
 
 def _is_shared(world: World) -> bool:
-    """Whether one gateway works for all profiles, which then open no ports of their own."""
+    """Return whether one gateway serves all profiles, which then open no ports themselves."""
     gateway = world.raw.get("gateway")
     told = gateway.get("multiplex_profiles") if isinstance(gateway, dict) else None
     told = told or world.raw.get("multiplex_profiles") or world.getenv("GATEWAY_MULTIPLEX_PROFILES")
@@ -81,14 +81,14 @@ def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> 
 
 
 def _free(probes: Probes, door: Door, used: set[int]) -> int:
-    """The next port that nobody uses, and no platform by itself."""
+    """Return the next port that is unused and is not the default port of a platform."""
     heard = {one.local[1] for one in probes.listeners(os.getpid())}
     busy = used | heard | usual_ports()
     return next(port for port in range(door.port + 1, 65536) if port not in busy)
 
 
 def _profiles(probes: Probes, own: list[Door]) -> Iterator[Finding]:
-    """Homes beside this one whose gateways would want the same ports."""
+    """Report other profiles whose gateways would listen on the same ports."""
     release = probes.resolved().world.release
     for home in _beside(probes.home)[:_MOST]:
         try:

@@ -1,4 +1,4 @@
-"""The address that messages go to must be whole, and the one that is written down."""
+"""Check that the provider's base URL is complete, well-formed and not overridden by another one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SURE = {
     "api.together.xyz": "/v1",
 }
 _LOCAL = {11434: "/v1", 1234: "/v1"}
-"""Ollama and LM Studio, by the port that they have unless told otherwise."""
+"""API paths of Ollama and LM Studio, by their default port."""
 
 
 @check(id="provider-address", group="configuration", codes=["CFG-BASE-URL"], by_release=True)
@@ -57,7 +57,7 @@ def provider_address(probes: Probes) -> Iterator[Finding]:
 
 
 def _no_address(found: Resolved, way: Way, why: str) -> Finding:
-    """A provider that has no address of its own, and is given none."""
+    """Report a provider that needs a base URL but has none."""
     return Finding(
         code="CFG-BASE-URL",
         severity=way.severity,
@@ -69,7 +69,7 @@ def _no_address(found: Resolved, way: Way, why: str) -> Finding:
 
 
 def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
-    """It has too much at its end, or lacks its beginning."""
+    """Report a base URL with a wrong path, a wrong host or port, or without a scheme."""
     url = way.route.base_url
     assert url is not None
     if url.source.kind not in ("config", "env"):
@@ -128,7 +128,7 @@ def _name(way: Way) -> str:
 
 
 def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
-    """`custom` without an address: Hermes takes OpenRouter's."""
+    """Report `custom` without a base URL, for which Hermes uses OpenRouter's."""
     url = way.route.base_url
     asked = (way.route.requested.value or "").lower()
     own = asked == "custom" or found.world.release.provider(asked) == "custom"
@@ -163,7 +163,7 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
 
 
 def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
-    """Another address is written down and does not count."""
+    """Report another base URL that is set but ignored."""
     url, route = way.route.base_url, way.route
     assert url is not None
     for other in url.shadows:
@@ -207,7 +207,7 @@ def _same(one: str | None, other: str | None) -> bool:
 
 
 def _elsewhere(found: Resolved, way: Way) -> tuple[Edit, ...]:
-    """`custom` instead of OpenRouter, where a key for that address stands beside it."""
+    """Return the edit to `custom` if `model:` has both a base URL and a key; else nothing."""
     model = found.world.raw.get("model")
     if not isinstance(model, dict) or not model.get("base_url") or not model.get("api_key"):
         return ()

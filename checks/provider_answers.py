@@ -1,4 +1,4 @@
-"""Whether the model providers would serve the next message; asked only with `--network`."""
+"""Check with `--network` that each model provider would answer the next message."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     bridged = any(one.is_fine for one in found)
     for one in found:
         if one.failed in _STAGES or one.is_fine:
-            continue  # what cannot be reached is told by the look at the hosts
+            continue  # network-reach reports unreachable hosts
         if one.verdict and one.verdict.kind == "unsure":
             yield CouldNotLook(
                 text("{name} answers with no message: {one}", name=said(one.name), one=_said(one))

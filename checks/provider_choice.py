@@ -1,4 +1,4 @@
-"""The provider that config.yaml names must be one that Hermes knows, and the one that is meant."""
+"""Check that the provider and the prefix of the model's name match."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def provider_choice(probes: Probes) -> Iterator[Finding]:
 
 
 def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
-    """The provider is right, and the model still has its name in front."""
+    """Report a model name that still has the right provider's name in front."""
     assert way.own is not None and way.model is not None
     model = str(way.route.model.value).strip()
     listed = way.own.models()
@@ -72,18 +72,18 @@ def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
 
 
 def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding]:
-    """The model names one provider, and the message goes to another."""
+    """Report a model name with one provider's prefix while messages go to another provider."""
     route, world = way.route, found.world
     goes_to = route.provider.value if route.provider else None
     if goes_to in _SELLERS and is_seller(world, prefix.lower()):
-        return  # what OpenRouter and relays sell may have the name of an own provider
+        return  # resold models may have the prefix of a custom provider
     entry = own_provider(world, prefix)
     assert entry is not None and way.model is not None
     asked = route.requested
     chosen = asked.source.kind in ("env", "process")
     word = entry.word(world)
     relayed = way.own is not None or goes_to == "custom"
-    severity = Severity.INFO if relayed else way.severity  # relays have such names of their own
+    severity = Severity.INFO if relayed else way.severity  # relays may use such names themselves
     where = asked.source if asked.value != "auto" else world.document.source(*way.provider)
     told = (
         "no provider is named" if asked.value == "auto" else f"the provider is {said(asked.value)}"

@@ -1,4 +1,4 @@
-"""Own providers that have another form than Hermes reads do not exist for it."""
+"""Check that custom providers in config.yaml are written in a form that Hermes reads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def provider_entries(probes: Probes) -> Iterator[Finding]:
 
 
 def _wanted(found: Resolved) -> set[str]:
-    """The providers that something asks for."""
+    """Return the names of all providers that are used."""
     routes = (found.main, *found.fallback)
     asked = [one.requested.value for one in routes] + [one.provider.value for one in found.tasks]
     return {str(word).lower().removeprefix("custom:") for word in asked if word}
@@ -71,14 +71,14 @@ def _severity(found: Resolved, wanted: bool) -> Severity:
 
 
 def _edits(found: Resolved, one: Misshapen) -> tuple[Edit, ...]:
-    """The block under the key where it counts, or in the form that does."""
+    """Return the edits that move the block to the right key or rewrite it in the right form."""
     if one.value is not None:
         return (Put(one.path, bare(one.value)),)
     if one.moved is None:
         return ()
     if len(one.path) == 1:
         inside: tuple[Edit, ...] = ()
-        if one.moved == ("providers",):  # there `api_key_env` does not count
+        if one.moved == ("providers",):  # `api_key_env` is ignored there
             block = found.world.raw[one.path[0]]
             inside = tuple(
                 Rename((*one.path, name, _LATER), "key_env")

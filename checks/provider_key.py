@@ -1,4 +1,4 @@
-"""A request without a key, or with something in its place that is none, is refused."""
+"""Check that the provider's API key is set and is not a placeholder or masked text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hermes_doctor.api import (
 )
 
 _LOGINS = ("anthropic", "copilot", "lmstudio")
-"""Providers that Hermes may have a login for outside of its home, or that need no key."""
+"""Providers whose login may be outside the home, or that need no key."""
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -55,7 +55,7 @@ def provider_key(probes: Probes) -> Iterator[Finding]:
 
 
 def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
-    """Somebody has set up a platform, and no provider."""
+    """Report a home with a configured platform but without any provider."""
     if not _serves(found):
         return
     unset = is_unset(probes, "OPENROUTER_API_KEY", "OPENAI_API_KEY")
@@ -72,7 +72,7 @@ def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
 
 
 def _serves(found: Resolved) -> bool:
-    """Whether somebody has set up a platform, so that a gateway of this home has users."""
+    """Return whether a platform is configured, so that a gateway of this home has users."""
     return any(token.state == "usable" for one in found.platforms for token in one.tokens)
 
 
@@ -81,7 +81,7 @@ def _perhaps(unset: bool | None) -> str:
 
 
 def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
-    """Nothing that Hermes would take for a key is set where it looks."""
+    """Report that no usable key is set where Hermes looks for it."""
     name = likely_variable(found, way.own)
     if way.own and name:
         yield _unnamed(found, way, name)
@@ -95,7 +95,7 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
             yield _no_key(way, key)
             return
         if key.state in ("usable", "placeholder"):
-            return  # it is in .env, in a line that does not count: another check's question
+            return  # set in an ignored line of .env: another check reports that
     unset = is_unset(probes, *names)
     if unset is False or (unset is None and not _serves(found)):
         return
@@ -115,7 +115,7 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
 
 
 def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
-    """A variable has the provider's name, and nothing refers to it."""
+    """Report a custom provider without a key although a variable of its name is set."""
     assert way.own is not None
     return Finding(
         code="PROVIDER-KEY",
@@ -135,7 +135,7 @@ def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
 
 
 def _names(found: Resolved, way: Way) -> list[str]:
-    """The variables that could hold the key; none where no key is needed or another is at fault."""
+    """Return the variables that may hold the key; empty if none is needed or readable."""
     world, url = found.world, (way.route.base_url.value if way.route.base_url else None) or ""
     if way.own:
         named = way.own.block.get("key_env")
@@ -164,7 +164,7 @@ def _names(found: Resolved, way: Way) -> list[str]:
 
 
 def _has_pool(found: Resolved, way: Way) -> bool:
-    """Whether auth.json has entries for it: that is another question."""
+    """Return whether auth.json has keys for the provider; another check examines them."""
     asked = way.route.requested.value or ""
     pool = found.world.store.get("credential_pool")
     name = found.world.release.aliases.get(asked, asked)
@@ -172,14 +172,14 @@ def _has_pool(found: Resolved, way: Way) -> bool:
 
 
 def _cause(found: Resolved, way: Way) -> str | None:
-    """The finding of another check that this is a consequence of."""
+    """Return the code of another check's finding that causes this one."""
     asked = (way.route.requested.value or "").lower()
     hidden = any(one.name.strip().lower() == asked for one in own_providers(found.world))
     return "CFG-BUILTIN-NAME" if hidden and not way.own else None
 
 
 def _name(way: Way) -> str:
-    """What people call it: the operator's name, the provider, or the host."""
+    """Return a name for display: the custom provider's, the host or the provider."""
     if way.own:
         return way.own.name
     url = way.route.base_url.value if way.route.base_url else None
@@ -189,14 +189,14 @@ def _name(way: Way) -> str:
 
 
 def _is_none(way: Way, key: Key) -> bool:
-    """Whether what stands there will be refused; servers nearby are content with any word."""
+    """Return whether the value is not a key; local servers accept any placeholder."""
     url = (way.route.base_url.value if way.route.base_url else None) or ""
     nearby = bool(urls.host(url)) and not urls.is_public(url)
     return key.state == "masked" or (key.state == "placeholder" and not nearby)
 
 
 def _no_key(way: Way, key: Key) -> Finding:
-    """Something stands in its place that is none."""
+    """Report a placeholder or masked text where the key should be."""
     masked = key.state == "masked"
     what = "a masked text" if masked else "a placeholder"
     place = key.source.via or key.source

@@ -1,4 +1,4 @@
-"""A provider that Hermes does not know answers nobody; its name is often a slip."""
+"""Check that the provider in config.yaml is known to this release of Hermes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _unknown(found: Resolved, way: Way, kind: str) -> Finding:
 
 
 def _advice(found: Resolved, way: Way, word: str, kind: str) -> tuple[tuple[Edit, ...], str]:
-    """The edits that make it known, if that can be told, and what to do in words."""
+    """Return the edits that name a known provider, if there are any, and the advice as text."""
     world = found.world
     if kind == "disabled":
         path = ("providers", word, "enabled")
@@ -101,7 +101,7 @@ def _advice(found: Resolved, way: Way, word: str, kind: str) -> tuple[tuple[Edit
 
 
 def _openai(found: Resolved, way: Way) -> tuple[tuple[Edit, ...], str]:
-    """OpenAI itself has another name here, and none in older releases."""
+    """Return edits and advice for OpenAI's own API, which older releases have no name for."""
     if found.world.release.provider("openai-api"):
         return (Put(way.provider, "openai-api"),), "OpenAI's own API is called `openai-api` here."
     url = spelling.ADDRESSES["openai"]
@@ -110,7 +110,7 @@ def _openai(found: Resolved, way: Way) -> tuple[tuple[Edit, ...], str]:
 
 
 def _hidden(found: Resolved, way: Way) -> Iterator[Finding]:
-    """An own entry that has the name of a built-in one does not count."""
+    """Report a custom provider that is ignored because a built-in one has the same name."""
     asked, url = (way.route.requested.value or "").lower(), way.route.base_url
     if way.own or found.world.release.provider(asked) != asked:
         return

@@ -1,4 +1,4 @@
-"""What auth.json holds for a provider counts before the key in .env."""
+"""Check for keys in auth.json that are exhausted or override a different key set elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provider_pool(probes: Probes) -> Iterator[Finding]:
 
 
 def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
-    """None of them may be used now."""
+    """Report stored keys that are exhausted or dead."""
     now = found.world.now
     resting = [one for one in entries if one.until is not None and now < one.until]
     dead = [one for one in entries if one.status == "dead"]
@@ -80,7 +80,7 @@ def _code(one: Entry) -> str:
 
 
 def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
-    """An entry that somebody has put there wins over a key that was set since."""
+    """Report a stored key that is used instead of a different one in .env or config.yaml."""
     key = way.route.key
     if key is None or key.source.kind != "pool":
         return

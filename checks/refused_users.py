@@ -1,4 +1,4 @@
-"""Who was turned away, beside the list that would let them in."""
+"""Check for users whom the bot refused, and whether the operator meant to let them in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Entrance, Refusal
 
 _SHOWN = 12
-"""Strangers may come by the hundred."""
+"""There may be hundreds of strangers."""
 _INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
@@ -78,7 +78,7 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
 
 
 def _way_in(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:
-    """How they get in: a first list would shut out all who are paired, or may ask for it."""
+    """Return how to let the user in; a first allowlist would lock out all paired users."""
     paired = probes.pairing().approved.get(one.platform)
     if door and not door.lists and (door.invites or paired):
         return f"let them write again, and run `hermes pairing approve {one.platform} CODE`"
@@ -94,7 +94,7 @@ def _often(one: Refusal) -> str:
 def _meant(
     probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance]
 ) -> Iterator[Evidence]:
-    """Signs that the operator meant to let them in."""
+    """Yield evidence that the operator meant to let the user in."""
     for entry in door.listed if door else ():
         if entry != one.user and one.user in _bare(entry):
             yield Evidence(door.variable if door else "", "an entry has it with other signs around")
@@ -109,7 +109,7 @@ def _meant(
 
 
 def _bare(entry: str) -> list[str]:
-    """What may be meant by an entry: without quotes and the like, taken apart at other signs."""
+    """Split an allowlist entry at quotes and other stray characters into possible ids."""
     words = entry
     for sign in _DECORATION:
         words = words.replace(sign, " ")
@@ -117,7 +117,7 @@ def _bare(entry: str) -> list[str]:
 
 
 def _since(probes: Probes, door: Entrance, one: Refusal) -> Iterator[Finding]:
-    """One who is on the list by now, of which the running gateway may know nothing yet."""
+    """Report a user who was added to the list after the running gateway had read it."""
     source = door.own.source if door.own else None
     gateways = probes.gateways()
     if source is None or source.file is None or not gateways or one.user not in door.listed:

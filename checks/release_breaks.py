@@ -1,4 +1,4 @@
-"""Platforms that this very release cannot start, and the release that can."""
+"""Check that no configured platform is broken in the installed release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def release_breaks(probes: Probes) -> Iterator[Finding]:
     if installed is None:
         raise Skip("no Hermes was found")
     for one in probes.breaks():
-        if not one.packed:  # what is missing in the package, platform-adapters sees itself
+        if not one.packed:  # platform-adapters reports files missing from the package
             yield Finding(
                 code="QQ-IS-RECONNECT",
                 severity=Severity.ERROR,

@@ -1,4 +1,4 @@
-"""Rows of the API server's cache that fail the requests which meet them."""
+"""Check the API server's response cache for rows that make requests fail."""
 
 from __future__ import annotations
 

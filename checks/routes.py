@@ -1,4 +1,4 @@
-"""Chats that lead to conversations which have ended."""
+"""Check that no chat is routed to a conversation that has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 )
 
 _MENDS_ITSELF = (0, 18, 0)
-"""Since then a gateway sees to it when it starts, and from 0.18.1 on with each message."""
+"""From this release on, a starting gateway repairs routes; from 0.18.1 on, every message does."""
 _ID = pattern(r"[A-Za-z0-9_.:-]{1,100}")
 _MOST = 500
 _TABLE = (
@@ -34,7 +34,7 @@ _TIPS = (
     "SELECT went.root, went.id FROM went JOIN sessions s ON s.id = went.id "
     "WHERE went.depth > 0 AND s.end_reason IS NULL ORDER BY s.started_at"
 )
-"""As Hermes finds them: a child that began after its parent was compressed; the latest is last."""
+"""Hermes' own rule: a child that began after its parent was compressed; the latest is last."""
 
 
 @check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"], by_release=True)
@@ -50,11 +50,11 @@ def routes(probes: Probes) -> Iterator[Finding]:
 
 
 def _in_table(probes: Probes) -> Iterator[Finding]:
-    """Rows of state.db; Hermes knows better than we do which conversation takes their place."""
+    """Report stale rows in state.db; Hermes itself replaces them."""
     try:
         answer = probes.ask(probes.home / "state.db", _TABLE)
     except (CouldNotLook, FileNotFoundError):
-        return  # the checks of databases say why
+        return  # the database checks report why
     count = answer.rows[0][0] if answer.rows and not answer.error else 0
     if count:
         yield Finding(
@@ -68,7 +68,7 @@ def _in_table(probes: Probes) -> Iterator[Finding]:
 
 
 def _in_file(probes: Probes) -> Iterator[Finding]:
-    """Entries of sessions.json, which these releases never compare with state.db."""
+    """Report stale entries in sessions.json, which these releases never compare with state.db."""
     file = probes.stores().of("sessions")
     if file is None or not isinstance(file.values, dict):
         return
@@ -111,7 +111,7 @@ def _in_file(probes: Probes) -> Iterator[Finding]:
 
 
 def _went_on(probes: Probes, ended: set[str]) -> dict[str, str]:
-    """Where conversations go on that ended only because they became too long."""
+    """Map conversations that were compressed to the conversation that continues each."""
     if not ended:
         return {}
     listed = ", ".join(f"'{id}'" for id in ended)

@@ -1,4 +1,4 @@
-"""Rows that were saved from a deleted write-ahead log must not be forgotten."""
+"""Check for rows saved from a deleted write-ahead log that are missing in the database."""
 
 from collections.abc import Iterator
 

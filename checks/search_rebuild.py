@@ -1,4 +1,4 @@
-"""A rebuild of the search index that Hermes has started and not finished."""
+"""Check for a rebuild of the search index that Hermes has started but not finished."""
 
 from collections.abc import Iterator
 

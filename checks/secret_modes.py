@@ -1,4 +1,4 @@
-"""Files with tokens and keys in them are nobody else's to read."""
+"""Check that only their owner can read files that hold tokens or keys."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A service that an older Hermes wrote, and that the present one needs otherwise."""
+"""Check that the gateway's systemd unit has the settings that the installed Hermes would write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Unit
 
 _WRITTEN = "Hermes Agent Gateway"
-"""In the description of each unit that Hermes itself wrote; others are the operator's own."""
+"""In the description of every unit written by Hermes; other units are the operator's own."""
 _WEIGHTY = {
     "Restart": "it is not started again after every end",
     "StartLimitIntervalSec": "systemd gives up on it after a few failures",
@@ -86,7 +86,7 @@ def _finding(unit: Unit, version: str, weighty: list[Evidence], light: list[Evid
 
 
 def _stop(unit: Unit) -> float | None:
-    """How long systemd waits for the gateway's end; None for ever."""
+    """Return the seconds that systemd waits for the gateway to stop; None if unlimited."""
     from hermes_doctor.api import seconds
 
     said = unit.settings.get("TimeoutStopUSec") or unit.declared.get("TimeoutStopSec") or "90"
@@ -94,7 +94,7 @@ def _stop(unit: Unit) -> float | None:
 
 
 def _configured_drain(probes: Probes) -> float | None:
-    """What config.yaml says of how long work in progress may take to end."""
+    """Return the seconds that config.yaml allows work in progress to finish."""
     try:
         config = probes.config()
     except CouldNotLook:

@@ -1,4 +1,4 @@
-"""A container that nobody starts again, or whose gateway is down."""
+"""Check that the gateway in a container is running and that the container restarts by itself."""
 
 from __future__ import annotations
 

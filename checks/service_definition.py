@@ -1,4 +1,4 @@
-"""Definitions of the gateway's service that lead nowhere, fight each other, or are outdated."""
+"""Check that exactly one service starts the gateway of this home, and with paths that exist."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def service_definition(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
-    """What it starts, and where, must be there."""
+    """Report a service whose program or working folder is missing or unusable."""
     evidence = []
     status = unit.number("ExecMainStatus")
     program = Path(unit.program[0]) if unit.program else None
@@ -81,7 +81,7 @@ def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
 
 
 def _fault(path: Path, *, runs: bool) -> str | None:
-    """What hinders a path from being run, or from being a folder to work in."""
+    """Return why a path cannot be executed or used as a working folder; None if it can."""
     try:
         st = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -95,7 +95,7 @@ def _fault(path: Path, *, runs: bool) -> str | None:
 
 
 def _fight(defined: list[Unit]) -> Iterator[Finding]:
-    """Two services that both start a gateway on this home end each other's."""
+    """Report several services that start a gateway on this home and stop each other's."""
     live = [u for u in defined if u.enabled or u.state in ("active", "activating", "failed")]
     if len(live) < 2:
         return
@@ -126,7 +126,7 @@ def _how(unit: Unit) -> str:
 
 
 def _elsewhere(probes: Probes, others: tuple[Unit, ...], usual: str) -> Iterator[Finding]:
-    """The service that Hermes would make for this home works on another one."""
+    """Report that the service that Hermes would create for this home uses another home."""
     for unit in others:
         if unit.name != usual or unit.home is None:
             continue
@@ -147,7 +147,7 @@ def _elsewhere(probes: Probes, others: tuple[Unit, ...], usual: str) -> Iterator
 
 
 def _same_owner(probes: Probes, unit: Unit) -> bool:
-    """Whether it runs as whom this home belongs to, so that it was most likely meant for it."""
+    """Return whether the service runs as the owner of this home, so it was probably meant."""
     if unit.manager is not None:
         return True
     import pwd

@@ -1,4 +1,4 @@
-"""A job of launchd that is not loaded, or that does not bring every gateway back."""
+"""Check that launchd has loaded the gateway's job and restarts the gateway after every exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that lets the gateway open few files."""
+"""Check that the gateway's service allows enough open files."""
 
 from __future__ import annotations
 

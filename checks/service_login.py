@@ -1,4 +1,4 @@
-"""A user's service that ends with the login, or whose manager does not run at all."""
+"""Check that a user service keeps running after logout and that its service manager runs."""
 
 from __future__ import annotations
 

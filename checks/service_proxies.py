@@ -1,4 +1,4 @@
-"""Proxies that the shell knows of and the service does not, or that cannot work."""
+"""Check that the gateway's service has the proxies that this shell uses and that they can work."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _missing(probes: Probes, unit: Unit, given: Mapping[str, str]) -> Iterator[F
 
 
 def _unconnected(probes: Probes) -> list[str]:
-    """The platforms that the running gateway has not got through to."""
+    """Return the platforms that the running gateway has not connected."""
     try:
         running, told = probes.gateways(), probes.runtime()
     except CouldNotLook:
@@ -97,7 +97,7 @@ def _unconnected(probes: Probes) -> list[str]:
 
 
 def _written(probes: Probes) -> dict[str, str]:
-    """.env, which the gateway loads at its start."""
+    """Return the variables of .env, which the gateway loads at its start."""
     try:
         env = probes.env()
     except CouldNotLook:

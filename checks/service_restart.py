@@ -1,4 +1,4 @@
-"""A gateway that nobody starts again when it ends."""
+"""Check that something restarts the running gateway when it stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that has given up on the gateway, or starts it over and over."""
+"""Check for a service that no longer starts the gateway, or restarts it over and over."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _CODES = ["GW-EXIT75-LOOP", "GW-EXIT78", "GW-STARTLIMIT", "GW-CRASH-LOOP", "GW-UNIT-FAILED"]
 _RESTART, _CONFIG = 75, 78
-"""How a gateway ends to be started again, and how it ends when its settings are hopeless."""
+"""Exit codes of a gateway that asks for a restart, and of one with invalid settings."""
 _NOT_STARTED = (200, 203)
-"""systemd could not even begin: what the definition says is wrong, which another check tells."""
+"""systemd could not run the program; another check reports the wrong definition."""
 _FEW = 3
 _SHORT = 120.0
 _WINDOW = timedelta(minutes=10)
@@ -34,7 +34,7 @@ _SETTLED = timedelta(minutes=5)
 
 
 class Loop(NamedTuple):
-    """A gateway that is started over and over."""
+    """A gateway that is restarted over and over."""
 
     status: int
     evidence: tuple[Evidence, ...]
@@ -50,7 +50,7 @@ def service_state(probes: Probes) -> Iterator[Finding]:
         if unit.number("ExecMainStatus") in _NOT_STARTED:
             continue
         loop = _loop(probes, unit)
-        if unit.was_stopped:  # on purpose: whatever the exit code was, it has not given up
+        if unit.was_stopped:  # stopped on purpose, whatever the exit code
             continue
         if unit.state == "failed":
             yield _given_up(unit)
@@ -152,7 +152,7 @@ def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
 
 
 def _loop(probes: Probes, unit: Unit) -> Loop | None:
-    """What systemd counts, or what the gateway itself wrote down, within the last minutes."""
+    """Detect repeated restarts from the supervisor's counter or the gateway's own records."""
     again = unit.number("NRestarts")
     life = _life(unit)
     waits = unit.settings.get("SubState") == "auto-restart" or (
@@ -173,7 +173,7 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
 
 
 def _starts(probes: Probes) -> list[datetime]:
-    """The latest starts, by the gateway's own word."""
+    """Return the latest starts that the gateway recorded, oldest first."""
     try:
         told = probes.runtime().starts
         return sorted(told or [life.began for life in probes.diary()])
@@ -182,7 +182,7 @@ def _starts(probes: Probes) -> list[datetime]:
 
 
 def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
-    """How the latest lives ended: the status that came most often."""
+    """Return the most frequent exit code of the latest runs, with evidence."""
     try:
         lives = [life for life in probes.diary() if now - life.began < _WINDOW]
     except CouldNotLook:
@@ -196,7 +196,7 @@ def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
 
 
 def _life(unit: Unit) -> float | None:
-    """How many seconds the last main process lived, where its manager tells."""
+    """Return the seconds that the last main process ran; None if the supervisor does not say."""
     began, ended = (
         unit.number(f"ExecMain{what}TimestampMonotonic") / 1e6 for what in ("Start", "Exit")
     )

@@ -1,4 +1,4 @@
-"""A scheduled task of Windows whose settings end the gateway."""
+"""Check that the settings of the Windows scheduled task do not stop the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a conversation starts anew: hours, minutes and words that Hermes understands."""
+"""Check that the settings for resetting conversations have values that Hermes understands."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _fault(key: str, value: object) -> str | None:
 
 
 def _meant(mode: object) -> str | None:
-    """The word that is most likely meant."""
+    """Return the most likely intended mode; None if there is none."""
     import difflib
 
     if mode is False:

@@ -1,4 +1,4 @@
-"""A profile that was copied with its .env has the bot of another home."""
+"""Check that no other home uses the same bot token, as after copying a profile with its .env."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of SQLite in which two writers at one moment can damage a database."""
+"""Check whether the gateway's SQLite has the bug by which concurrent writers damage a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files beside the databases that Hermes cannot read, takes for empty, and will write over."""
+"""Check the JSON files of Hermes for damage that it cannot read, ignores or would overwrite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODES = {
 }
 _OTHER = "STORE-CORRUPT"
 _INVALID = frozenset({"padding", "torn", "tail", "binary"})
-"""Flaws of files that are not valid JSON; what the others mean is up to the release."""
+"""Flaws of files that are not valid JSON; the effect of other flaws depends on the release."""
 _UNKNOWN = (
     "What this Hermes does with it is not known. Copy the file before you start or restart Hermes; "
     "`hermes-doctor backup list` shows older copies."
@@ -62,12 +62,12 @@ def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _is_proven(file: StoreFile) -> bool:
-    """Whether a file is damaged under every release of Hermes."""
+    """Return whether a file is damaged for every release of Hermes."""
     return file.flaw is not None and file.flaw.kind in _INVALID
 
 
 def _invalid(file: StoreFile) -> Finding:
-    """Damage under a release of which this tool does not know what it does with the file."""
+    """Report damage under a release whose handling of the file is unknown."""
     assert file.flaw is not None
     return Finding(
         code=_CODES.get(file.store.kind, _OTHER),
@@ -81,15 +81,15 @@ def _invalid(file: StoreFile) -> Finding:
 
 
 class _Weight(NamedTuple):
-    """How bad it is, and why."""
+    """Severity of the damage, and the texts that explain it."""
 
     severity: Severity
     title: str
     says: str
     spare: str = ""
-    """What must not be done meanwhile."""
+    """What the operator must not do until it is repaired."""
     settled: bool = False
-    """Hermes itself sees to it: nothing is to be repaired."""
+    """Hermes repairs it itself, so no fix is offered."""
 
 
 def _damaged(probes: Probes, file: StoreFile) -> Finding:
@@ -138,7 +138,7 @@ def _weighed(probes: Probes, file: StoreFile) -> _Weight:
 
 
 def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
-    """The fix, and what is said about it."""
+    """Return the fix and a sentence about it."""
     if file.store.cache:
         return ("mend-store" if file.outcome == "fails" else None), ""
     repair = probes.store_repair(file)
@@ -152,7 +152,7 @@ def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
 
 
 def _mirrored(probes: Probes, file: StoreFile) -> bool:
-    """Whether state.db has what this file is a copy of."""
+    """Return whether state.db contains the data that this file is a copy of."""
     since = file.store.mirror_since
     installed = probes.installation()
     if since is None or (installed and installed.release < since):
@@ -165,7 +165,7 @@ def _mirrored(probes: Probes, file: StoreFile) -> bool:
 
 
 def _in_memory(probes: Probes, file: StoreFile) -> bool:
-    """Whether a gateway runs that has read the file before it was damaged."""
+    """Return whether a running gateway has read the file before it was damaged."""
     if file.store.kind != "sessions":
         return False
     try:
@@ -177,7 +177,7 @@ def _in_memory(probes: Probes, file: StoreFile) -> bool:
 
 
 def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
-    """Chats of platforms that this Hermes does not know go with its next save."""
+    """Report chats of unknown platforms, which Hermes drops when it next saves the file."""
     found = probes.strangers()
     if found and (_mirrored(probes, file) or _in_memory(probes, file)):
         return
@@ -205,7 +205,7 @@ def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
 
 
 def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
-    """Hermes has begun anew with an empty store; what it put aside is still there."""
+    """Report logins in a damaged file that Hermes set aside before it started an empty one."""
     aside = f"{file.name}.corrupt"
     if snapshot(probes.home / aside).kind != "file":
         return
@@ -237,7 +237,7 @@ def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
 
 
 def _transcripts(probes: Probes) -> Iterator[Finding]:
-    """Up to 0.14 a gateway reads what was said from files with a line for each message."""
+    """Report damaged lines in transcripts, which gateways up to 0.14 read messages from."""
     torn = probes.torn_transcripts()
     if torn:
         yield Finding(

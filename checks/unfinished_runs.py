@@ -1,4 +1,4 @@
-"""A repair that was cut off must not be forgotten."""
+"""Check for a run of hermes-doctor that was interrupted or waits for the gateway to stop."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""An update that was cut off must not be forgotten."""
+"""Check for a guarded update of Hermes, or a rollback, that was interrupted."""
 
 from collections.abc import Iterator
 

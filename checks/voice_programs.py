@@ -1,4 +1,4 @@
-"""Voice messages on Telegram are made with ffmpeg."""
+"""Check that ffmpeg is installed if answers are sent as voice messages on Telegram."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 _OWN_FORMAT = ("openai", "elevenlabs", "mistral", "gemini")
-"""Voices that come in Telegram's own format."""
+"""Providers whose audio is already in Telegram's own format."""
 
 
 @check(id="voice-programs", group="platforms", codes=["PLATFORM-FFMPEG"], by_release=True)

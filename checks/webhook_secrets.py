@@ -1,4 +1,4 @@
-"""Whoever calls in must prove who they are; without a secret Hermes does not even listen."""
+"""Check that every platform that receives webhooks has the secret that authenticates callers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _route(name: str, secret: str, place: str, *, local: bool) -> Iterator[Findi
 
 
 def _added(probes: Probes) -> list[tuple[str, dict[str, object]]]:
-    """The routes that were added while it ran."""
+    """Return the routes that were added at run time."""
     try:
         said = read_json(probes.home / _ADDED)
     except (FileNotFoundError, ValueError, CouldNotLook):
@@ -133,7 +133,7 @@ def _sms(probes: Probes, block: Block) -> Iterator[Finding]:
             "Hermes cannot check who calls without it, and refuses to start SMS.",
             f"Set it in .env to the address that Twilio's console has for the number, {_RESTART}",
             Evidence(place, "Twilio is set up, without SMS_WEBHOOK_URL"),
-            Severity.WARNING,  # Twilio may be meant for something else
+            Severity.WARNING,  # Twilio may be configured for something else
         )
     elif host not in _LOOPBACK:
         yield _finding(
@@ -244,5 +244,5 @@ def _finding(
 
 
 def _plain(name: str) -> str:
-    """The name of a route, as long as it is one that people give."""
+    """Return the name of a route, or a substitute if it does not look like one."""
     return name if len(name) <= 40 and name.replace("-", "_").isidentifier() else "(odd name)"

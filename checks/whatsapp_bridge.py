@@ -1,4 +1,4 @@
-"""WhatsApp goes through a bridge in Node.js that is paired with a phone once."""
+"""Check that WhatsApp is paired with a phone and that Node.js and its bridge are installed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _login(probes: Probes, block: Block) -> Iterator[Finding]:
 
 
 def _session(probes: Probes, block: Block) -> Path:
-    """Where the login lies: the old place as long as it is there, as Hermes does it."""
+    """Return the folder of the login; like Hermes, prefer the old one if it exists."""
     named = block.value("session_path")
     if named:
         return Path(named).expanduser()
@@ -92,7 +92,7 @@ def _fault(path: Path) -> str | None:
     if taken.kind == "absent":
         return "does not exist"
     if time.time() - taken.mtime_ns / 1e9 < _BUSY:
-        return None  # the bridge may be writing it this very moment
+        return None  # the bridge may be writing it now
     try:
         said = read_json(path)
     except ValueError:
@@ -108,7 +108,7 @@ def _script(probes: Probes, block: Block) -> Iterator[Finding]:
     if named:
         places = [Path(named).expanduser()]
     elif packages is None or "gateway" not in packages.names:
-        return  # a checkout: the bridge is part of it
+        return  # a git checkout contains the bridge
     else:
         places = [one.joinpath(*_SCRIPT) for one in _roots(probes, packages)]
     if any(snapshot(place).kind in ("file", "symlink") for place in places):
@@ -128,6 +128,6 @@ def _script(probes: Probes, block: Block) -> Iterator[Finding]:
 
 
 def _roots(probes: Probes, packages: Packages) -> list[Path]:
-    """Where a release looks; from 0.18 on a copy in the home does as well."""
+    """Return the folders in which a release looks; from 0.18 on also the home."""
     newer = probes.resolved().world.release.since(0, 18)
     return [packages.folder, *([probes.home.path] if newer else [])]

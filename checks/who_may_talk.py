@@ -1,4 +1,4 @@
-"""A bot that nobody may talk to is silent; one that anybody may talk to is anybody's."""
+"""Check that some users may talk to the bot on each platform, but not everyone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def who_may_talk(probes: Probes) -> Iterator[Finding]:
 
 
 def _anybody(door: Entrance) -> bool:
-    """Whether anybody at all gets in without being paired."""
+    """Return whether any user gets in without being paired."""
     return bool(door.listed or door.elsewhere or door.policed is not None)
 
 
@@ -57,7 +57,7 @@ def _nobody(door: Entrance) -> Finding:
 
 
 def _open(probes: Probes, doors: list[Entrance]) -> Iterator[Finding]:
-    """One finding for each thing that opens doors."""
+    """Report once for each setting that opens platforms to everyone."""
     sandboxed = probes.is_sandboxed()
     found: dict[str, list[Entrance]] = {}
     for door in doors:

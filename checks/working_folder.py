@@ -1,4 +1,4 @@
-"""The folder that commands run in: it must be there, and the gateway must get into it."""
+"""Check that the folder for commands exists and that the gateway's user may enter it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def working_folder(probes: Probes) -> Iterator[Finding]:
 
 
 def _folder(probes: Probes, said: str) -> Path | None:
-    """The folder as the gateway sees it; None when only the gateway knows."""
+    """Return the folder as the gateway sees it; None if only the gateway knows."""
     if said.startswith("~"):
         home = probes.resolved().world.getenv("HOME") or _home(probes.gateway_user().uid)
         return Path(home) / said[2:] if home and said[1:2] in ("", "/") else None
@@ -78,7 +78,7 @@ def _home(uid: int) -> str:
 
 
 def _is_native(probes: Probes) -> bool:
-    """Whether the gateway would see the same files as we do: in a container it would not."""
+    """Return whether the gateway would see the same files as this process, not a container's."""
     found = probes.installation()
     return found is not None and snapshot(found.where).kind != "absent"
 

@@ -1,4 +1,4 @@
-"""Let somebody in who was turned away."""
+"""Add a user whom the gateway rejected to the allowlist of the platform."""
 
 from __future__ import annotations
 

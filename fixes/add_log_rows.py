@@ -1,4 +1,4 @@
-"""Add the messages to the history that exist only in a write-ahead log that was set aside."""
+"""Add rows to the message history that exist only in a write-ahead log set aside earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add the messages to the history that only a backup of its deleted write-ahead log has."""
+"""Add messages to the history that exist only in a backup of its deleted write-ahead log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let somebody in who waits to be paired."""
+"""Approve a user who is waiting to be paired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring a huge write-ahead log into its database."""
+"""Merge a huge write-ahead log (-wal) into its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lift the lock that five wrong codes put on pairing."""
+"""Remove the pairing lockout that Hermes sets after five wrong codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take away files that say a gateway runs when none does."""
+"""Move gateway.pid and gateway.lock into the vault when no gateway is running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put a # before lines of .env that should not count."""
+"""Comment out lines of .env that are duplicates or that override config.yaml."""
 
 from __future__ import annotations
 

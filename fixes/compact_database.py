@@ -1,4 +1,4 @@
-"""Give back the pages of a database that nothing uses."""
+"""Rewrite a database without its unused pages."""
 
 from __future__ import annotations
 

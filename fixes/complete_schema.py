@@ -1,4 +1,4 @@
-"""Give a database the schema that its release declares, where Hermes does not do so itself."""
+"""Add missing parts of a database schema and correct parts that differ from the release."""
 
 from __future__ import annotations
 

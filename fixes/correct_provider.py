@@ -1,4 +1,4 @@
-"""Name the provider that is meant."""
+"""Correct the name of a provider in config.yaml, or enable a provider that is disabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take a blank line out of .env that erases a variable."""
+"""Remove an empty line `NAME=` from .env that erases a variable of the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let chats begin anew whose conversation has ended."""
+"""Remove or redirect chats in sessions.json whose conversation has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take out what only misleads."""
+"""Remove a variable from .env that conflicts with a model or provider setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let the gateway outlive its user's login."""
+"""Enable systemd lingering, so the gateway keeps running when its user logs out."""
 
 from __future__ import annotations
 

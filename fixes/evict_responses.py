@@ -1,4 +1,4 @@
-"""Take bad rows out of the store of API responses."""
+"""Delete unreadable responses and dangling conversations from the API response cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put a token where Hermes reads it."""
+"""Write a credential into .env that was set only as an unexpanded reference `${NAME}`."""
 
 from __future__ import annotations
 

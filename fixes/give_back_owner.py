@@ -1,4 +1,4 @@
-"""Give a file back to whom the home belongs to."""
+"""Give a file back to the home's owner and make it writable for that user."""
 
 from __future__ import annotations
 

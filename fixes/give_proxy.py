@@ -1,4 +1,4 @@
-"""Give the service the proxies that the operator's shell has."""
+"""Add the proxy variables of the current shell to the gateway's systemd unit."""
 
 from __future__ import annotations
 

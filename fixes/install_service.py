@@ -1,4 +1,4 @@
-"""Give a gateway that nobody looks after a service."""
+"""Install a systemd user service for a gateway that has no supervisor."""
 
 from __future__ import annotations
 

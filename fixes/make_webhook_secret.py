@@ -1,4 +1,4 @@
-"""Make the secret by which Telegram's calls are known."""
+"""Generate the secret that authenticates Telegram's webhook calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let messages go to the address that is meant."""
+"""Correct the settings that decide to which base URL Hermes sends model requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a line of .env as it was meant."""
+"""Correct a malformed line of .env."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave of a key what is a key."""
+"""Remove what does not belong to an API key: comments, quotes, `Bearer`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
 
 
 def _line(name: str, old: str, key: str) -> str:
-    """The line with the key alone; what stands before it stays, a comment moves above it."""
+    """Return the line with the bare key; a comment behind it moves to a line above."""
     head = _HEAD.match(old)
     if head is None or head["name"] != name:
         raise CannotFix(

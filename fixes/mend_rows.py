@@ -1,4 +1,4 @@
-"""Put rows right that make Hermes fail."""
+"""Correct rows of state.db whose values make Hermes fail."""
 
 from __future__ import annotations
 

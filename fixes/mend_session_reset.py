@@ -1,4 +1,4 @@
-"""Write when conversations start anew so that Hermes understands it."""
+"""Correct an invalid `session_reset` setting or remove an invalid SESSION_RESET_HOUR."""
 
 from __future__ import annotations
 

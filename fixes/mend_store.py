@@ -1,4 +1,4 @@
-"""Give Hermes back a store that only has a flaw around what it holds."""
+"""Repair a JSON store without losing an entry, or remove it if it is only a cache."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     if newer := probes.newer():
         raise CannotFix(
             text("not judged: {newer}", newer=newer)
-        )  # what the entries are is up to the release
+        )  # the entries depend on the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None:
         return

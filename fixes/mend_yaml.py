@@ -1,4 +1,4 @@
-"""Mend what makes config.yaml unreadable, where there is a rule for it."""
+"""Correct a known mistake that keeps config.yaml from parsing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring somebody over who was paired in a folder that does not count."""
+"""Move an approved user to the pairing folder that the gateway reads."""
 
 from __future__ import annotations
 

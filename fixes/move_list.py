@@ -1,4 +1,4 @@
-"""Put a list of users where the platform reads it."""
+"""Move an allowlist from config.yaml to the variable in .env that the platform reads."""
 
 from __future__ import annotations
 

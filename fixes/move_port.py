@@ -1,4 +1,4 @@
-"""Give a platform a port of its own."""
+"""Move a platform to a free port when another platform is set to the same port."""
 
 from __future__ import annotations
 

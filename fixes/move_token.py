@@ -1,4 +1,4 @@
-"""Put a platform's token where it is read."""
+"""Move a platform's token to the place where Hermes reads it, or drop an unused one."""
 
 from __future__ import annotations
 

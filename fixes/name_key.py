@@ -1,4 +1,4 @@
-"""Give a provider the key that is there for it."""
+"""Set a provider's `key_env` to the variable that is named after the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let the gateway open more files."""
+"""Raise the limit of open files in the gateway's systemd unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the full-text search of a database anew."""
+"""Rebuild the search index of a database from its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the indexes of a database anew."""
+"""Rebuild the indexes of a database from its rows."""
 
 from __future__ import annotations
 

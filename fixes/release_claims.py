@@ -1,4 +1,4 @@
-"""Give tasks back that a worker which is no more still holds."""
+"""Release kanban tasks whose worker is no longer running."""
 
 from __future__ import annotations
 

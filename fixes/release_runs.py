@@ -1,4 +1,4 @@
-"""Take away marks that keep jobs from being begun."""
+"""Remove false run marks that keep scheduled jobs from starting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give a key of config.yaml the name that Hermes reads."""
+"""Rename a key of config.yaml to the name that Hermes reads."""
 
 from __future__ import annotations
 

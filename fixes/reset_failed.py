@@ -1,4 +1,4 @@
-"""Let systemd try again after it gave up."""
+"""Reset the failed state of the gateway's systemd unit and start the gateway once."""
 
 from __future__ import annotations
 

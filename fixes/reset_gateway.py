@@ -1,4 +1,4 @@
-"""The full reset of a gateway that does not come up: stop, repair the databases, start, prove."""
+"""Reset a gateway that keeps failing: stop it, repair its databases, start and verify it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write what switches a platform in the form that Hermes reads."""
+"""Rewrite how config.yaml switches a platform on or off in the form that Hermes reads."""
 
 from __future__ import annotations
 

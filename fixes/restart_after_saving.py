@@ -1,4 +1,4 @@
-"""Restart a gateway that works on files without a name, after these were saved."""
+"""Save deleted database files that the gateway still has open, then restart the gateway."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
             suffix = lost.path.name.removeprefix(lost.database.name)
             found.setdefault(lost.database, []).append((suffix, lost.fd))
     for path, fds in found.items():
-        if any(not suffix for suffix, _ in fds):  # what is written until the end is in it alone
+        if any(not suffix for suffix, _ in fds):  # only this file has the last writes
             yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")
     yield GatewayStep(service, restart=True, why=finding.title)

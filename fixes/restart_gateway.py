@@ -1,4 +1,4 @@
-"""Restart a gateway that works no more, or works with what is no longer there."""
+"""Restart a gateway that is stuck, disconnected, out of resources or outdated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring back the newest config.yaml that parses."""
+"""Replace a config.yaml that does not parse by its newest copy that does."""
 
 from __future__ import annotations
 

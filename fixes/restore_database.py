@@ -1,4 +1,4 @@
-"""Bring a database back that is lost as a whole."""
+"""Restore a database that is missing or empty from its newest sound copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring back what can be had of a store that is broken."""
+"""Repair a damaged JSON store from its intact entries or from its newest sound copy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     if newer := probes.newer():
         raise CannotFix(
             text("not judged: {newer}", newer=newer)
-        )  # what the entries are is up to the release
+        )  # the entries depend on the release
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None or file.flaw is None:
         return

@@ -1,4 +1,4 @@
-"""Save .env as Hermes reads it."""
+"""Rewrite .env as UTF-8 without a byte order mark."""
 
 from __future__ import annotations
 

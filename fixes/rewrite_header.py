@@ -1,4 +1,4 @@
-"""Write the header of a database anew."""
+"""Rebuild the header of a database from the rest of the file."""
 
 from __future__ import annotations
 

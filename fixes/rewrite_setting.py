@@ -1,4 +1,4 @@
-"""Write settings as Hermes reads them."""
+"""Rewrite a setting in the form and in the place in which Hermes reads it."""
 
 from __future__ import annotations
 

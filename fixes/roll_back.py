@@ -1,4 +1,4 @@
-"""Take back a transaction that was cut off."""
+"""Roll back an interrupted transaction of a database from its journal."""
 
 from __future__ import annotations
 

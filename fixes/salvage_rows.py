@@ -1,4 +1,4 @@
-"""Save every row of a damaged database that can still be read."""
+"""Save every row of a damaged or missing database that can still be read."""
 
 from __future__ import annotations
 

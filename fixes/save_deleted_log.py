@@ -1,4 +1,4 @@
-"""Save what a process wrote into a deleted write-ahead log, without stopping anything."""
+"""Save a deleted write-ahead log that a process has open, without stopping the process."""
 
 from __future__ import annotations
 

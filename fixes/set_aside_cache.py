@@ -1,4 +1,4 @@
-"""Let Hermes make a cache anew that it cannot start with."""
+"""Remove an unreadable cache database, which Hermes creates again at its next start."""
 
 from __future__ import annotations
 

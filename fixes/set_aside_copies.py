@@ -1,4 +1,4 @@
-"""Take away what piled up of a database that was damaged."""
+"""Move all copies of a damaged database except the newest one into the vault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take a log or a journal away that does not belong to its database."""
+"""Move a write-ahead log (-wal) or journal aside that would damage its database."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 _PARTS = {"DB-WAL-STALE": ("-wal", "-shm"), "DB-JOURNAL": ("-journal",)}
-"""What each finding has proven to be foreign; nothing else may move. SQLite makes an index (-shm)
-again from its log."""
+"""The files that each finding may move, and no others. SQLite creates an index (-shm) again
+from its write-ahead log."""
 _HINT = (
     "These rows are not added to the database. To add them as well, name both codes before",
     "Hermes starts: fix DB-WAL-STALE DB-WAL-ROWS --apply",

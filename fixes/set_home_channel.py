@@ -1,4 +1,4 @@
-"""Name the chat that the results of jobs go to."""
+"""Set the chat to which Hermes delivers the results of scheduled jobs."""
 
 from __future__ import annotations
 

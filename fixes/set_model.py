@@ -1,4 +1,4 @@
-"""Name a model that is there."""
+"""Set a missing model name, or replace a retired model by its successor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say who may write to a platform in a word that Hermes knows and starts with."""
+"""Replace or remove an access policy of a platform that Hermes rejects or does not know."""
 
 from __future__ import annotations
 

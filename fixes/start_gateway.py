@@ -1,4 +1,4 @@
-"""Bring up a gateway that is down."""
+"""Start a gateway that is not running."""
 
 from __future__ import annotations
 

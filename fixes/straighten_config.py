@@ -1,4 +1,4 @@
-"""Replace what only looks like spaces and quotes."""
+"""Replace lookalike spaces and remove curly quotes in config.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send the model's name as its provider knows it."""
+"""Remove the provider's name from the front of the model's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Close files with secrets to everybody but their owner."""
+"""Make files with secrets accessible to their owner only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take logs and dumps that have grown without an end out of the way."""
+"""Move oversized logs and old request dumps into the vault."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 _NEWEST = 20
-"""Dumps that stay: they show what the provider answers now."""
+"""Number of newest dumps that stay, because they show what the provider answers now."""
 _MOST = 5000
-"""Dumps that one run takes away; the next one takes the next."""
+"""Maximum number of dumps that one run moves; the next run continues."""
 
 
 @fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
@@ -34,7 +34,7 @@ def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
         if snapshot(file).kind == "file":
             yield MoveLog(file, why="it has grown without an end")
     if held:
-        # Its writer would go on writing into a file without a name: lines and room lost for ever.
+        # Without a restart the gateway writes into a deleted file: lines and disk space are lost.
         why = f"it writes into {min(held).name} and must let go of it"
         yield GatewayStep(gateway_service(probes), restart=True, why=why)
 

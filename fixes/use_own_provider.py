@@ -1,4 +1,4 @@
-"""Let messages go to the provider that is set up for their model."""
+"""Select the custom provider that the model's prefix names, and remove the prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the magic bytes of a database back."""
+"""Restore the 16 magic bytes of a database, or its whole header if that is not enough."""
 
 from __future__ import annotations
 

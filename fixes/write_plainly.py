@@ -1,4 +1,4 @@
-"""Write a key in .env so that both parsers of Hermes read the same."""
+"""Rewrite a key in .env so that both parsers of Hermes read the same value."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools of the repository: they install Hermes releases and learn from them."""
+"""Tools of the repository, which install Hermes releases and extract facts from them."""

@@ -1,16 +1,16 @@
-"""Runs under a release's own interpreter: where its platforms take their settings from.
+"""Report from inside a release where its platforms take their settings from.
 
-Imports nothing of this project: the release is alone with itself. It gets the platforms and the
-variables that switch each on, and prints for each platform of this release:
+Runs under the release's own interpreter and imports nothing from this project. It reads the
+platforms and the variables that enable each from its input, and prints for each platform:
 
     variables  for each setting of the platform, the variable that it is taken from
-    bound      the settings whose variable counts only beside those that switch the platform on
+    bound      the settings whose variable is used only with those that enable the platform
     users      the variable that lists who may talk to it
-    everyone   the variable that lets anybody talk to it
+    everyone   the variable that lets everyone talk to it
     loose      whether any setting in its block of config.yaml starts it
-    file       whether variables count that are in .env and not in the environment
+    file       whether variables are used that are in .env but not in the environment
     strict     whether it is not started with a placeholder for a token
-    keys       the keys of config.yaml that count, by the place where they stand
+    keys       the keys of config.yaml that are used, by their place
     bridged    keys that become a variable where it is not set, with its name
 """
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 class Asker:
-    """Puts a mark into one place at a time and looks where it comes out."""
+    """Set a marker in one place at a time and see where it appears."""
 
     def __init__(self, config: Any, run: Any, home: Path) -> None:
         self.config = config
@@ -120,7 +120,7 @@ class Asker:
         return not self._starts(name, {**base, variable: "changeme"})
 
     def _reads_file(self, name: str, base: dict[str, str]) -> bool:
-        """Asked with an open quote, which Hermes' own parser reads and python-dotenv does not."""
+        """Test with an unclosed quote, which only Hermes' own parser reads, not python-dotenv."""
         file = self.home / ".env"
         file.write_text("".join(f'{key}="{value}\n' for key, value in base.items()))
         try:
@@ -159,7 +159,7 @@ class Asker:
         return {"keys": keys, "bridged": bridged}
 
     def _fields(self, name: str, variables: dict[str, str], text: str) -> list[str]:
-        """Where the mark comes out: settings of the platform, and variables as `$NAME`."""
+        """Return where the marker appears: settings of the platform, and variables as `$NAME`."""
         (self.home / "config.yaml").write_text(text)
         os.environ.update(variables)
         try:
@@ -168,7 +168,7 @@ class Asker:
             set_here = {n for n, v in os.environ.items() if MARK in v and n not in variables} - {
                 *self.before
             }
-        except Exception:  # noqa: BLE001 (a value that it cannot take)
+        except Exception:  # noqa: BLE001 (the release rejects the value)
             return []
         finally:
             os.environ.clear()
@@ -183,7 +183,7 @@ class Asker:
         return found + [field for field, value in plain.items() if MARK in str(value)]
 
     def _admits(self, name: str, variables: dict[str, str]) -> bool:
-        """Whether the gateway would let a user in who writes to it directly."""
+        """Return whether the gateway would accept a direct message from a user."""
         runner = object.__new__(self.run.GatewayRunner)
         store = types.SimpleNamespace(is_approved=lambda *_: False)
         runner.pairing_store = store
@@ -195,7 +195,7 @@ class Asker:
         os.environ.update(variables)
         try:
             return bool(runner._is_user_authorized(source))
-        except Exception:  # noqa: BLE001 (a platform that it cannot ask)
+        except Exception:  # noqa: BLE001 (the release cannot ask this platform)
             return False
         finally:
             os.environ.clear()
@@ -203,7 +203,7 @@ class Asker:
 
 
 def _value(variable: str, mark: str = "plain1234") -> str:
-    """Something that a reader of this variable can take for real."""
+    """Return a plausible value for this variable."""
     if variable.endswith("_ENABLED"):
         return "true"
     if variable.endswith(("_URL", "_HOMESERVER")):

@@ -1,7 +1,7 @@
-"""Run by tools/learn_breaks.py inside a release: platforms that it cannot start as it is packed.
+"""Report from inside a release which platforms it cannot start as packaged.
 
-Two things break a platform for everybody: an adapter that does not take an argument which the
-gateway calls it with, and a plugin without the manifest by which it is found.
+Two things break a platform for all users: an adapter that does not accept an argument that the
+gateway passes, and a plugin without its manifest. tools/learn_breaks.py runs this script.
 """
 
 import ast
@@ -17,7 +17,7 @@ ROOT = Path(spec.origin).parent.parent
 
 
 def passed() -> set[str]:
-    """The arguments that the gateway connects adapters with."""
+    """Return the arguments with which the gateway connects adapters."""
     tree = ast.parse((ROOT / "gateway/run.py").read_text())
     found = set()
     for node in ast.walk(tree):
@@ -29,7 +29,7 @@ def passed() -> set[str]:
 
 
 def lacking(path: Path, wanted: set[str]) -> set[str]:
-    """The arguments that an adapter of this file does not take."""
+    """Return the arguments that an adapter in this file does not accept."""
     lost: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ClassDef) or not node.name.endswith("Adapter"):
@@ -44,7 +44,7 @@ def lacking(path: Path, wanted: set[str]) -> set[str]:
 
 
 def platform(path: Path) -> str:
-    """The platform of an adapter's file."""
+    """Return the platform of an adapter's file."""
     if path.parent.name == "platforms":
         return path.stem
     part = path.stem.removesuffix("adapter").strip("_")

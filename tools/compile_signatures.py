@@ -1,4 +1,4 @@
-"""Check the log rules that come with the tool, and compile them: `make signatures`."""
+"""Check and compile the log rules that come with the tool: `make signatures`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RULES = Path(__file__).parent.parent / "checks" / "signatures"
 
 
 def main() -> int:
-    """Say what is wrong, or write the compiled rules."""
+    """Print what is wrong, or write the compiled rules."""
     written = folder.read_source(RULES)
     for fault in written.faults:
         print(fault, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Docker Compose 2 in the cache folder, out of Debian's package: older Debians do not have it."""
+"""Install Docker Compose 2 from Debian's package into the cache, for older Debian releases."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KINDS = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def folder() -> Path:
-    """A folder of settings for `docker` that has the plugin; raises if it cannot be had."""
+    """Return a settings folder for `docker` with the plugin; raise if it cannot be installed."""
     place = releases.cache().parent / "compose"
     plugin = place / "cli-plugins" / "docker-compose"
     place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("w") as lock:  # tests install side by side
+    with (place / "lock").open("w") as lock:  # tests may install in parallel
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not plugin.exists():
             _unpack(place)

@@ -1,7 +1,7 @@
-"""Run by tools/learn_cron.py inside a release: where the results of its jobs can go.
+"""Report from inside a release where scheduled jobs can deliver their results.
 
-Printed is, for each platform that a job may deliver to, the variables that name its home channel,
-the one that counts first; none where a job has to name the chat.
+Prints, for each platform that a job may deliver to, the variables that name its home channel, the
+preferred one first; none if a job has to name the chat. tools/learn_cron.py runs this script.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Runs under a release's own interpreter: makes a healthy home with its own code.
+"""Create a healthy home with a release's own code.
 
-Imports nothing of this project: the release is alone with itself.
+Runs under the release's own interpreter and imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Settings, a history of forty messages, a board with three tasks."""
+    """Write settings, a history of forty messages and a board with three tasks."""
     home = Path(os.environ["HERMES_HOME"])
     (home / "logs").mkdir(exist_ok=True)
     (home / "config.yaml").write_text(

@@ -1,14 +1,14 @@
-"""Runs under a release's own interpreter: which keys of config.yaml this release knows.
+"""Report from inside a release which keys of config.yaml it knows.
 
-Imports nothing of this project: the release is alone with itself. It is told whether to look for
-what beats what, which takes a while, and prints one document:
+Runs under the release's own interpreter and imports nothing from this project. Its input says
+whether to look for overrides, which takes a while. It prints one document:
 
     keys      the keys at the top and one level below, as `section.key`; `model.key`, `provider.key`
               and `platform.key` are those of a model, of an entry of `providers`, of a platform
-    read      every word in quotes anywhere in its code: what it may read and lists nowhere
-    bridged   keys that become a variable where that is not set, so that a variable in .env wins
-    numbers   variables that must be a number, or no settings of the gateway are read at all
-    older     keys and variables that still count and have a better place by now
+    read      every quoted word anywhere in its code: keys that it may read without listing them
+    bridged   keys that set a variable unless it is set already, so that one in .env overrides them
+    numbers   variables that must be a number, or else loading the gateway's settings fails
+    older     deprecated keys and variables, with their newer place
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _older(doctor: Any) -> dict[str, str]:
 
 
 def _platform_words(gateway: Any, form: re.Pattern[str]) -> set[str]:
-    """The keys that are read of a platform's block, by whichever platform."""
+    """Return the keys that any platform reads from its block."""
     config = Path(gateway.__file__)
     plugins = (config.parent.parent / "plugins" / "platforms").glob("*/*.py")
     adapters = (config.parent / "platforms").rglob("*.py")
@@ -101,7 +101,7 @@ def _platform_words(gateway: Any, form: re.Pattern[str]) -> set[str]:
 
 
 class Asker:
-    """Puts a mark into one place at a time and looks where it comes out."""
+    """Set a marker in one place at a time and see where it appears."""
 
     def __init__(self, gateway: Any, home: Path) -> None:
         self.gateway = gateway
@@ -109,7 +109,7 @@ class Asker:
         self.before = dict(os.environ)
 
     def bridged(self) -> dict[str, str]:
-        """For each key of a platform, at the top and in `platforms`, the variable that beats it."""
+        """Map each platform key, top-level or in `platforms`, to the variable that overrides it."""
         found = {}
         words = sorted(_platform_words(self.gateway, _BLOCK))
         for name in self._platforms():
@@ -133,14 +133,14 @@ class Asker:
         try:
             self.gateway.load_gateway_config()
             return sorted(n for n, v in os.environ.items() if MARK in v and n not in self.before)
-        except Exception:  # noqa: BLE001 (a value that it cannot take)
+        except Exception:  # noqa: BLE001 (the release rejects the value)
             return []
         finally:
             os.environ.clear()
             os.environ.update(self.before)
 
     def numbers(self, sources: list[str]) -> list[str]:
-        """The variables with which loading the settings fails when they are no number."""
+        """Return the variables that make loading the settings fail if they are not numbers."""
         (self.home / "config.yaml").write_text("{}\n")
         found = []
         for name in sorted({word for text in sources for word in _PORT.findall(text)}):

@@ -1,10 +1,10 @@
-"""Makes hermes_doctor/knowledge/access.json: asks every release what its platforms go by.
+"""Write hermes_doctor/knowledge/access.json: where each release takes platform settings from.
 
 python -m tools.learn_access            all releases, some minutes
-python -m tools.learn_access 0.19.0     prints what one release says
+python -m tools.learn_access 0.19.0     prints the answers of one release
 
 A platform whose library is missing does not start, so the answers depend on the packages that are
-installed. The locks of the releases pin them: those of the `messaging` extra, as operators have.
+installed. The lock files pin them: those of the `messaging` extra, as operators install it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LESSON = Path(__file__).parent / "access_lesson.py"
 
 
 def ask(version: str) -> dict[str, dict[str, Any]]:
-    """What one release says: for each of its platforms, where its settings come from."""
+    """Return where one release takes the settings of its platforms from."""
     platforms = json.loads((learn_platforms.KNOWLEDGE / "platforms.json").read_bytes())
     question = {name: facts["variables"] for name, facts in platforms["platforms"].items()}
     said: dict[str, dict[str, Any]] = lessons.ask(version, LESSON, question)

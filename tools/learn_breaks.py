@@ -1,7 +1,7 @@
-"""Makes hermes_doctor/knowledge/breaks.json: platforms that are broken in certain releases.
+"""Write hermes_doctor/knowledge/breaks.json: which platforms are broken in which releases.
 
 python -m tools.learn_breaks            all releases
-python -m tools.learn_breaks 0.19.0     prints what one release says
+python -m tools.learn_breaks 0.19.0     prints the answers of one release
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Said = dict[str, dict[str, str]]
 
 
 def ask(version: str) -> Said:
-    """What is broken in one release."""
+    """Return what is broken in one release."""
     said: Said = lessons.ask(version, LESSON)
     return said
 
 
 def document(said: dict[str, Said]) -> str:
-    """By platform: what it lacks, in which releases, and which one cures it."""
+    """Return by platform what is missing, in which releases, and which release repairs it."""
     found: dict[str, list[dict[str, Any]]] = {}
     for version, broken in said.items():
         for name, fault in broken.items():

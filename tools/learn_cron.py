@@ -1,7 +1,7 @@
-"""Makes hermes_doctor/knowledge/cron.json: asks every release where results of jobs can go.
+"""Write hermes_doctor/knowledge/cron.json: where each release can deliver results of jobs.
 
 python -m tools.learn_cron            all releases
-python -m tools.learn_cron 0.19.0     prints what one release says
+python -m tools.learn_cron 0.19.0     prints the answers of one release
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LESSON = Path(__file__).parent / "cron_lesson.py"
 
 
 def ask(version: str) -> dict[str, Any]:
-    """What one release says."""
+    """Return the answers of one release."""
     said: dict[str, Any] = lessons.ask(version, LESSON)
     return said
 
 
 def document(said: dict[str, dict[str, Any]]) -> str:
-    """By platform and by word: what it means, with the release since which it does."""
+    """Return by platform and by word its meaning and the first release that has it."""
     found: dict[str, dict[str, list[str] | None]] = {}
     for version, told in said.items():
         every = {**told["platforms"], **{word: ["*"] for word in told["words"]}}

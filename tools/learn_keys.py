@@ -1,7 +1,7 @@
-"""Makes hermes_doctor/knowledge/keys.json: asks every release which settings it knows.
+"""Write hermes_doctor/knowledge/keys.json: which settings each release knows.
 
 python -m tools.learn_keys            all releases, a few minutes
-python -m tools.learn_keys 0.19.0     prints what one release says
+python -m tools.learn_keys 0.19.0     prints the answers of one release
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LESSON = Path(__file__).parent / "key_lesson.py"
 
 
 def ask(version: str, *, bridges: bool = True) -> learn_providers.Lesson:
-    """What one release says; of the words in its code, those that could be taken for a slip."""
+    """Return one release's answers; of the words in its code, keep those that resemble a key."""
     said: dict[str, Any] = lessons.ask(version, LESSON, bridges)
     known = {key.rpartition(".")[2] for key in said["keys"]}
     said["read"] = [word for word in said["read"] if word not in known and nearest(word, known)]

@@ -1,9 +1,9 @@
-"""Makes hermes_doctor/knowledge/enabling.json: asks every release what starts which platform.
+"""Write hermes_doctor/knowledge/enabling.json: which settings start which platform.
 
     python -m tools.learn_platforms            all releases, about a minute
-    python -m tools.learn_platforms 0.19.0     prints what one release says
+    python -m tools.learn_platforms 0.19.0     prints the answers of one release
 
-What no release can be asked (labels, hosts, ports) stands in platforms.json and is written by
+Facts that no release can report (labels, hosts, ports) are in platforms.json, which is written by
 hand; tests compare it with the releases' own code.
 """
 
@@ -23,7 +23,7 @@ Lesson = dict[str, dict[str, Any]]
 
 
 def ask(version: str) -> Lesson:
-    """What one release says: for each of its platforms, what switches it on and off."""
+    """Return for each platform of one release what enables and disables it."""
     platforms = json.loads((KNOWLEDGE / "platforms.json").read_bytes())["platforms"]
     question = {name: facts["variables"] for name, facts in platforms.items()}
     lesson: Lesson = lessons.ask(version, LESSON, question)
@@ -31,7 +31,7 @@ def ask(version: str) -> Lesson:
 
 
 def combine(lessons: dict[str, Lesson]) -> dict[str, list[dict[str, Any]]]:
-    """For each platform its forms, each with the releases that have it so, oldest first."""
+    """Return for each platform its variants, each with the releases that have it, oldest first."""
     found: dict[str, list[dict[str, Any]]] = {}
     for version, lesson in lessons.items():
         for name, form in lesson.items():
@@ -45,7 +45,7 @@ def combine(lessons: dict[str, Lesson]) -> dict[str, list[dict[str, Any]]]:
 
 
 def document(combined: dict[str, list[dict[str, Any]]]) -> str:
-    """The file: a line for each form, so that a diff between releases can be read."""
+    """Return the file's text: one line per variant, so that diffs between releases are readable."""
     parts = []
     for name, forms in sorted(combined.items()):
         lines = ",\n".join("    " + json.dumps(form) for form in forms)

@@ -1,7 +1,7 @@
-"""Makes hermes_doctor/knowledge/resolution.json: asks every release what it knows of providers.
+"""Write hermes_doctor/knowledge/resolution.json: what each release knows about providers.
 
 python -m tools.learn_providers            all releases, about a minute
-python -m tools.learn_providers 0.19.0     prints what one release says
+python -m tools.learn_providers 0.19.0     prints the answers of one release
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "resolut
 LESSON = Path(__file__).parent / "provider_lesson.py"
 
 Lesson = dict[str, dict[str, Any]]
-"""For each topic its entries; a topic that is a list has the entries without more about them."""
+"""For each topic its entries; a topic that is a list has entries without details."""
 
 
 def ask(version: str) -> Lesson:
-    """What one release says."""
+    """Return the answers of one release."""
     said: dict[str, Any] = lessons.ask(version, LESSON)
     return by_entry({"releases": [version], **said})
 
 
 def by_entry(said: dict[str, Any]) -> Lesson:
-    """Every topic as a mapping."""
+    """Return every topic as a mapping."""
     return {
         topic: entries if isinstance(entries, dict) else dict.fromkeys(map(_key, entries), True)
         for topic, entries in said.items()
@@ -38,7 +38,7 @@ def _key(entry: Any) -> str:
 
 
 def combine(lessons: dict[str, Lesson]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """For each entry of each topic its forms, each with the first and the last release of it."""
+    """Return each entry's variants by topic, each with its first and its last release."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     before: str | None = None
     for version, lesson in lessons.items():
@@ -54,7 +54,7 @@ def combine(lessons: dict[str, Lesson]) -> dict[str, dict[str, list[dict[str, An
 
 
 def document(combined: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
-    """The file: a line for each form, so that a diff between releases can be read."""
+    """Return the file's text: one line per variant, so that diffs between releases are readable."""
     topics = []
     for topic, entries in combined.items():
         lines = ",\n".join(

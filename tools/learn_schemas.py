@@ -1,11 +1,11 @@
-"""Makes hermes_doctor/knowledge/schemas/*.json: asks every release what its databases are made of.
+"""Write hermes_doctor/knowledge/schemas/*.json: the database schemas of each release.
 
     python -m tools.learn_schemas            all releases, a few minutes
-    python -m tools.learn_schemas 0.19.0     prints what one release says
+    python -m tools.learn_schemas 0.19.0     prints the answers of one release
 
-Each file is the atlas of one database. It lists every part in each form that it had, with the
-releases that have it in this form and what they do when it is missing; and for each table the
-orders in which its columns can lie in a file, since an upgrade adds columns at the end.
+Each file is the atlas of one database. It lists every variant of every part, with the releases
+that have this variant and what they do if the part is missing; and for each table the possible
+orders of its columns in a file, since an upgrade adds columns at the end.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ KINDS = ("tables", "virtual", "indexes", "triggers")
 WIDTH = 100
 
 Orders = dict[str, list[str]]
-"""The columns of each table of one file, in the order in which they lie there."""
+"""The columns of each table of one file, in the order in which they are stored."""
 
 
 def ask(version: str) -> dict[str, Any]:
-    """What one release says about its databases."""
+    """Return what one release reports about its databases."""
     answer: dict[str, Any] = json.loads(_lesson(version, "learn"))
     return answer
 
@@ -53,10 +53,10 @@ def _lesson(version: str, *args: str) -> str:
 
 
 def upgrade_paths(versions: tuple[str, ...] = releases.ALL) -> dict[str, dict[str, list[Orders]]]:
-    """For each release and database: the layouts of the files that it may have worked on.
+    """Return for each release and database the file layouts that it may have worked on.
 
-    Each release in turn makes fresh files, and opens one of every layout that the releases
-    before it left behind: this covers every path upwards, with none walked twice.
+    Each release in turn creates new files, and opens one of every layout that earlier releases
+    left behind. This covers every upgrade path, each of them once.
     """
     found: dict[str, dict[str, list[Orders]]] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -69,7 +69,7 @@ def upgrade_paths(versions: tuple[str, ...] = releases.ALL) -> dict[str, dict[st
             empty(folder / "fresh")
             visit(version, folder)
             seen = found.setdefault(version, {})
-            for home in sorted(folder.iterdir(), reverse=True):  # the fresh one first
+            for home in sorted(folder.iterdir(), reverse=True):  # the new home first
                 for name in schema_lesson.USES:
                     path = home / name
                     if path.exists():
@@ -88,7 +88,7 @@ def visit(version: str, folder: Path) -> None:
 
 
 def empty(home: Path) -> Path:
-    """A home without anything, with the folders that its databases lie in."""
+    """Create an empty home with the folders of its databases."""
     for folder in ("cron", "gateway"):
         (home / folder).mkdir(parents=True)
     return home
@@ -96,7 +96,7 @@ def empty(home: Path) -> Path:
 
 def _orders(path: Path) -> Orders:
     with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only the main file is handed on
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only the main file is copied
         return {
             table: [column["name"] for column in known["columns"]]
             for table, known in schema_lesson.schema(db)["tables"].items()
@@ -108,7 +108,7 @@ def merge(
     answers: dict[str, dict[str, Any]],
     layouts: dict[str, dict[str, list[Orders]]],
 ) -> dict[str, Any]:
-    """The atlas of one database: every form of every part, with the releases that have it."""
+    """Return the atlas of one database: every variant of every part, with its releases."""
     having = {version: told[database] for version, told in answers.items() if database in told}
     atlas: dict[str, Any] = {
         "database": database,
@@ -133,7 +133,7 @@ def merge(
 
 
 def _form(known: dict[str, Any]) -> dict[str, Any]:
-    """One form of a part; a column is a list of its facts."""
+    """Return one variant of a part; a column becomes a list of its attributes."""
     form = dict(known)
     if "columns" in form:
         form["columns"] = [list(column.values()) for column in known["columns"]]
@@ -141,7 +141,7 @@ def _form(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _other_orders(form: dict[str, Any], table: str, layouts: list[Orders]) -> list[list[int]]:
-    """The orders that differ from the declared one, as places in it."""
+    """Return the orders that differ from the declared one, as indexes into it."""
     declared = [column[0] for column in form["columns"]]
     other: list[list[int]] = []
     for layout in layouts:
@@ -153,7 +153,7 @@ def _other_orders(form: dict[str, Any], table: str, layouts: list[Orders]) -> li
 
 
 def written(value: Any, indent: int = 0) -> str:
-    """JSON that a person can read and compare: what fits into a line stays on one."""
+    """Return JSON that is easy to read and compare: what fits into a line stays on one."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(flat) + indent <= WIDTH or not isinstance(value, dict | list):
         return flat

@@ -1,10 +1,10 @@
-"""Makes hermes_doctor/knowledge/services.json: asks every release which unit it would write.
+"""Write hermes_doctor/knowledge/services.json: which service definition each release writes.
 
     python -m tools.learn_services            all releases, some seconds
-    python -m tools.learn_services 0.19.0     prints what one release says
+    python -m tools.learn_services 0.19.0     prints the answers of one release
 
-For each release: the settings of its systemd unit and of its launchd job, without what depends
-on the machine, and how long it lets work in progress end before a restart.
+For each release: the settings of its systemd unit and of its launchd job, without those that depend
+on the machine, and how long it lets work in progress finish before a restart.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from hermes_cli import gateway
 print(json.dumps([gateway.generate_systemd_unit(), gateway.generate_launchd_plist(), drain]))
 """
 PLACES = ("Environment", "WorkingDirectory", "ExecStopPost", "Description", "WantedBy")
-"""Settings that name paths, or that change nothing."""
+"""Settings that contain paths or have no effect."""
 KEYS = ("KeepAlive", "RunAtLoad", "ThrottleInterval", "ExitTimeOut")
 
 
 def ask(version: str) -> dict[str, Any]:
-    """What one release would write."""
+    """Return what one release would write."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / ".hermes"
         home.mkdir()

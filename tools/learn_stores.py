@@ -1,7 +1,7 @@
-"""Makes hermes_doctor/knowledge/loaders.json: what each release makes of damaged stores.
+"""Write hermes_doctor/knowledge/loaders.json: how each release handles damaged JSON files.
 
 python -m tools.learn_stores            all releases, a minute
-python -m tools.learn_stores 0.19.0     prints what one release says
+python -m tools.learn_stores 0.19.0     prints the answers of one release
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Said = dict[str, dict[str, str]]
 
 
 def ask(version: str) -> Said:
-    """What one release says: for each store and flaw, what comes back."""
+    """Return for each store and flaw what one release loads."""
     said: dict[str, dict[str, str] | str] = lessons.ask(version, LESSON)
     return {kind: told for kind, told in said.items() if isinstance(told, dict)}
 
 
 def document(said: dict[str, Said]) -> str:
-    """By store and flaw: the outcome, with the release since which it is so."""
+    """Return by store and flaw the outcome, with the first release that has it."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for version, stores in said.items():
         for kind, flaws in stores.items():

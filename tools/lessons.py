@@ -1,4 +1,4 @@
-"""Asking a release: a script run under its own interpreter, in a home of its own."""
+"""Run a script under a release's own interpreter, in a temporary home, and collect its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def ask(version: str, lesson: Path, question: Any = None) -> Any:
-    """What a release says: the last line that the script prints."""
+    """Return a release's answer: the last line that the script prints."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         home.mkdir()
@@ -36,7 +36,7 @@ def ask(version: str, lesson: Path, question: Any = None) -> Any:
 
 
 def learn(ask: Callable[[str], T], document: Callable[[dict[str, T]], str], into: Path) -> None:
-    """Ask all releases, two at a time, and write the file; or print what the named ones say."""
+    """Ask all releases, two at a time, and write the file; or print those of named releases."""
     named = sys.argv[1:]
     versions = named or releases.ALL
     with ThreadPoolExecutor(2) as pool:

@@ -1,4 +1,4 @@
-"""An operator's plugin folder as the documentation describes it: checks, fixes and a log rule."""
+"""Write an operator's plugin folder as documented, with checks, fixes and a log rule."""
 
 from __future__ import annotations
 

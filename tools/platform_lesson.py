@@ -1,11 +1,11 @@
-"""Runs under a release's own interpreter: which settings make its gateway start which platform.
+"""Report from inside a release which settings make its gateway start which platform.
 
-Imports nothing of this project: the release is alone with itself. It gets the platforms and the
-variables that each may look at on its input, and prints for each platform of this release:
+Runs under the release's own interpreter and imports nothing from this project. It reads the
+platforms and the variables that each may use from its input, and prints for each platform:
 
-    by        the smallest sets of variables that switch it on
-    on, off   where `enabled: true` switches it on, and `enabled: false` off against all variables
-    notifies  whether an adapter that fails while it runs tells the gateway, which then tries again
+    by        the smallest sets of variables that enable it
+    on, off   where `enabled: true` enables it, and `enabled: false` disables it despite variables
+    notifies  whether an adapter that fails at run time notifies the gateway, which then tries again
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 FORMS = {"top": "", "platforms": "platforms.", "gateway": "gateway.platforms."}
-"""The places in config.yaml where a platform can be switched, by what comes before its name."""
+"""The places in config.yaml where a platform can be enabled, by the prefix of its name."""
 EMPTY = "{}\n"
 
 
@@ -67,7 +67,7 @@ def _platform(config: Any, home: Path, name: str, variables: list[str]) -> dict[
 def _starts(
     config: Any, home: Path, name: str, variables: tuple[str, ...], text: str = EMPTY
 ) -> bool:
-    """Whether the gateway would start this platform with these variables and this config.yaml."""
+    """Return whether the gateway would start this platform with these settings."""
     (home / "config.yaml").write_text(text)
     os.environ.update({variable: _value(variable) for variable in variables})
     try:
@@ -79,7 +79,7 @@ def _starts(
 
 
 def _value(variable: str) -> str:
-    """Something that a reader of this variable can take for real."""
+    """Return a plausible value for this variable."""
     if variable.endswith("_ENABLED"):
         return "true"
     if variable.endswith(("_URL", "_HOMESERVER")):
@@ -114,14 +114,14 @@ def _entries() -> dict[str, Any]:
 
 
 def _have_its_library(name: str) -> None:
-    """Pretend that what a platform needs is installed: here only settings matter."""
+    """Pretend that the platform's library is installed, because only settings matter here."""
     entry = _entries().get(name)
     if entry is not None:
         entry.check_fn = lambda: True
 
 
 def _notifies(name: str) -> bool | None:
-    """Whether the adapter's own code reports a failure at run time; None when it cannot be told."""
+    """Return whether the adapter's own code reports failures at run time; None if unknown."""
     source = _source(name)
     return None if source is None else "._notify_fatal_error(" in source
 

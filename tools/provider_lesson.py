@@ -1,21 +1,22 @@
-"""Runs under a release's own interpreter: what this release knows about model providers.
+"""Report from inside a release what it knows about model providers.
 
-Imports nothing of this project: the release is alone with itself. It prints one document:
+Runs under the release's own interpreter and imports nothing from this project. It prints one
+document:
 
     registry      the built-in providers: kind, address, variables
     order         their names in the order in which they are tried
     aliases       other names, and the provider that each leads to
-    names         the variables that Hermes knows, at which it splits a line of .env in two
-    placeholders  values that it does not take for a key
-    api_modes     the words that `api_mode` takes
-    auxiliary     the tasks that can have a model of their own, and what each has by default
-    models        the model that a provider has when none is set
-    addresses     the few addresses that belong to no entry of the registry
-    opencode      for each OpenCode provider, the beginnings of model names and the mode of each
-    azure         the beginnings of model names that Azure serves in the Responses API only
-    vendors       what stands before the slash in names of models that resellers sell
-    retired       models that the release itself says are no longer served, by provider: what to
-                  use instead, or nothing
+    names         the variables that Hermes knows, before which it splits joined lines of .env
+    placeholders  values that it does not accept as a key
+    api_modes     the values that `api_mode` accepts
+    auxiliary     the tasks that can have a model of their own, and the default of each
+    models        the default model of a provider
+    addresses     the few addresses that are not in the registry
+    opencode      for each OpenCode provider, the prefixes of model names and the mode of each
+    azure         the prefixes of model names that Azure serves in the Responses API only
+    vendors       the part before the slash in names of models that resellers offer
+    retired       models that the release lists as no longer served, by provider: the replacement,
+                  or nothing
     bedrock       the regions before `anthropic.claude` in names of models that Bedrock serves in
                   Anthropic's own API
 """
@@ -89,7 +90,7 @@ def main() -> None:
 
 
 def _aliases(auth: Any, registry: dict[str, Any]) -> dict[str, str]:
-    """Every word in the code of the resolver that it takes for a provider of another name."""
+    """Return every word in the resolver's code that it accepts as another name of a provider."""
     from providers import list_providers  # type: ignore[import-not-found]
 
     words = {*_words(auth.resolve_provider.__code__)}
@@ -106,7 +107,7 @@ def _aliases(auth: Any, registry: dict[str, Any]) -> dict[str, str]:
 
 
 def _opencode(models: Any) -> dict[str, dict[str, str]]:
-    """The mode by how a model's name begins; the empty beginning is all others."""
+    """Return the mode by prefix of the model's name; the empty prefix means all others."""
     ask = models.opencode_model_api_mode
     begins = sorted({word for word in _words(ask.__code__) if word.endswith(("-", "x", "n"))})
     return {
@@ -120,7 +121,7 @@ def _opencode(models: Any) -> dict[str, dict[str, str]]:
 
 
 def _vendors(models: Any) -> list[str]:
-    """The makers in the names of models of OpenRouter and of Nous, and those Hermes puts there."""
+    """Return the vendors in model names of OpenRouter and Nous, and those that Hermes adds."""
     from hermes_cli import model_normalize
 
     sold = [name for name, *_ in models.OPENROUTER_MODELS] + models._PROVIDER_MODELS["nous"]
@@ -129,7 +130,7 @@ def _vendors(models: Any) -> list[str]:
 
 
 def _retired() -> dict[str, str]:
-    """xAI's list with its replacements; of Google's, what is hidden because it answers 404."""
+    """Return xAI's models with their replacements, and Google's that are hidden for HTTP 404."""
     from agent import models_dev
 
     found = {
@@ -145,7 +146,7 @@ def _retired() -> dict[str, str]:
 
 
 def _bedrock() -> list[str]:
-    """What may stand before `anthropic.claude` in the name of a model, the empty word included."""
+    """Return the prefixes, the empty one too, before `anthropic.claude` in a model's name."""
     from agent.bedrock_adapter import is_anthropic_bedrock_model  # type: ignore[import-not-found]
 
     regions = {word for word in _words(is_anthropic_bedrock_model.__code__) if word[-1:] == "."}
@@ -155,7 +156,7 @@ def _bedrock() -> list[str]:
 
 
 def _words(code: CodeType) -> Iterator[str]:
-    """Every text in a function's own constants."""
+    """Yield every text without spaces in a function's constants."""
     left: list[Any] = list(code.co_consts)
     while left:
         one = left.pop()

@@ -1,4 +1,4 @@
-"""Healthy homes made by real Hermes releases, for tests and benchmarks."""
+"""Create healthy homes with real Hermes releases, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make(version: str, home: Path) -> Path:
 
 
 def run(version: str, home: Path, script: str) -> str:
-    """Run a script under a release's interpreter with that home; what it printed."""
+    """Run a script under a release's interpreter with this home, and return its output."""
     done = subprocess.run(
         [str(releases.python_of(version)), "-I", "-c", script],
         env=environment(home),
@@ -32,9 +32,9 @@ def run(version: str, home: Path, script: str) -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """An environment in which Hermes sees nothing of this machine's own settings.
+    """Return an environment in which Hermes sees no settings of this machine.
 
-    Some of its modules install what they lack as soon as they are asked whether it is there.
+    Some of its modules install missing packages as soon as their availability is queried.
     """
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     still = {"HERMES_DISABLE_LAZY_INSTALLS": "1", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}

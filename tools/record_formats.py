@@ -1,24 +1,24 @@
-"""Record what this commit writes, for tests that prove that later commits can go on with it.
+"""Record what this commit writes, to prove in tests that later commits can continue with it.
 
     python -m tools.record_formats [NAME]
 
 must be run by root. It writes tests/data/formats/NAME.tar.xz; NAME is the version of this tool
 unless it is given. The archive has these folders:
 
-    sick        a home with a fault of each kind, before any repair
+    sick        a home with a problem of each kind, before any repair
     repaired    the same after two backups and a `fix --apply`
     halfway     the same, killed while a `fix --apply` replaced files
     unverified  the same, killed after it had replaced all files and before it verified them
     elsewhere   the same, repaired with `--vault`; its backups are in `vault`
     large       a file that is large enough for a second backup to store only its changed blocks
     updated     a home with the record of an update by `update-guard`
-    watched     a home that `watch --heal` worked on; what the watch knows is in `state`
+    watched     a home that `watch --heal` worked on; the watch's state is in `state`
     plugins     an operator's own checks, fixes and log rules
 
-and about.json, which says what the files were before and after, what each command with `--json`
-printed, and which commands, options, codes and names of `hermes_doctor.api` there are.
+and about.json, which contains the files' digests before and after, the output of each command with
+`--json`, and all commands, options, codes and names of `hermes_doctor.api`.
 
-An archive is a promise to those who have such files. When a format gets a new field, record under
+An archive is a promise to users who have such files. When a format gets a new field, record under
 a new name and keep the old archive. Never record again under an old name to make a test pass.
 """
 
@@ -46,7 +46,7 @@ from tests.helpers.recorded_formats import PLACE
 from tools import operator_plugins
 
 MOST = 300_000
-"""Bytes that an archive may have."""
+"""Maximum size of an archive in bytes."""
 SETTLED = 62
 """Seconds after which a backup shares the copy of a file that has not changed since."""
 LARGE = 17 * 1024**2
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def record() -> dict[str, Any]:
-    """Make all homes below PLACE; what there is to say about them."""
+    """Create all homes below PLACE, and return the contents of about.json."""
     files: Files = {}
     operator_plugins.write(PLACE / "plugins")
     crash_server.sick(PLACE / "sick")
@@ -109,7 +109,7 @@ def run(*words: str | Path, code: int = 0, folder: Path = PLACE) -> support.Done
 
 
 def repaired(files: Files) -> None:
-    """Two backups, of which the second shares files with the first, and a repair."""
+    """Make two backups, of which the second shares files with the first, and a repair."""
     home = crash_server.clone(PLACE / "sick", PLACE / "repaired")
     known = files["repaired"] = {"first": recorded_formats.contents(home)}
     run("backup", "create", "--home", home)
@@ -122,7 +122,7 @@ def repaired(files: Files) -> None:
 
 
 def elsewhere(files: Files) -> None:
-    """A repair whose receipt names a vault outside the home."""
+    """Make a repair whose receipt names a vault outside the home."""
     home = crash_server.clone(PLACE / "sick", PLACE / "elsewhere")
     known = files["elsewhere"] = {"before": recorded_formats.contents(home)}
     run(*APPLY, "--home", home, "--vault", PLACE / "vault")
@@ -130,7 +130,7 @@ def elsewhere(files: Files) -> None:
 
 
 def cut_off(files: Files) -> None:
-    """Kill a repair at every call that changes the disk; keep two homes that this leaves."""
+    """Kill a repair at every call that changes the disk, and keep two of the resulting homes."""
     sick, home = PLACE / "sick", PLACE / "killed"
     before = recorded_formats.contents(sick)
     halfway: list[int] = []
@@ -160,14 +160,14 @@ def cut_off(files: Files) -> None:
 def _mixed(
     now: recorded_formats.Files, before: recorded_formats.Files, after: recorded_formats.Files
 ) -> bool:
-    """Whether some files are old and some are new."""
+    """Return whether some files are old and some are new."""
     changed = [name for name in before if before[name] != after.get(name)]
     new = [name for name in changed if now.get(name) == after.get(name)]
     return bool(new) and len(new) < len(changed)
 
 
 def large(files: Files) -> None:
-    """A second backup that stores only the blocks that changed."""
+    """Make a second backup that stores only the blocks that changed."""
     home = PLACE / "large"
     support.put(home / "config.yaml", support.CONFIG)
     path = support.put(home / "memories" / "long.txt", b"the same line\n" * (LARGE // 14))
@@ -182,7 +182,7 @@ def large(files: Files) -> None:
 
 
 def updated(files: Files) -> None:
-    """An update that changes a setting; Hermes is a virtual environment that names a release."""
+    """Update a setting; Hermes is a virtual environment that names a release."""
     home = support.healthy(PLACE / "updated")
     root = fake_environments.make(home)
     known = files["updated"] = {"before": _settings(home)}
@@ -190,7 +190,7 @@ def updated(files: Files) -> None:
     run("update-guard", "--home", home, "--", "sh", "-c", line)
     known["after"] = _settings(home)
     for link in [one for one in root.rglob("*") if one.is_symlink()]:
-        link.unlink()  # they lead to the Python of this machine
+        link.unlink()  # the links point to the Python of this machine
     shutil.rmtree(root / "bin")
     cfg = "home = /usr/bin\ninclude-system-site-packages = false\n"
     support.put(root / "pyvenv.cfg", cfg)
@@ -203,7 +203,7 @@ def _settings(home: Path) -> recorded_formats.Files:
 
 
 def watched(files: Files) -> None:
-    """Rounds that repair two faults, fail at another, and have no budget for the last one."""
+    """Run watch rounds that repair two problems, fail at one, and have no budget for the last."""
     home = support.healthy(PLACE / "watched")
     support.put(home / "greeting.txt", "go away")
     support.put(home / "stain.txt", "a stain")
@@ -230,7 +230,7 @@ def _scratch() -> Path:
 
 
 def documents() -> list[dict[str, Any]]:
-    """What each command with `--json` prints about a recorded home, and its exit code."""
+    """Return the output and the exit code of each command with `--json` on a recorded home."""
     [first, *_] = sorted(one.name for one in (PLACE / "repaired/backups/doctor").glob("2*"))
     asked: list[tuple[str, tuple[str, ...]]] = [
         ("sick", ("check", "--json")),
@@ -261,7 +261,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 def asking(home: str, words: tuple[str, ...]) -> dict[str, Any]:
-    """One command on a copy of a home; what it printed, line by line where it prints events."""
+    """Run one command on a copy of a home, and return its output, by line if it prints events."""
     scratch = _scratch()
     shutil.rmtree(scratch, ignore_errors=True)
     where: tuple[str | Path, ...] = ()
@@ -277,7 +277,7 @@ def asking(home: str, words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def described(command: Any, words: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every command with its options, hidden ones too: installed hooks call these."""
+    """Return every command with its options, also hidden ones, which installed hooks call."""
     options = [
         {
             "names": list(one.opts) + list(one.secondary_opts),
@@ -296,7 +296,7 @@ def described(command: Any, words: str = "") -> Iterator[tuple[str, dict[str, An
 
 
 def pack(about: dict[str, Any], target: Path) -> None:
-    """Write the archive; names of this machine and its users stay out."""
+    """Write the archive, without names of this machine and its users."""
     with tarfile.open(target, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as archive:
         data = json.dumps(about, indent=1, sort_keys=True).encode()
         entry = tarfile.TarInfo(recorded_formats.ABOUT)

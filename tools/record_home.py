@@ -1,4 +1,4 @@
-"""Record small homes that a real Hermes made, for tests that must run without that Hermes.
+"""Record small homes made by a real Hermes, for tests that run without that Hermes.
 
     python -m tools.record_home --checkout DIR
 
@@ -8,7 +8,7 @@ writes tests/data/homes/VERSION.tar.xz with two homes:
     interrupted  a state.db of 0.19.0, upgraded by the release of the checkout, whose
                  `hermes sessions optimize-storage` was stopped half-way
 
-The checkout needs an environment of its own in `.venv`. Nothing is written into it.
+The checkout needs its own environment in `.venv`. The tool does not change the checkout.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ PLACE = Path("/tmp/hermes-recording")
 """Homes are recorded under this path: some files of Hermes contain the path of their home."""
 LEFT_OUT = ("-shm", "-wal", ".lock", ".pid")
 MOST = 200_000
-"""Bytes that a recorded archive may have."""
+"""Maximum size of a recorded archive in bytes."""
 
 
 def python_of(checkout: Path) -> Path:
-    """The interpreter of a checkout."""
+    """Return the interpreter of a checkout."""
     return checkout / ".venv" / "bin" / "python"
 
 
 def run(python: Path, home: Path, part: str) -> str:
-    """Run one part of the lesson under an interpreter, and return what it printed."""
+    """Run one part of the lesson under an interpreter, and return its output."""
     done = subprocess.run(
         [str(python), "-I", "-B", str(LESSON), part],
         env=real_home.environment(home),
@@ -55,14 +55,14 @@ def run(python: Path, home: Path, part: str) -> str:
 
 
 def plain(python: Path, home: Path) -> Path:
-    """A home that the release makes from nothing."""
+    """Let the release create a home from nothing."""
     home.mkdir(mode=0o700, parents=True)
     run(python, home, "home")
     return home
 
 
 def interrupted(python: Path, home: Path) -> Path:
-    """A home of 0.19.0 whose search the newer release began to rebuild."""
+    """Create a home of 0.19.0 whose search index the newer release has started to rebuild."""
     plain(releases.python_of(OLD), home)
     run(python, home, "interrupt")
     return home
@@ -87,7 +87,7 @@ def record(checkout: Path, target: Path) -> None:
 
 
 def _add(archive: tarfile.TarFile, home: Path, checkout: Path) -> None:
-    """Add what tests need of a home; names, owners and times of this machine stay out."""
+    """Add the files of a home that tests need, without names, owners and times of this machine."""
     words = (os.uname().nodename, f"{Path.home()}/", str(checkout))
     for path in sorted(home.rglob("*")):
         name = str(path.relative_to(home.parent))
@@ -103,7 +103,7 @@ def _add(archive: tarfile.TarFile, home: Path, checkout: Path) -> None:
 
 
 def version_of(checkout: Path) -> str:
-    """The release of a checkout, as its environment names it."""
+    """Return the release of a checkout, as its environment names it."""
     [found] = python_of(checkout).parent.parent.glob("lib/python3*/site-packages/hermes_agent-*")
     return found.name.removeprefix("hermes_agent-").removesuffix(".dist-info")
 

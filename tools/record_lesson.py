@@ -1,10 +1,10 @@
-"""Make a small home with a release's own code. Runs under that release's interpreter.
+"""Create a small home with a release's own code, under that release's interpreter.
 
-Imports nothing of this project. The first argument selects the part:
+Imports nothing from this project. The first argument selects the part:
 
     home       settings, sessions with tool results, a board, the status file of a gateway
     interrupt  start `optimize_fts_storage` on an older state.db and stop it half-way
-    resume     let it finish, and print what FTS5 says about both indexes
+    resume     let it finish, and print FTS5's verdict about both indexes
     write      add, change and delete messages as a gateway does, and print the same
 """
 
@@ -30,7 +30,7 @@ def main(part: str) -> None:
 
 
 def make(home: Path) -> None:
-    """A home as setup and a few conversations leave it."""
+    """Create a home as setup and a few conversations leave it."""
     (home / "logs").mkdir()
     (home / "config.yaml").write_text(
         "model:\n  default: test-model\n  provider: openrouter\n", encoding="utf-8"
@@ -49,7 +49,7 @@ def make(home: Path) -> None:
 
 
 def talk(home: Path) -> None:
-    """Sessions whose every third message is the result of a tool."""
+    """Write sessions in which every third message is the result of a tool."""
     history = opened(home)
     history.create_session("one", "cli", model="test-model")
     history.create_session("two", "cron", model="test-model")
@@ -67,14 +67,14 @@ def talk(home: Path) -> None:
 
 
 def settings() -> None:
-    """Let the release bring config.yaml to its own version."""
+    """Let the release migrate config.yaml to its own version."""
     from hermes_cli import config
 
     config.migrate_config(interactive=False, quiet=True)
 
 
 def status() -> None:
-    """The status file as a gateway leaves it after an orderly end."""
+    """Write the status file as a gateway leaves it after an orderly stop."""
     sys.argv = ["/opt/hermes/.venv/bin/hermes", "gateway", "run"]
     from gateway import status as gateway_status  # type: ignore[import-not-found]
 
@@ -116,7 +116,7 @@ def write(home: Path) -> None:
 
 
 def opened(home: Path) -> Any:
-    """The release's own handle on state.db."""
+    """Open state.db with the release's own class."""
     from hermes_state import SessionDB  # type: ignore[import-not-found]
 
     SessionDB._FTS_REBUILD_CHUNK_ROWS = CHUNK
@@ -125,7 +125,7 @@ def opened(home: Path) -> Any:
 
 
 def indexes(home: Path) -> dict[str, Any]:
-    """What SQLite says about the file, about each index, and how many rows a search finds."""
+    """Return SQLite's verdict on the file and on each index, and the row counts of searches."""
     import contextlib
     import sqlite3
 
@@ -134,7 +134,7 @@ def indexes(home: Path) -> dict[str, Any]:
         said["file"] = db.execute("PRAGMA integrity_check").fetchone()[0]
         for name in INDEXES:
             try:
-                # With rank 1 FTS5 also compares the index with the rows that it stands for.
+                # With rank 1 FTS5 also compares the index with the rows that it indexes.
                 db.execute(f"INSERT INTO {name}({name}, rank) VALUES ('integrity-check', 1)")
                 found = f"SELECT count(*) FROM {name} WHERE {name} MATCH 'apple'"
                 word = found.replace("apple", "apples") if name == "messages_fts" else found

@@ -1,9 +1,9 @@
-"""Install real Hermes releases, each into a virtual environment of its own in a cache folder.
+"""Install real Hermes releases, each into its own virtual environment in a cache folder.
 
 `tools/locks/VERSION.txt` fixes every package of a release's environment. The folder of an
 environment carries a digest of that lock and of the Python version, so that a changed lock or
 another Python gives a new environment. `python -m tools.releases --lock` writes the locks again.
-An environment records every file that was installed, and `changed` compares.
+Each environment records its installed files, and `changed` compares them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ALL = (
     "0.19.0",
 )
 EXTRAS = ("messaging",)
-"""Installed with the release: without it no platform and no API server starts."""
+"""Installed with the release: without them no platform and no API server starts."""
 LOCKS = Path(__file__).parent / "locks"
 RECORD = "installed.json"
-"""Names what an environment was made from, and its files; written last, so it means complete."""
+"""Contains the inputs and the files of an environment; written last, so it marks it complete."""
 FORMAT = 2
-"""Of the record; another one gives new environments."""
+"""Format of the record; another number gives new environments."""
 Files = dict[str, list[int]]
-"""The size and the time of the last change of each file."""
+"""Size and modification time of each file."""
 
 
 def cache() -> Path:
@@ -57,7 +57,7 @@ def python_of(version: str) -> Path:
     if _is_complete(place, version):
         return python
     cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / f"{place.name}.lock").open("w") as lock:  # tests install side by side
+    with (cache() / f"{place.name}.lock").open("w") as lock:  # tests may install in parallel
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _is_complete(place, version):
             _install(version, place)
@@ -65,21 +65,21 @@ def python_of(version: str) -> Path:
 
 
 def folder(version: str) -> Path:
-    """Return the folder of a release's environment; its name depends on what is installed there."""
+    """Return the folder of a release's environment; its name depends on what is installed."""
     digest = hashlib.sha256(json.dumps(_recipe(version), sort_keys=True).encode()).hexdigest()
     return cache() / f"{version}-{digest[:12]}"
 
 
 def packages(version: str) -> list[str]:
-    """List the packages that a release's environment really contains, as name-version."""
+    """List the packages that a release's environment actually contains, as name-version."""
     found = folder(version).glob("lib/python3*/site-packages/*.dist-info")
     return sorted(path.name.removesuffix(".dist-info") for path in found)
 
 
 def changed() -> dict[str, list[str]]:
-    """Name the files that differ from what was installed, by the folder of their environment.
+    """List the files that differ from what was installed, by the folder of their environment.
 
-    Python's compiled modules are left out: whoever imports a module first writes them.
+    Python's compiled modules are left out, because importing a module writes them.
     """
     found = {}
     for record in sorted(cache().glob(f"*/{RECORD}")):
@@ -112,7 +112,7 @@ def _recipe(version: str) -> dict[str, object]:
 
 
 def _is_complete(place: Path, version: str) -> bool:
-    """Say whether an environment is whole and nothing was installed into it or removed since."""
+    """Return whether an environment is complete and unchanged since its installation."""
     try:
         record = json.loads((place / RECORD).read_text())
     except FileNotFoundError:

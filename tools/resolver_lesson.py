@@ -1,8 +1,8 @@
-"""Runs under a release's own interpreter: what Hermes itself resolves on many made-up homes.
+"""Report from inside a release what Hermes itself resolves for many generated homes.
 
-Imports nothing of this project: the release is alone with itself. It gets the homes on its input,
-one JSON document a line, and prints one for each. Every home is asked in a fork of a process that
-has everything loaded, with no way to any network; secrets come out as hashes.
+Runs under the release's own interpreter and imports nothing from this project. It reads the homes
+from its input, one JSON document per line, and prints one for each. Every home is resolved in a
+fork of a process that has everything loaded, without network; secrets are printed as hashes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def seal() -> None:
-    """No network, not even a name."""
+    """Disable the network, name resolution included."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("sealed")
@@ -69,7 +69,7 @@ def seal() -> None:
 
 
 def find_bridge(run: types.ModuleType) -> Any:
-    """The part of gateway/run.py that copies settings of config.yaml into the environment."""
+    """Return the part of gateway/run.py that copies settings of config.yaml into variables."""
     source = Path(str(run.__file__)).read_text(encoding="utf-8")
     nodes: list[ast.stmt] = [
         node
@@ -82,7 +82,7 @@ def find_bridge(run: types.ModuleType) -> Any:
 
 
 def in_a_fork(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> str:
-    """The answer for one home from a child process, so that no home sees another's leavings."""
+    """Resolve one home in a child process, so that homes do not affect each other."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -106,7 +106,7 @@ def in_a_fork(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> str
 
 
 def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str, Any]:
-    """Everything about one home, by Hermes' own functions in the order of a gateway's start."""
+    """Resolve everything about one home with Hermes' own functions, in a gateway's start order."""
     import gateway.run as run
     from hermes_cli.env_loader import load_hermes_dotenv  # type: ignore[import-not-found]
 
@@ -131,7 +131,7 @@ def ask(asked: dict[str, Any], before: dict[str, str], bridge: Any) -> dict[str,
 
 
 def main_route(run: Any) -> dict[str, Any]:
-    """What the next message would use, and what the first provider by itself would give."""
+    """Return what the next message would use, and what the first provider alone resolves to."""
     from hermes_cli.runtime_provider import (  # type: ignore[import-not-found]
         resolve_runtime_provider,
     )
@@ -157,7 +157,7 @@ def runtime(ask: Any) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Each question is asked afresh: 0.19.0 changes the settings that it keeps in memory."""
+    """Clear the settings cache before each question, because 0.19.0 changes cached settings."""
     from hermes_cli import config  # type: ignore[import-not-found]
 
     config._LOAD_CONFIG_CACHE.clear()
@@ -183,7 +183,7 @@ def kind(error: Exception) -> str:
 
 
 def chain(run: Any) -> list[dict[str, Any]]:
-    """The chain, and what each of its entries would use."""
+    """Return the fallback chain with what each of its entries would use."""
     from hermes_cli.runtime_provider import resolve_runtime_provider
 
     found = run.GatewayRunner._load_fallback_model() or []
@@ -216,7 +216,7 @@ def side_task(task: str) -> list[Any]:
 
 
 def platforms(run: Any) -> dict[str, Any]:
-    """The platforms that would start, and who may talk to them."""
+    """Return the platforms that would start, and who may talk to them."""
     from gateway.config import load_gateway_config
 
     config = load_gateway_config()
@@ -252,7 +252,7 @@ def admits(run: Any, config: Any, platform: Any, user: str) -> bool:
 
 
 def api_server() -> bool | None:
-    """Whether the API server would listen, which it is not let; None: its library is not there."""
+    """Return whether the API server would listen, without listening; None without aiohttp."""
     import asyncio
 
     try:
@@ -271,9 +271,9 @@ def api_server() -> bool | None:
 
 
 def people(run: Any, asked: list[list[str]], codes: list[list[str]]) -> dict[str, Any]:
-    """Who is let in, who waits, which platforms are locked, and what strangers are told.
+    """Return approved and waiting users, locked platforms and the answer to strangers.
 
-    First `codes` are approved, each a platform with a code, right or wrong.
+    Each of `codes`, a platform with a right or wrong code, is approved first.
     """
     import gateway.pairing  # type: ignore[import-not-found]
     from gateway.config import Platform, load_gateway_config

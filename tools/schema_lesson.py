@@ -1,11 +1,11 @@
-"""Runs under a release's own interpreter: what its databases are made of, and what it cannot miss.
+"""Report from inside a release its database schemas and which parts it cannot work without.
 
     python -I schema_lesson.py learn            prints the schema of every database, and for each
-                                                part what the release does when it is missing
+                                                part what the release does if it is missing
     python -I schema_lesson.py visit FOLDER     uses every database of every home in the folder;
-                                                in the one called `fresh` it makes them all
+                                                in the one called `fresh` it creates them all
 
-Imports nothing of this project: the release is alone with itself.
+Runs under the release's own interpreter and imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Use = Callable[[Path], None]
 
 
 def state(home: Path) -> None:
-    """A session with messages, a title, a search, and whatever else writes into state.db."""
+    """Create and search a session, and use the other features that write to state.db."""
     SessionDB = importlib.import_module("hermes_state").SessionDB
     db = SessionDB(home / "state.db")
     try:
-        session = f"lesson {os.urandom(4).hex()}"  # a new one each time, so that rows are added
+        session = f"lesson {os.urandom(4).hex()}"  # a new one each time, so that it adds rows
         db.create_session(session, "telegram", model="m", model_config={"a": 1})
         db.append_message(session, "user", "the first words")
         db.append_message(session, "assistant", "an answer", tool_calls=[{"id": "1"}])
@@ -61,7 +61,7 @@ def state(home: Path) -> None:
     finally:
         db.close()
     ledger = optional("gateway.delivery_ledger")
-    if ledger:  # it swallows its errors: only the row tells
+    if ledger:  # it swallows its errors: only the row proves success
         ledger.record_obligation(
             obligation_id="o",
             session_key="k",
@@ -81,7 +81,7 @@ def state(home: Path) -> None:
 
 
 def kanban(home: Path) -> None:
-    """A task with a comment and an attachment, claimed, done, listed and read."""
+    """Create a task with a comment and an attachment; claim, finish, list and read it."""
     board = importlib.import_module("hermes_cli.kanban_db")
     getattr(board, "_INITIALIZED_PATHS", set()).clear()
     db = board.connect(home / "kanban.db")
@@ -109,7 +109,7 @@ def kanban(home: Path) -> None:
 
 
 def response_store(home: Path) -> None:
-    """A response put, got and named by a conversation."""
+    """Store and read a response, and name it in a conversation."""
     server = importlib.import_module("gateway.platforms.api_server")
     store = server.ResponseStore(db_path=str(home / "response_store.db"))
     try:
@@ -122,7 +122,7 @@ def response_store(home: Path) -> None:
 
 
 def projects(home: Path) -> None:
-    """A project with a folder, the active one, and a repository that was found."""
+    """Create a project with a folder, activate it, and add a discovered repository."""
     module = importlib.import_module("hermes_cli.projects_db")
     db = module.connect(home / "projects.db")
     try:
@@ -139,7 +139,7 @@ def projects(home: Path) -> None:
 
 
 def verification(home: Path) -> None:
-    """A workspace that was tested, edited and asked about."""
+    """Record a test and an edit of a workspace, and query it."""
     (home / "package.json").write_text('{"name": "x", "scripts": {"test": "true"}}')
     module = importlib.import_module("agent.verification_evidence")
     module._connect().close()
@@ -149,7 +149,7 @@ def verification(home: Path) -> None:
 
 
 def executions(home: Path) -> None:
-    """An execution created, run and ended."""
+    """Create, run and finish an execution."""
     module: Any = importlib.import_module("cron.executions")
     module.EXECUTIONS_FILE = home / "cron" / "executions.db"
     one = module.create_execution("job", source="cron")
@@ -160,13 +160,13 @@ def executions(home: Path) -> None:
 
 
 def discord(home: Path) -> None:
-    """The ledger as its adapter opens it; it swallows its errors and answers with the default."""
+    """Open the ledger like its adapter, which swallows errors and returns the default."""
     module = importlib.import_module("plugins.platforms.discord.recovery")
     assert module.DiscordRecoveryStore(home).call(lambda _: "opened") == "opened"
 
 
 def memory(home: Path) -> None:
-    """A fact added, found, changed and judged."""
+    """Add, find, change and rate a fact."""
     module = importlib.import_module("plugins.memory.holographic.store")
     store = module.MemoryStore(home / "memory_store.db")
     try:
@@ -192,12 +192,12 @@ USES: dict[str, Use] = {
 
 
 def start_state(home: Path) -> None:
-    """What a start alone makes: the rest is made when it is first needed."""
+    """Create what a start alone creates; the rest is created when it is first needed."""
     importlib.import_module("hermes_state").SessionDB(home / "state.db").close()
 
 
 def optional(name: str) -> Any:
-    """A module that not every release has."""
+    """Import a module that not every release has; None if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -205,7 +205,7 @@ def optional(name: str) -> Any:
 
 
 def learn(root: Path) -> dict[str, Any]:
-    """Every database that this release can make."""
+    """Describe every database that this release can create."""
     answers: dict[str, Any] = {}
     for name, use in USES.items():
         home = fresh(root / "made")
@@ -246,7 +246,7 @@ def learn(root: Path) -> dict[str, Any]:
 
 
 def visit(folder: Path) -> None:
-    """Use what is there; databases that lie in a home afterwards were seen by this release."""
+    """Use the databases of each home; those in it afterwards were opened by this release."""
     for home in sorted(folder.iterdir()):
         os.environ["HERMES_HOME"] = str(home)
         for name, use in USES.items():
@@ -256,7 +256,7 @@ def visit(folder: Path) -> None:
 
 
 def fresh(home: Path) -> Path:
-    """An empty home, and Hermes pointed at it."""
+    """Create an empty home, and set HERMES_HOME to it."""
     shutil.rmtree(home, ignore_errors=True)
     (home / "cron").mkdir(parents=True)
     (home / "gateway").mkdir()
@@ -265,7 +265,7 @@ def fresh(home: Path) -> Path:
 
 
 def fill(db: sqlite3.Connection) -> None:
-    """Put a row into each empty table, since less can be added to a table that has rows."""
+    """Insert a row into each empty table, since a table with rows accepts fewer new columns."""
     for table, known in schema(db)["tables"].items():
         if db.execute(f'SELECT 1 FROM "{table}"').fetchone() is None:
             marks = ", ".join("?" * len(known["columns"]))
@@ -276,7 +276,7 @@ def fill(db: sqlite3.Connection) -> None:
 
 
 def schema(db: sqlite3.Connection) -> dict[str, Any]:
-    """Tables with their columns as declared, full-text tables, indexes, triggers, the version."""
+    """Return tables with declared columns, full-text tables, indexes, triggers and the version."""
     master = db.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_master"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
@@ -300,7 +300,7 @@ def schema(db: sqlite3.Connection) -> dict[str, Any]:
 
 
 def columns(db: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
-    """The columns of a table in their order."""
+    """Return the columns of a table in their order."""
     rows = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
     return [
         {"name": r[1], "type": r[2], "notnull": bool(r[3]), "default": r[4], "key": r[5]}
@@ -309,13 +309,13 @@ def columns(db: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
 
 
 class Trial:
-    """Takes one part of a database away and lets the release go on with what is left."""
+    """Remove or change one part of a database, and let the release use the rest."""
 
     def __init__(self, made: Path, root: Path, name: str, use: Use) -> None:
         self.made, self.root, self.name, self.use = made, root, name, use
 
     def without(self, kind: str, part: str) -> str:
-        """What becomes of a database without this table, full-text table, index or trigger."""
+        """Return the effect of removing this table, full-text table, index or trigger."""
         word = {"tables": "TABLE", "virtual": "TABLE", "indexes": "INDEX", "triggers": "TRIGGER"}
 
         def drop(db: sqlite3.Connection) -> None:
@@ -325,7 +325,7 @@ class Trial:
         return self._verdict(drop, lambda db: part in schema(db)[kind])
 
     def without_column(self, table: str, column: str) -> str:
-        """What becomes of a database without this column; it must come back with its key."""
+        """Return the effect of removing this column; healed means that its key is back too."""
 
         def key(db: sqlite3.Connection) -> object:
             return {known["name"]: known["key"] for known in columns(db, table)}.get(column)
@@ -335,7 +335,7 @@ class Trial:
         return self._verdict(lambda db: take_away(db, table, column), lambda db: key(db) == before)
 
     def with_other_column(self, table: str, column: dict[str, Any]) -> dict[str, str]:
-        """What becomes of rows when a column has no default; what is harmless is left out."""
+        """Return the effect of removing a column's default, unless that is harmless."""
         name = column["name"]
         if column["default"] is None:
             return {}
@@ -358,7 +358,7 @@ class Trial:
         return {way: verdict for way, verdict in verdicts.items() if verdict != "harmless"}
 
     def without_key(self, table: str, every: list[dict[str, Any]]) -> str:
-        """What becomes of a table without its primary key: a row may be there twice, or unnamed."""
+        """Return the effect of a missing primary key: duplicate rows, or rows with a NULL key."""
         keys = [f'"{one["name"]}"' for one in every if one["key"]]
         if not keys:
             return "harmless"
@@ -375,7 +375,7 @@ class Trial:
         return self._verdict(lambda db: redeclare(db, table, "", UNKEYED), keyed, doubled)
 
     def with_other(self, kind: str, part: str, sql: str) -> str:
-        """What becomes of a unique index that is not, or of a trigger that does nothing."""
+        """Return the effect of a unique index made non-unique, or of a trigger made empty."""
         if kind == "indexes" and "UNIQUE" not in sql[:20].upper():
             return "harmless"
         other = re.sub(r"\bUNIQUE\s+", "", sql, count=1, flags=re.IGNORECASE)
@@ -395,15 +395,15 @@ class Trial:
         back: Callable[[sqlite3.Connection], bool],
         seen: Callable[[sqlite3.Connection], bool] | None = None,
     ) -> str:
-        """healed, crash or silent; with `seen` also harmless, when it shows in no row."""
-        home = fresh(Path(tempfile.mkdtemp(dir=self.root)))  # releases remember where they were
+        """Return healed, crash or silent; with `seen` also harmless, if no row shows the change."""
+        home = fresh(Path(tempfile.mkdtemp(dir=self.root)))  # releases remember their home
         path = home / self.name
         shutil.copyfile(self.made / self.name, path)
         with contextlib.closing(sqlite3.connect(path)) as db, db:
             harm(db)
         try:
             self.use(home)
-        except Exception:  # noqa: BLE001 (whatever it dies of, it died)
+        except Exception:  # noqa: BLE001 (any failure is a crash)
             return "crash"
         with contextlib.closing(sqlite3.connect(path)) as db:
             if back(db):
@@ -432,7 +432,7 @@ def take_away(db: sqlite3.Connection, table: str, column: str) -> None:
 
 
 def rebuild_without(db: sqlite3.Connection, table: str, column: str) -> None:
-    """Rebuild a table without one column, its other keys kept."""
+    """Rebuild a table without one column, keeping its other keys."""
     (sql,) = db.execute(
         "SELECT sql FROM sqlite_master WHERE type='table' AND name=?", (table,)
     ).fetchone()
@@ -458,13 +458,13 @@ def rebuild_without(db: sqlite3.Connection, table: str, column: str) -> None:
 
 
 BARE, LOOSE, UNKEYED = "bare", "loose", "unkeyed"
-"""A column without its default, without that and NOT NULL; a table without its primary key."""
+"""A column without its default, or also without NOT NULL; a table without its primary key."""
 _DEFAULT = r"\s+DEFAULT\s+(?:\([^()]*\)|'(?:[^']|'')*'|[^\s,]+)"
 _KEY = r"\s*\bPRIMARY\s+KEY\b(?:\s+AUTOINCREMENT\b)?"
 
 
 def redeclare(db: sqlite3.Connection, table: str, column: str, way: str) -> None:
-    """Rebuild a table with one thing about it declared in another way, its rows kept."""
+    """Rebuild a table with one declaration changed, keeping its rows."""
     db.isolation_level = None
     db.execute("PRAGMA foreign_keys=OFF")
     db.execute("PRAGMA legacy_alter_table=ON")
@@ -486,7 +486,7 @@ def redeclare(db: sqlite3.Connection, table: str, column: str, way: str) -> None
 
 
 def declared_otherwise(sql: str, column: str, way: str) -> str:
-    """The columns and constraints of a CREATE TABLE with one thing changed."""
+    """Return the columns and constraints of a CREATE TABLE with one declaration changed."""
     sql = re.sub(r"--[^\n]*", "", sql)
     start, end = sql.index("("), sql.rindex(")")
     parts = []

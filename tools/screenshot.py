@@ -1,4 +1,4 @@
-"""Makes docs/check.svg: what `hermes-doctor check` shows of the demo's sick home.
+"""Create docs/check.svg: the output of `hermes-doctor check` for the demo's damaged home.
 
 python -m tools.screenshot
 """
@@ -24,7 +24,7 @@ TARGET = Path(__file__).parent.parent / "docs" / "check.svg"
 
 
 def main() -> None:
-    """Examine a sick home in a folder that stands for the user's own."""
+    """Examine a damaged home in a folder that represents the user's own."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HOME"] = folder
         os.chmod(folder, 0o755)

@@ -1,10 +1,9 @@
-"""A newer sqlite3 shell than the machine has, compiled into the cache, to measure against.
+"""Compile a newer sqlite3 shell than the machine has into the cache, for comparisons.
 
-    python -m tools.sqlite_shell        prints where it lies
+    python -m tools.sqlite_shell        prints its path
 
-Debian 12's shell was built without what `.recover` needs. A package of the npm registry carries
-the whole source of a newer SQLite, shell included; its hash is known here, so that it is always
-the same one. A C compiler is needed.
+Debian 12's shell was built without what `.recover` needs. A package of the npm registry contains
+the whole source of a newer SQLite with its shell; its hash is pinned here. A C compiler is needed.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ FEATURES = ("DBPAGE_VTAB", "DBSTAT_VTAB", "FTS3", "FTS4", "FTS5", "RTREE", "MATH
 
 
 def place() -> Path:
-    """Where the shell lies once it is built."""
+    """Return the path of the shell once it is built."""
     return releases.cache().parent / "shells" / VERSION / "sqlite3"
 
 
 def shell() -> Path:
-    """The shell, built first where needed; raises if it cannot be had."""
+    """Return the shell, after building it if needed; raise if it cannot be built."""
     if place().exists():
         return place()
     with tempfile.TemporaryDirectory() as room:

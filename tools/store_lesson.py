@@ -1,9 +1,9 @@
-"""Run by tools/learn_stores.py inside a release: what its loaders make of damaged files.
+"""Report from inside a release how its loaders handle damaged JSON files.
 
-Every store is written whole, then with one flaw after the other, and read by the release's own
-code. Printed is, for each store and flaw, whether all entries came back (`whole`), some (`part`),
-none without a word (`none`), an error came out of the loader (`fails`), or what was planned anew
-is due again and again (`again`).
+Every store is written intact, then with each flaw in turn, and read by the release's own code. The
+output says for each store and flaw whether the loader returned all entries (`whole`), some
+(`part`), none without an error (`none`), raised an error (`fails`), or whether rescheduled jobs
+are still due (`again`). tools/learn_stores.py runs this script.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def _session(key: str) -> Value:
 
 
 class Again(Exception):
-    """What was planned anew is due all the same."""
+    """A job is still due after it was rescheduled."""
 
 
 def jobs() -> list[str]:
@@ -232,14 +232,14 @@ FIELDS: dict[str, list[tuple[str, str, Any]]] = {
 
 
 def inner(kind: str, value: Any) -> tuple[Any, Any]:
-    """The container of the entries, in a copy."""
+    """Return a copy of the value, and the container of its entries."""
     value = json.loads(json.dumps(value))
     where = {"jobs": "jobs", "auth": "providers", "channels": "platforms"}.get(kind)
     return value, value[where] if where else value
 
 
 def noted(kind: str, value: Any) -> bytes:
-    """The bytes with one more text in them, where it does no harm."""
+    """Return the file's bytes with one more harmless text in them."""
     value = json.loads(json.dumps(value))
     entries = kind in ("sessions", "approved", "pending", "webhooks", "processes")
     first = (value if isinstance(value, list) else [*value.values()])[0] if entries else value
@@ -248,7 +248,7 @@ def noted(kind: str, value: Any) -> bytes:
 
 
 def flawed(kind: str, value: Any) -> Iterator[tuple[str, bytes]]:
-    """The bytes of a file with each flaw."""
+    """Yield the file's bytes with each flaw."""
     text = json.dumps(value, indent=2)
     plain = text.encode()
     yield "plain", plain
@@ -292,13 +292,13 @@ def flawed(kind: str, value: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def outcome(load: Callable[[], list[str]], wanted: list[str]) -> str:
-    """What came back."""
+    """Return what the loader made of the file."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             found = load()
     except Again:
         return "again"
-    except Exception:  # noqa: BLE001 (that is the question)
+    except Exception:  # noqa: BLE001 (any failure is an outcome)
         return "fails"
     if not wanted or set(found) >= set(wanted):
         return "whole"

@@ -1,4 +1,4 @@
-"""Keeps every processor of the machine busy for as long as a test needs it."""
+"""Keep every processor of the machine busy for as long as a test needs it."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def machine(beside: int = BESIDE) -> Iterator[None]:
             loop = loops.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
             loops.callback(loop.kill)
             assert loop.stdout is not None
-            loop.stdout.readline()  # now it runs
+            loop.stdout.readline()  # wait until it runs
         yield

@@ -1,4 +1,4 @@
-"""A certificate of this machine's own, for servers of tests."""
+"""Create a self-signed certificate for servers of tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILES = ("-keyout", "key.pem", "-out", "only.pem")
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost that nobody has signed, and its key in one file."""
+    """Return a file with a self-signed certificate for localhost and its key."""
     folder = tmp_path_factory.mktemp("certificate")
     words = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
     subprocess.run(

@@ -1,4 +1,4 @@
-"""A home with a given .env and config.yaml, and what one check says of it."""
+"""Run one check on a home with a given .env and config.yaml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.helpers.gateway_home import Scene, ask
 
 TELEGRAM = "TELEGRAM_BOT_TOKEN=7123456789:AAHfakefakefakefakefakefakefakefak1\n"
 CANARY = "zQcanaryKx9pLm2Tw"
-"""Stands in values that no finding may show."""
+"""Part of values that no finding may show."""
 
 
 def look(
@@ -24,7 +24,7 @@ def look(
     running: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[CheckResult, list[Finding]]:
-    """How one check ends on a home with these files, and what it finds."""
+    """Return the result and the findings of one check on a home with these files."""
     support.put(home / ".env", env)
     support.put(home / "config.yaml", config)
     scene = Scene(home, environment or {}, running=running, version=version)
@@ -34,5 +34,5 @@ def look(
 
 
 def said(found: list[Finding]) -> list[tuple[str, str]]:
-    """Each finding's severity and where it was seen first."""
+    """Return the severity and the first place of each finding."""
     return sorted((one.severity.value, one.evidence[0].where) for one in found)

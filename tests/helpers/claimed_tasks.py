@@ -1,4 +1,4 @@
-"""Boards with tasks that somebody holds."""
+"""Create kanban boards with tasks that are claimed by a worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.helpers import damage, support
 
 
 def ended() -> int:
-    """The number of a process that is no more."""
+    """Return the pid of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     return process.pid
@@ -21,7 +21,7 @@ def ended() -> int:
 def claim(
     path: Path, task: str, pid: int | None = None, *, minutes: float = -60, host: str | None = None
 ) -> Path:
-    """A task that a worker holds, whose claim ends so many minutes from now."""
+    """Add a task that a worker has claimed; the claim expires this many minutes from now."""
     expires = int(time.time() + 60 * minutes)
     lock = f"{host or os.uname().nodename}:{os.getpid()}"
     worker = ended() if pid is None else pid

@@ -1,4 +1,4 @@
-"""Homes with given files, and what one check says about them under the rules of one release."""
+"""Run one check on a home with given files under the rules of one release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.helpers import support
 
 PLUGINS = load.load()
 TOKEN = "12345678:zQcanaryKx9pLm2Tw_abcdefghijklmnop"
-"""A token as Telegram gives them; no output may hold it."""
+"""A token in Telegram's format; no output may contain it."""
 TELEGRAM = f"TELEGRAM_BOT_TOKEN={TOKEN}\n"
 HEALTHY: dict[str, tuple[str, str]] = {
     "plain": (support.CONFIG, support.ENV),
@@ -50,11 +50,11 @@ HEALTHY: dict[str, tuple[str, str]] = {
     ),
     "empty": ("", ""),
 }
-"""Files that nobody has a reason to complain about."""
+"""Files without any problem."""
 
 
 def write(home: Path, config: str | None = None, env: str | None = None) -> Path:
-    """Put these files into a home."""
+    """Write these files into a home."""
     if config is not None:
         support.put(home / "config.yaml", config)
     if env is not None:
@@ -63,23 +63,23 @@ def write(home: Path, config: str | None = None, env: str | None = None) -> Path
 
 
 class Scene:
-    """A release that is taken for the installed one, and an environment of the gateway."""
+    """Fake the installed release and the gateway's environment."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
 
     def release(self, version: str) -> None:
-        """Let this be the installed release."""
+        """Set the installed release."""
         found = SimpleNamespace(release=releases.release(version), version=version)
         self.monkeypatch.setattr(Probes, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:
-        """Let the gateway be started with these variables."""
+        """Set the variables that the gateway is started with."""
         self.monkeypatch.setattr(effective_settings, "start_environment", lambda _: dict(variables))
 
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:
-    """What this one check says about a home."""
+    """Return the result and the findings of this check on a home."""
     checks = [check for check in PLUGINS.checks if check.id == id]
     [result], findings = examine(Probes(Home(home)), checks)
     assert result.status is not Status.CRASHED, result.reason
@@ -88,7 +88,7 @@ def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:
 
 
 def told(findings: list[Finding]) -> list[tuple[Any, ...]]:
-    """Code, severity, subject, place and fix of each finding."""
+    """Return code, severity, subject, place and fix of each finding."""
     return [
         (one.code, one.severity.value, one.subject, one.evidence[0].where, one.fix)
         for one in findings
@@ -96,7 +96,7 @@ def told(findings: list[Finding]) -> list[tuple[Any, ...]]:
 
 
 def silent(home: Path, id: str) -> None:
-    """On healthy files this check has nothing to say."""
+    """Assert that this check finds nothing in healthy files."""
     for config, env in HEALTHY.values():
         _, findings = look(write(home, config, env), id)
         assert findings == [], config

@@ -1,9 +1,9 @@
-"""Runs the command in forks of a warm process, and cuts it off at any of its writes.
+"""Run the command in forks of a warm process, and interrupt it at any of its writes.
 
-Every call that can change a disk is counted at the border to the operating system, which is
-finer than the functions of `hermes_doctor.system.disk`. At the N-th one the fork kills itself,
-sees an error of the disk, or gets a signal. `python -m tests.helpers.crash_server` is the warm
-process; `serving()` starts one and ends it.
+Every call that can change a disk is counted at the operating system's interface, which is finer
+than the functions of `hermes_doctor.system.disk`. At the N-th call the fork kills itself, gets a
+disk error, or gets a signal. `python -m tests.helpers.crash_server` is the warm process;
+`serving()` starts one and stops it.
 """
 
 from __future__ import annotations
@@ -55,32 +55,32 @@ CALLS = (
     "sendfile",
     "open",
 )
-"""Functions of `os` that change a disk; `open` only where it may create or empty."""
+"""Functions of `os` that change a disk; `open` only if it may create or truncate."""
 NEEDS_ROOM = (
     "write", "copy_file_range", "fsync", "mkdir", "link", "rename", "setxattr", "symlink", "open",
 )  # fmt: skip
-"""Those that can fail on a full disk."""
+"""Calls that can fail on a full disk."""
 LASTING = ("write", "copy_file_range", "mkdir", "link", "symlink")
-"""Those that go on failing when the disk stays full; a rename or an open finds its room."""
+"""Calls that keep failing while the disk is full; a rename or an open may succeed."""
 MARK = ".hermes-doctor-"
 STRANGER = 12345
-"""A user that nobody is."""
+"""The id of a user that does not exist."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call that changes a disk: the function, the path if it has one, and who called."""
+    """One call that changes a disk: the function, the path if it has one, and the caller."""
 
     name: str
     path: str
     caller: str
     effect: bool
-    """Whether it changed anything that a process killed right after it would leave."""
+    """Whether it changed anything that remains if the process is killed right after it."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a call of the command ended; a negative code is the signal that killed it."""
+    """The result of a command; a negative code is the signal that killed it."""
 
     code: int
     out: str
@@ -89,36 +89,36 @@ class Ended:
 
     @property
     def json(self) -> Any:
-        """Its output as a document."""
+        """Its output, parsed as JSON."""
         return json.loads(self.out)
 
     @property
     def said(self) -> str:
-        """Everything it said, as one line."""
+        """All its output as one line."""
         return " ".join((self.out + " " + self.err).split())
 
 
 @dataclass
 class Cut:
-    """What goes wrong, and at which call."""
+    """A failure, and the call at which it happens."""
 
     at: int
     how: str
     """kill, half (kill in the middle of a write), ENOSPC, EIO, or the name of a signal.
 
-    edit:PATTERN and replace:PATTERN let somebody else edit a file at that moment; run:WORDS
-    runs a program (JSON) and waits for it.
-    no-renameat2 lets the whole run do without exchanging names, as on many file systems.
+    edit:PATTERN and replace:PATTERN edit a file at that moment, as another program would;
+    run:WORDS runs a program (JSON) and waits for it.
+    no-renameat2 disables the exchange of names for the whole run, as on many file systems.
     """
     only: Sequence[str] = ()
-    """Count only these calls; empty: all."""
+    """Count only these calls; empty means all."""
     lasting: bool = False
-    """A full disk stays full: all later calls that need room fail as well."""
+    """The disk stays full: all later calls that need space fail as well."""
     counted: int = 0
 
 
 class Server(warm_server.Server):
-    """The warm process, which cuts its forks off where it is told to."""
+    """The warm process, which interrupts its forks at the requested calls."""
 
     def __call__(
         self, *args: str | Path, cuts: Sequence[Cut] = (), env: Mapping[str, str] | None = None
@@ -137,7 +137,7 @@ class Server(warm_server.Server):
 
 @contextlib.contextmanager
 def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
-    """A warm process for as long as it is needed; alone, it sees no other processes."""
+    """Run a warm process for a block; with `alone`, it sees no other processes."""
     with contextlib.closing(Server(module, alone=alone)) as server:
         yield server
 
@@ -146,20 +146,20 @@ def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
 
 
 def sabotage(asked: warm_server.Asked, notes: Path) -> None:
-    """Prepare the accidents of one fork."""
+    """Install the failures of one fork."""
     Saboteur([Cut(**cut) for cut in asked["cuts"]], notes).install()
 
 
 @dataclass
 class Saboteur:
-    """Counts the calls, and cuts the process off at the one that is asked for."""
+    """Count the calls, and interrupt the process at the requested one."""
 
     cuts: Sequence[Cut]
     log: Path
     calls: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
     def install(self) -> None:
-        """Wrap the functions of `os`, and SQLite's opening of a file."""
+        """Wrap the functions of `os`, and SQLite's opening of files."""
         for name in CALLS:
             if hasattr(os, name):
                 setattr(os, name, self._wrapped(name, getattr(os, name)))
@@ -173,7 +173,7 @@ class Saboteur:
         own = os.getpid()
 
         def left(status: int) -> NoReturn:
-            if os.getpid() == own:  # a child of it has counted only its own calls
+            if os.getpid() == own:  # a child has counted only its own calls
                 self.log.write_text(json.dumps(self.calls))
             leave(status)
 
@@ -196,7 +196,7 @@ class Saboteur:
                 return real(*args, **options)
             number = self._before(name, real, args)
             if name in ("fsync", "fdatasync"):
-                return None  # a killed process loses nothing that it wrote; the test is faster
+                return None  # written data survives a kill; skipping it is faster
             try:
                 return real(*args, **options)
             except FileNotFoundError:
@@ -220,7 +220,7 @@ class Saboteur:
 
 
 def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) -> None:
-    """The accident itself."""
+    """Cause the failure."""
     if how == "no-renameat2":
         return
     if how.startswith("run:"):
@@ -241,7 +241,7 @@ def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) ->
 
 
 def _edit(how: str, pattern: str) -> None:
-    """Somebody else edits a file at this moment, in place or by replacing it."""
+    """Edit a file in place or by replacing it, as another program would."""
     folder, _, name = pattern.rpartition("/")
     [found] = [one for one in Path(folder).iterdir() if fnmatch.fnmatch(one.name, name)]
     target = found if how == "edit" else found.with_name("editor.tmp")
@@ -255,14 +255,14 @@ def _edit(how: str, pattern: str) -> None:
 
 EDIT = b"# edited by somebody else\n"
 _OPEN, _WRITE, _RENAME = os.open, os.write, os.rename
-"""The calls themselves, which are not counted."""
+"""The original functions, which are not counted."""
 
 
 # -- homes ---------------------------------------------------------------------------------
 
 
 def sick(home: Path) -> Path:
-    """A small home with a fault for every kind of change, one of them in a live database."""
+    """Create a small home with a problem for every kind of change, one in a live database."""
     support.healthy(home)
     support.put(home / "config.yaml.bak", support.CONFIG)
     os.utime(home / "config.yaml.bak", (1_700_000_000, 1_700_000_000))
@@ -282,7 +282,7 @@ def sick(home: Path) -> Path:
 
 
 def lacking(path: Path) -> Path:
-    """A kanban database without `tasks.session_id`."""
+    """Create a kanban database without `tasks.session_id`."""
     return support.board(path, without=(("tasks", "session_id"),))
 
 
@@ -296,7 +296,7 @@ def logged(path: Path, *statements: str) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for statement in statements:
             db.execute(statement)
-        for suffix in ("", "-wal", "-shm"):  # while it is open: closing would merge the log
+        for suffix in ("", "-wal", "-shm"):  # copy while open: closing would checkpoint the log
             shutil.copy(f"{work}{suffix}", f"{path}{suffix}")
     for left in path.parent.glob("work.db*"):
         left.unlink()
@@ -305,7 +305,7 @@ def logged(path: Path, *statements: str) -> None:
 
 
 def clone(source: Path, target: Path) -> Path:
-    """A copy of a tree with its owners, modes, times and symlinks."""
+    """Copy a tree with its owners, modes, times and symlinks."""
     shutil.copytree(source, target, symlinks=True)
     if os.geteuid() == 0:
         for base, folders, files in os.walk(source):
@@ -318,7 +318,7 @@ def clone(source: Path, target: Path) -> Path:
 
 
 def chown(tree: Path, uid: int = STRANGER) -> Path:
-    """Give a whole tree to another user."""
+    """Change the owner of a whole tree."""
     os.chown(tree, uid, uid)
     for path in tree.rglob("*"):
         os.chown(path, uid, uid, follow_symlinks=False)
@@ -328,7 +328,7 @@ def chown(tree: Path, uid: int = STRANGER) -> Path:
 def state(
     home: Path, *, times: bool = False, vault: bool = False, leftovers: bool = True
 ) -> dict[str, tuple[Any, ...]]:
-    """Kind, mode, owner, content and, if asked, all times of everything in a home."""
+    """Return kind, mode, owner, content and, if asked, all times of everything in a home."""
     found: dict[str, tuple[Any, ...]] = {}
     for base, folders, files in os.walk(home):
         here = Path(base)
@@ -358,7 +358,7 @@ def state(
 
 
 def modified(home: Path) -> dict[str, int]:
-    """The time of the last change of every file outside the vault."""
+    """Return the modification time of every file outside the vault."""
     return {
         str(path.relative_to(home)): path.lstat().st_mtime_ns
         for path in home.rglob("*")
@@ -367,7 +367,7 @@ def modified(home: Path) -> dict[str, int]:
 
 
 def strangers(home: Path) -> list[str]:
-    """What does not belong to the owner of the home."""
+    """Return the paths that the owner of the home does not own."""
     st = home.stat()
     owner = (st.st_uid, st.st_gid)
     return [
@@ -378,7 +378,7 @@ def strangers(home: Path) -> list[str]:
 
 
 def wide(vault: Path) -> list[str]:
-    """What in a vault is open to others than its owner."""
+    """Return the paths in a vault that other users can access."""
     found = []
     for path in [vault, *vault.rglob("*")] if vault.exists() else []:
         mode = stat.S_IMODE(path.lstat().st_mode)
@@ -388,7 +388,7 @@ def wide(vault: Path) -> list[str]:
 
 
 def leftovers(home: Path) -> list[str]:
-    """What an ended run must not leave: staged and kept files, and halves in the vault."""
+    """Return what a finished run must not leave: staged, kept and partial files."""
     found = []
     for path in home.rglob("*"):
         half = path.is_relative_to(home / "backups") and path.name.endswith((".partial", ".new"))
@@ -398,7 +398,7 @@ def leftovers(home: Path) -> list[str]:
 
 
 def journals(home: Path) -> list[dict[str, Any]]:
-    """The journals of a home, oldest first."""
+    """Return the journals of a home, oldest first."""
     found = [json.loads(p.read_bytes()) for p in home.glob("backups/doctor/runs/*/run.json")]
     return sorted(found, key=lambda journal: str(journal["started_at"]))
 

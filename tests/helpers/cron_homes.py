@@ -1,4 +1,4 @@
-"""Homes with jobs at set times, and a gateway that runs or does not."""
+"""Create homes with scheduled jobs, with or without a running gateway."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.helpers.one_check import ask
 
 
 def at(minutes: float) -> str:
-    """A moment so many minutes from now, as jobs have it."""
+    """Return a time this many minutes from now, in the format of jobs."""
     return (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat()
 
 
 def jobs(home: Path, *made: dict[str, Any]) -> Path:
-    """Give a home these jobs."""
+    """Write these jobs into a home."""
     return support.put(home / "cron/jobs.json", json.dumps({"jobs": made}))
 
 
 def running(monkeypatch: pytest.MonkeyPatch, minutes: float | None) -> None:
-    """Let a gateway run for so long, or none; nothing else looks after it."""
+    """Fake a gateway that has run for this many minutes, or none, without a supervisor."""
     began = datetime.now(UTC) - timedelta(minutes=minutes or 0)
     found = [] if minutes is None else [Gateway(os.getpid(), began)]
     monkeypatch.setattr(Probes, "gateways", lambda _: found)
@@ -36,14 +36,14 @@ def running(monkeypatch: pytest.MonkeyPatch, minutes: float | None) -> None:
 
 
 def ticked(home: Path, beat: float, success: float) -> None:
-    """Let the ticker have looked so many minutes ago, and that have gone well."""
+    """Write when the ticker last ran and last succeeded, in minutes ago."""
     now = datetime.now(UTC).timestamp()
     support.put(home / "cron/ticker_heartbeat", str(now - 60 * beat))
     support.put(home / "cron/ticker_last_success", str(now - 60 * success))
 
 
 def findings(check: str, home: Path) -> list[Finding]:
-    """What a check finds; no word of a job's task comes out."""
+    """Return the findings of a check, which must not contain text of a job."""
     result, found = ask(check, home)
     assert result.status in ("ok", "problem", "skipped"), result
     assert store_files.SECRET not in repr([one._replace(data={}) for one in found])

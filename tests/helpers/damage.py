@@ -1,4 +1,4 @@
-"""Databases like Hermes' own, and the ways in which they get damaged."""
+"""Create databases like those of Hermes, and damage them in various ways."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PAGE = 4096
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that commits by itself and is closed in the end."""
+    """Open a connection in autocommit mode, and close it at the end."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         yield db
 
 
 def history(path: Path, messages: int = 600, version: str | None = None) -> Path:
-    """A state.db at rest with long and short messages, some of them deleted again."""
+    """Create a state.db with long and short messages, some of them deleted again."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     return support.remembered(path, _history, messages, version)
@@ -50,7 +50,7 @@ def _history(path: Path, messages: int, version: str | None) -> None:
 
 
 def add(db: sqlite3.Connection, number: int) -> None:
-    """One message; every twentieth is longer than a page."""
+    """Add one message; every twentieth is longer than a page."""
     text = f"message number {number} " * (400 if number % 20 == 0 else 8)
     db.execute(
         "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, ?)",
@@ -59,7 +59,7 @@ def add(db: sqlite3.Connection, number: int) -> None:
 
 
 def with_log(path: Path, rows: int = 30, *, index: bool = True, then: str = "") -> Path:
-    """Some more messages that are in the log only, as a killed process leaves them."""
+    """Add messages that are in the write-ahead log only, as a killed process leaves them."""
     beside = path.with_name("writing.db")
     shutil.copy(path, beside)
     with opened(beside) as db:
@@ -74,7 +74,7 @@ def with_log(path: Path, rows: int = 30, *, index: bool = True, then: str = "") 
 
 
 def cut_off_transaction(path: Path, *statements: str, mode: str = "DELETE") -> Path:
-    """A database as a process leaves it that is killed in the middle of a transaction."""
+    """Create a database as left by a process killed in the middle of a transaction."""
     beside = Path(shutil.copy(path, path.with_name("writing.db")))
     with opened(beside) as db:
         db.execute(f"PRAGMA journal_mode={mode}")
@@ -90,21 +90,21 @@ def cut_off_transaction(path: Path, *statements: str, mode: str = "DELETE") -> P
 
 
 def sound(path: Path) -> bool:
-    """What SQLite says of the file alone."""
+    """Return SQLite's verdict on the file alone."""
     address = f"file:{path}?mode=ro&immutable=1"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as db:
         return bool(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
 
 
 MANY = "UPDATE messages SET content = replace(content, 'e', 'o')"
-"""A change of most pages: half of it is a damaged database."""
+"""Changes most pages: half of the change is a damaged database."""
 LONG = "UPDATE sessions SET system_prompt = replace(hex(zeroblob(1500)), '0', 'e')"
 QUIET = "UPDATE sessions SET system_prompt = replace(system_prompt, 'e', 'f')"
-"""A change after `LONG` that moves nothing: half of it is a sound database."""
+"""A change after `LONG` that moves nothing: half of the change is an intact database."""
 
 
 def log_with_a_broken_index(path: Path) -> Path:
-    """A log with rows of its own, in which an index lacks every seventh."""
+    """Create a write-ahead log with rows of which an index lacks every seventh."""
     with_log(path, index=False)
     name = "idx_messages_session"
     whole = f"CREATE INDEX {name} ON messages(session_id, timestamp)"
@@ -128,11 +128,11 @@ def log_with_a_broken_index(path: Path) -> Path:
     return path
 
 
-# -- where things lie ------------------------------------------------------------------------------
+# -- where data is stored --------------------------------------------------------------------------
 
 
 def owned(path: Path, name: str) -> list[int]:
-    """The pages of a table or an index."""
+    """Return the pages of a table or an index."""
     with pages.open_pages(path) as book:
         entries = catalog.read(book).entries
         clustered = {one.name for one in entries if "WITHOUT ROWID" in one.sql.upper()}
@@ -147,19 +147,19 @@ def owned(path: Path, name: str) -> list[int]:
 
 
 def kind(path: Path, page: int) -> int:
-    """The first byte of a page."""
+    """Return the first byte of a page."""
     with path.open("rb") as file:
         file.seek((page - 1) * PAGE)
         return file.read(1)[0]
 
 
 def kind_pages(path: Path, wanted: int) -> list[int]:
-    """All pages of a kind, by their first byte."""
+    """Return all pages of a kind, by their first byte."""
     return [n for n in range(2, path.stat().st_size // PAGE + 1) if kind(path, n) == wanted]
 
 
 def leaves(path: Path, name: str) -> list[int]:
-    """The outermost pages of a tree."""
+    """Return the leaf pages of a tree."""
     return [page for page in owned(path, name) if kind(path, page) in (0x0A, 0x0D)]
 
 
@@ -177,13 +177,13 @@ def zero(path: Path, *numbers: int) -> None:
 
 
 def settle(path: Path) -> None:
-    """Take the log in and leave nothing beside the file."""
+    """Checkpoint the write-ahead log, and remove the files next to the database."""
     with opened(path) as db, contextlib.suppress(sqlite3.Error):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def surgery(path: Path, *statements: str) -> None:
-    """Change the schema behind SQLite's back."""
+    """Change the schema directly, bypassing SQLite's checks."""
     with opened(path) as db:
         db.execute("PRAGMA writable_schema=ON")
         for statement in statements:
@@ -203,12 +203,12 @@ def execute(path: Path, *statements: str) -> None:
 
 
 def rows_zeroed(path: Path) -> None:
-    """Two pages with messages are zeroed."""
+    """Zero two pages with messages."""
     zero(path, *leaves(path, "messages")[1:3])
 
 
 def root_zeroed(path: Path) -> None:
-    """The top of the tree of messages is zeroed."""
+    """Zero the root page of the messages."""
     with opened(path) as db:
         sql = "SELECT rootpage FROM sqlite_master WHERE name = 'messages'"
         (root,) = db.execute(sql).fetchone()
@@ -217,18 +217,18 @@ def root_zeroed(path: Path) -> None:
 
 
 def chain_cut(path: Path) -> None:
-    """A long message goes on in a page that does not exist."""
+    """Let a long message continue in a page that does not exist."""
     long = [page for page in owned(path, "messages") if kind(path, page) == 0]
     write(path, struct.pack(">I", 0x7FFFFFFF), (long[0] - 1) * PAGE)
 
 
 def table_lost(path: Path) -> None:
-    """The schema no longer names the messages, only what hangs on them."""
+    """Remove the messages from the schema, but not what depends on them."""
     surgery(path, "DELETE FROM sqlite_master WHERE name = 'messages'")
 
 
 def declaration_spoilt(path: Path) -> None:
-    """A declaration is no SQL any more."""
+    """Replace a declaration by invalid SQL."""
     surgery(
         path,
         "UPDATE sqlite_master SET sql = replace(sql, 'CREATE TABLE', 'CREATE TXBLE') "
@@ -237,7 +237,7 @@ def declaration_spoilt(path: Path) -> None:
 
 
 def schema_doubled(path: Path) -> None:
-    """One table stands in the schema twice."""
+    """Declare one table twice in the schema."""
     surgery(
         path,
         "INSERT INTO sqlite_master SELECT * FROM sqlite_master WHERE name = 'messages_fts'",
@@ -245,33 +245,33 @@ def schema_doubled(path: Path) -> None:
 
 
 def tail_overwritten(path: Path) -> None:
-    """Another program wrote its log over the last fifth of the file."""
+    """Overwrite the last fifth of the file with a log of another program."""
     size = path.stat().st_size
     write(path, b"2026-01-01 INFO heartbeat\n" * (size // 5 // 26), size - size // 5)
 
 
 def freelist_lost(path: Path) -> None:
-    """The list of free pages leads out of the file."""
+    """Let the freelist point outside the file."""
     write(path, struct.pack(">I", 0x00ABCDEF), 32)
 
 
 def cut_off(path: Path) -> None:
-    """The last third of the file is missing."""
+    """Remove the last third of the file."""
     os.truncate(path, path.stat().st_size // PAGE * 2 // 3 * PAGE)
 
 
 def cut_uneven(path: Path) -> None:
-    """The file ends within a page."""
+    """Truncate the file within a page."""
     os.truncate(path, path.stat().st_size - 1234)
 
 
 def index_zeroed(path: Path) -> None:
-    """A page of an index is zeroed."""
+    """Zero a page of an index."""
     zero(path, leaves(path, "idx_messages_session")[0])
 
 
 def index_lacks_rows(path: Path) -> None:
-    """The index was made for fewer rows than there are."""
+    """Build the index for fewer rows than there are."""
     name = "idx_messages_session"
     whole = "CREATE INDEX idx_messages_session ON messages(session_id, timestamp)"
     for sql in (f"{whole} WHERE id % 7 <> 0", whole):
@@ -281,7 +281,7 @@ def index_lacks_rows(path: Path) -> None:
 
 
 def value_changed(path: Path) -> None:
-    """The session of a row has changed; the indexes still know which it was."""
+    """Change the session of a row, but not in the indexes."""
     page = leaves(path, "messages")[0]
     at = path.read_bytes().index(b"s1", (page - 1) * PAGE)
     assert at < page * PAGE
@@ -289,42 +289,42 @@ def value_changed(path: Path) -> None:
 
 
 def search_terms_gone(path: Path) -> None:
-    """The index of terms of the search index is empty."""
+    """Empty the term index of the search index."""
     execute(path, "DELETE FROM messages_fts_idx")
 
 
 def search_format_gone(path: Path) -> None:
-    """The search index does not say of which format it is."""
+    """Remove the format version of the search index."""
     execute(path, "DELETE FROM messages_fts_trigram_config")
 
 
 def search_zeroed(path: Path) -> None:
-    """A page of the search index is zeroed."""
+    """Zero a page of the search index."""
     zero(path, leaves(path, "messages_fts_trigram_data")[0])
 
 
 def search_structure(path: Path) -> None:
-    """The structure record of the search index is nonsense."""
+    """Overwrite the structure record of the search index with garbage."""
     execute(path, "UPDATE messages_fts_data SET block = x'00000000ffff' WHERE id = 10")
 
 
 def search_structure_gone(path: Path) -> None:
-    """The structure record of the search index is missing."""
+    """Remove the structure record of the search index."""
     execute(path, "DELETE FROM messages_fts_data WHERE id = 10")
 
 
 def search_segment_gone(path: Path) -> None:
-    """A segment of the search index is missing."""
+    """Remove a segment of the search index."""
     execute(path, "DELETE FROM messages_fts_data WHERE id > 1000")
 
 
 def search_table_gone(path: Path) -> None:
-    """One of the tables behind the search index is missing."""
+    """Remove one of the tables behind the search index."""
     surgery(path, "DELETE FROM sqlite_master WHERE name = 'messages_fts_docsize'")
 
 
 def search_lacks_rows(path: Path) -> None:
-    """The search index does not know some messages."""
+    """Remove some messages from the search index."""
     execute(path, "DELETE FROM messages_fts WHERE rowid % 50 = 0")
 
 
@@ -357,23 +357,23 @@ CODES: dict[Fault, str] = {
     **dict.fromkeys(INDEX, "DB-INDEX"),
     **dict.fromkeys(SEARCH, "DB-FTS-CORRUPT"),
 }
-"""What each fault is called."""
+"""The code of each fault."""
 
 
 def called(fault: Fault) -> str:
-    """Its name, for a test."""
+    """Return the name of a fault, for test ids."""
     return fault.__name__
 
 
-# -- a log of another life of the file -------------------------------------------------------------
+# -- the write-ahead log of another version of the file --------------------------------------------
 
 
 def another_life(path: Path, *, before: int = 400, after: int = 40, until: str = "") -> Path:
-    """Leave the log of a killed writer that continued a copy of this database, and its file.
+    """Leave the file and write-ahead log of a killed writer that continued a copy of it.
 
-    The writer adds `before` messages, brings its log into its file and begins the log again, then
-    adds `after` messages. What it counts in page 1 fits the database at `path` all the same. It
-    is all in the folder that is returned; nothing at `path` is changed.
+    The writer adds `before` messages, checkpoints and restarts its log, then adds `after` messages.
+    The counters in its page 1 still fit the database at `path`. Everything is in the returned
+    folder; nothing at `path` is changed.
     """
     folder = path.parent / "another"
     folder.mkdir()
@@ -397,7 +397,7 @@ def another_life(path: Path, *, before: int = 400, after: int = 40, until: str =
 
 
 def foreign_log(path: Path, **life: Any) -> Path:
-    """A snapshot in the place of a database whose log was left there."""
+    """Leave the write-ahead log of another version next to a snapshot of a database."""
     folder = another_life(path, **life)
     for suffix in ("-wal", "-shm"):
         shutil.move(folder / f"state.db{suffix}", f"{path}{suffix}")
@@ -409,7 +409,7 @@ VACUUMED = ("log of a vacuumed life", "log of a smaller life", "vacuumed file")
 
 
 def vacuumed_life(path: Path, which: str) -> Path:
-    """A file beside the log of another life; one of the two lives was vacuumed."""
+    """Combine a file with the log of another version, one of the two vacuumed."""
     adds = 40
     log_life: tuple[str, ...] = ()
     if which == "log of a vacuumed life":

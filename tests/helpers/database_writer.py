@@ -1,7 +1,7 @@
-"""A process of its own that works on a database, statement by statement as it is told.
+"""Run SQL statements on a database in a separate process, one at a time.
 
-SQLite's locks belong to a process: a connection in the test's own would guard nothing, and
-closing the file anywhere in it would let go of them.
+SQLite's locks belong to a process: a connection in the test's own process would protect nothing,
+and closing the file anywhere in it would release them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, version, fi
 
 
 class Writer:
-    """The process, for as long as its context lasts; killed at the end, as a crash would."""
+    """The process, killed at the end of its context as in a crash."""
 
     def __init__(self, path: Path, mode: str) -> None:
         self.process = subprocess.Popen(
@@ -47,14 +47,14 @@ class Writer:
         self.tell(f"PRAGMA journal_mode={mode}", "PRAGMA wal_autocheckpoint=0", TABLE)
 
     def tell(self, *statements: str) -> Any:
-        """Have it execute these; what the last one gave."""
+        """Execute these statements, and return the result of the last one."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(statements) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
     def write(self, version: int, rows: int = ROWS) -> None:
-        """Every row anew, in one transaction: at no moment are there rows of two versions."""
+        """Replace every row in one transaction, so that rows of two versions never coexist."""
         some = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
         every = (
             f"INSERT OR REPLACE INTO entries {some} SELECT i, {version}, randomblob(3500) FROM n"
@@ -62,18 +62,18 @@ class Writer:
         assert self.tell(every) == []
 
     def checkpoint(self, how: str = "PASSIVE") -> None:
-        """Bring the log into the file."""
+        """Move the write-ahead log into the file."""
         assert self.tell(f"PRAGMA wal_checkpoint({how})")[0][0] == 0
 
     def end(self) -> None:
-        """Kill it; what it left lies there as after a crash."""
+        """Kill it, leaving its files as after a crash."""
         self.process.kill()
         self.process.communicate()
 
 
 @contextlib.contextmanager
 def writing(path: Path, mode: str = "WAL") -> Iterator[Writer]:
-    """A process that has the database open."""
+    """Run a process that has the database open."""
     writer = Writer(path, mode)
     try:
         yield writer
@@ -82,7 +82,7 @@ def writing(path: Path, mode: str = "WAL") -> Iterator[Writer]:
 
 
 class Once:
-    """Something that happens at the first progress at which its time has come."""
+    """Run a function once, at the first progress call at which its condition is true."""
 
     def __init__(self, due: Callable[[], bool], act: Callable[[], object]) -> None:
         self.due = due
@@ -96,12 +96,12 @@ class Once:
 
 
 def half_done(home: Path, name: str) -> Callable[[], bool]:
-    """Whether the copy of a file into the vault has begun."""
+    """Return a condition that is true once the copy of a file into the vault has started."""
     return lambda: any(home.glob(f"backups/doctor/*.partial/files/{name}"))
 
 
 def back_up(home: Path, progress: Callable[[int], None] | None = None) -> Backup:
-    """`backup create` in this process, so that something can happen meanwhile."""
+    """Run `backup create` in this process, so that a test can act during it."""
     where = Home(home)
     store = Vault(where)
     omitted = scope.OmittedPaths()
@@ -117,7 +117,7 @@ def back_up(home: Path, progress: Callable[[int], None] | None = None) -> Backup
 
 
 def versions(backup: Backup, name: str, work: Path) -> list[tuple[int, int]]:
-    """The versions of the rows, each with its number, that SQLite finds in a backup."""
+    """Return the versions of the rows in a backup, each with its count."""
     files = backup.folder / "files"
     work.mkdir()
     for suffix in ("", "-wal", "-journal"):

@@ -1,4 +1,4 @@
-"""A stand-in for a container engine: it keeps containers, and what its images are, in a file."""
+"""A fake container engine that keeps its containers and images in a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OLD, NEW = "a1" * 32, "b2" * 32
 
 
 class Engine:
-    """One with containers that a home is a volume of, the folder `home` unless told otherwise."""
+    """An engine with containers that mount a home, by default the folder `home`."""
 
     def __init__(
         self, folder: Path, count: int = 1, mounts: Sequence[dict[str, object]] = ()
@@ -71,6 +71,6 @@ class Engine:
 
     @property
     def held(self) -> dict[str, Any]:
-        """What it has by now."""
+        """Its current containers and images."""
         found: dict[str, Any] = json.loads(self.file.read_text())
         return found

@@ -1,4 +1,4 @@
-"""Virtual environments that look like one with a Hermes in it, and a command that updates them."""
+"""Fake virtual environments with a Hermes in them, and a command that updates them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEEDED = ("hermes_cli", "yaml", "dotenv", "httpx")
 
 
 def make(home: Path, version: str = "0.18.2") -> Path:
-    """The environment of the Hermes that belongs to a home."""
+    """Create the environment of the Hermes of a home."""
     root = home / "hermes-agent" / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     for name in NEEDED:
@@ -28,12 +28,12 @@ def make(home: Path, version: str = "0.18.2") -> Path:
 
 
 def packages(root: Path) -> Path:
-    """Where its packages lie."""
+    """Return the folder of its packages."""
     return next((root / "lib").glob("python*")) / "site-packages"
 
 
 def become(root: Path, version: str, *requires: str) -> None:
-    """Another Hermes in the same environment."""
+    """Replace the Hermes in the same environment by another version."""
     for old in packages(root).glob("hermes_agent-*.dist-info"):
         shutil.rmtree(old)
     needed = "".join(f"Requires-Dist: {one}\n" for one in requires)
@@ -42,7 +42,7 @@ def become(root: Path, version: str, *requires: str) -> None:
 
 
 def updating(root: Path, version: str, *requires: str, then: str = "") -> list[str]:
-    """A command that does it, and something more."""
+    """Return a command that does the update, and then runs more code."""
     what = f"environments.become(pathlib.Path({str(root)!r}), {version!r}, *{list(requires)!r})"
     code = f"import pathlib, sys; sys.path.insert(0, {str(HERE)!r})\n"
     code += f"from tests.helpers import fake_environments as environments; {what}\n{then}"
@@ -50,7 +50,7 @@ def updating(root: Path, version: str, *requires: str, then: str = "") -> list[s
 
 
 def ended(home: Path) -> None:
-    """Wait until the command has ended, too, that killed its guard."""
+    """Wait until the command that killed its guard has ended, too."""
     until = time.monotonic() + 60
     while (last := UpdateRecords(Home(home)).last()) is not None and last.is_running():
         assert time.monotonic() < until, last

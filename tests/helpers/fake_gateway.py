@@ -1,7 +1,7 @@
-"""A process that is a gateway to the kernel and to the files of a home, without any Hermes.
+"""A process that looks like a gateway to the kernel and in a home's files, without any Hermes.
 
-It bears the command line, holds the lock and writes what a real one writes, so that every probe
-can be tried in milliseconds. What real gateways do is for the tests in tests/real.
+It has the command line of a gateway, holds the lock and writes the same files, so that every probe
+can be tested in milliseconds. tests/real covers real gateways.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ sys.stdin.read()
 
 
 SECRET = "zQcanaryKx9pLm2Tw"
-"""Stands in its environment, and wherever else a test puts it."""
+"""Set in its environment, and wherever else a test puts it."""
 
 
 @dataclass(frozen=True)
 class Sham:
-    """One that runs."""
+    """A running fake gateway."""
 
     process: subprocess.Popen[str]
     port: int
@@ -72,7 +72,7 @@ class Sham:
 def gateway(
     home: Path, *, limit: int | None = None, apart: Sequence[str] = (), **wants: Any
 ) -> Iterator[Sham]:
-    """A sham gateway on a home: `api` is None, "answers" or "silent"; see the script for more.
+    """Run a fake gateway on a home: `api` is None, "answers" or "silent"; see the script for more.
 
     `apart` is the command that makes it the first process of a pid namespace.
     """
@@ -108,7 +108,7 @@ def _child(pid: int) -> int:
 
 
 def note(home: Path, pid: int, at: datetime, tag: str, **more: object) -> None:
-    """One record of the diary."""
+    """Write one record of the exit diary."""
     line = json.dumps({"ts": at.isoformat(), "tag": tag, "pid": pid} | more)
     path = home / "logs" / "gateway-exit-diag.log"
     path.parent.mkdir(exist_ok=True)
@@ -117,17 +117,17 @@ def note(home: Path, pid: int, at: datetime, tag: str, **more: object) -> None:
 
 
 DEAD = 2**22 - 3
-"""The number of a process that is not there: the kernel's last but two."""
+"""The pid of a process that does not exist: the kernel's last but two."""
 
 
 def ended(home: Path, *tags: tuple[str, dict[str, object]], **state: object) -> datetime:
-    """A home whose gateway ran an hour ago and ended five minutes ago, in the way of these tags.
+    """Write a home whose gateway started an hour ago and ended five minutes ago with these tags.
 
-    On a machine that was started only just now, it ended later than that.
+    On a machine that booted only recently, it ended later than that.
     """
     now = datetime.now(UTC).replace(microsecond=0)
     up = time.clock_gettime(time.CLOCK_BOOTTIME)
-    end = now - timedelta(seconds=min(300, up // 2))  # a restart of the machine would explain it
+    end = now - timedelta(seconds=min(300, up // 2))  # a reboot since then would explain the end
     note(home, DEAD, now - timedelta(hours=1), "gateway.start")
     for tag, more in tags:
         note(home, DEAD, end, tag, **more)

@@ -1,5 +1,4 @@
-"""A gateway of straw with the lock and the files of a real one, and managers that write down
-what they are asked for and steer it."""
+"""A minimal fake gateway, and fake service managers that record their calls and control it."""
 
 from __future__ import annotations
 
@@ -46,18 +45,18 @@ while True:
 
 @dataclass
 class Straw:
-    """A gateway of straw on one home."""
+    """A minimal fake gateway on one home."""
 
     home: Home
     program: Path
 
     @property
     def command(self) -> list[str]:
-        """What starts it: the command line of a gateway."""
+        """The command line that starts it, which is that of a gateway."""
         return [sys.executable, str(self.program), "gateway", "run"]
 
     def start(self, **env: str) -> subprocess.Popen[bytes]:
-        """Start it, and wait until it says that it runs."""
+        """Start it, and wait until its state is running."""
         process = subprocess.Popen(
             self.command,
             env={"PATH": os.environ["PATH"], "HERMES_HOME": str(self.home.path), **env},
@@ -68,13 +67,13 @@ class Straw:
 
 
 def straw(tmp_path: Path) -> Straw:
-    """One on a healthy home."""
+    """Return one on a healthy home."""
     home = support.healthy(tmp_path / "home").resolve()
     return Straw(Home(home), support.put(tmp_path / "bin" / "hermes", STRAW, 0o755))
 
 
 def state(home: Home) -> bytes:
-    """What it last said of itself."""
+    """Return the contents of its state file."""
     try:
         return (home / "gateway_state.json").read_bytes()
     except OSError:
@@ -82,7 +81,7 @@ def state(home: Home) -> bytes:
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Wait for something, and not for ever."""
+    """Wait until a condition is true, at most 30 seconds."""
     limit = time.monotonic() + 30
     while not true():
         assert time.monotonic() < limit
@@ -90,14 +89,14 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def command(folder: Path, name: str, body: str = "") -> Path:
-    """A manager's command that writes down what it is asked for, then does `body`."""
+    """Write a manager's command that records its arguments, then runs `body`."""
     said = folder / "asked"
     text = f'#!/bin/sh\necho "{name} $*" >>{said}\n{body}\n'
     return support.put(folder / name, text, 0o755)
 
 
 def asked(folder: Path) -> list[str]:
-    """What the commands were asked for, in order."""
+    """Return the recorded calls, in order."""
     try:
         return (folder / "asked").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""A model provider on this machine that answers as a test wants, and remembers the questions."""
+"""A local model provider that answers as a test wants, and records the requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SERVED = {"id": "c1", "object": "chat.completion", "choices": [{"message": {"con
 
 
 def error(code: str, message: str = "no", type: str = "api_error") -> dict[str, Any]:
-    """An error as most providers write it."""
+    """Return an error in the format of most providers."""
     return {"error": {"message": message, "type": type, "code": code}}
 
 
 @dataclass
 class Asked:
-    """One request that came in."""
+    """One received request."""
 
     method: str
     path: str
@@ -33,21 +33,21 @@ class Asked:
 
 @dataclass
 class Provider:
-    """What it answers with, and what it was asked."""
+    """Its answer and the received requests."""
 
     status: int = 200
     answer: Any = None
-    """JSON, or bytes as they are; what serves a message when there is none."""
+    """JSON, or raw bytes; by default an answer that serves a message."""
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     scheme: str = "http"
     hold: threading.Event | None = None
-    """It answers nothing until this is set."""
+    """It does not answer until this is set."""
 
     @property
     def url(self) -> str:
-        """Its address, as config.yaml would have it."""
+        """Its address, as in config.yaml."""
         return f"{self.scheme}://127.0.0.1:{self.port}/v1"
 
 
@@ -60,7 +60,7 @@ def serving(
     hold: threading.Event | None = None,
     **headers: str,
 ) -> Iterator[Provider]:
-    """A provider on a free port until the block ends."""
+    """Run a provider on a free port until the block ends."""
     made = Provider(status, answer, {k.replace("_", "-"): v for k, v in headers.items()})
     made.hold = hold
 

@@ -1,4 +1,4 @@
-"""Checks of the service asked about services that no test machine has."""
+"""Run the service checks on services that no test machine has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "hermes-gateway.service"
 
 
 def unit(home: Path, **changes: Any) -> Unit:
-    """A user unit that runs, changed as asked."""
+    """Return a running user unit with these changes."""
     plain = Unit(
         kind=SYSTEMD_USER,
         name=NAME,
@@ -37,7 +37,7 @@ def unit(home: Path, **changes: Any) -> Unit:
 
 
 class Told(Probes):
-    """Probes that were told who looks after the gateway."""
+    """Probes with a given supervisor."""
 
     def __init__(self, home: Path, units: Sequence[Unit], running: bool, **more: Any) -> None:
         super().__init__(Home(home))
@@ -56,14 +56,14 @@ class Told(Probes):
 def ask(
     id: str, home: Path, *units: Unit, running: bool = True, **more: Any
 ) -> tuple[CheckResult, list[Finding]]:
-    """How a check ends that hears of these units."""
+    """Return the result and the findings of a check with these units."""
     checks = [check for check in PLUGINS.checks if check.id == id]
     [result], findings = examine(Told(home, units, running, **more), checks)
     return result, findings
 
 
 def codes(id: str, home: Path, *units: Unit, **more: Any) -> list[tuple[str, str]]:
-    """The codes and severities that it finds; it must not crash."""
+    """Return the codes and severities of the findings; the check must not crash."""
     result, findings = ask(id, home, *units, **more)
     assert result.status != "crashed", result.reason
     return [(finding.code, str(finding.severity)) for finding in findings]

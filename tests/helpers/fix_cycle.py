@@ -1,4 +1,4 @@
-"""One fix from the finding to the undo, with a secret in the rows that must not come out."""
+"""Run one fix from the finding to the undo, with a secret in the rows that must not leak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tests.helpers import damage, support
 
 SECRET = "zQcanaryKx9pLm2Tw"
-"""Stands in messages, titles and wherever else a test puts it."""
+"""Part of messages, titles and whatever else a test puts it into."""
 
 
 KEEP_THE_CONTENT = ("give-back-owner", "set-aside-log")
@@ -19,7 +19,7 @@ KEEP_THE_CONTENT = ("give-back-owner", "set-aside-log")
 
 
 def history(path: Path, messages: int = 300, version: str | None = None) -> Path:
-    """A history at rest with the secret in many messages and in a title."""
+    """Create a history with the secret in many messages and in a title."""
     return support.remembered(path, _history, messages, version)
 
 
@@ -33,33 +33,33 @@ def _history(path: Path, messages: int, version: str | None) -> None:
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """What a database at rest answers."""
+    """Return the result of a query on a database that is not in use."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as db:
         return db.execute(sql).fetchall()
 
 
 def messages(path: Path) -> list[tuple[Any, ...]]:
-    """The messages of a history."""
+    """Return the messages of a history."""
     return rows(path, "SELECT id, session_id, role, content, timestamp FROM messages ORDER BY id")
 
 
 def found_by_search(path: Path, words: str) -> int:
-    """How many messages a search finds."""
+    """Return the number of messages that a search finds."""
     sql = f"SELECT count(*) FROM messages_fts WHERE messages_fts MATCH '{words}'"
     return int(rows(path, sql)[0][0])
 
 
 def parts(path: Path) -> dict[str, bytes]:
-    """A database with what lies beside it, byte for byte."""
+    """Return a database and the files next to it as bytes."""
     return {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
 
 
 def silent(home: Path, *said: support.Done) -> None:
-    """The secret is in no output and in no receipt."""
+    """Assert that the secret is in no output and in no receipt."""
     for done in said:
         assert SECRET not in done.out + done.err
     for receipt in (home / "backups").rglob("*.json"):
-        if "files" in receipt.relative_to(home).parts:  # what was backed up is as it was
+        if "files" in receipt.relative_to(home).parts:  # backed-up files are unchanged
             continue
         assert SECRET not in receipt.read_text()
 
@@ -73,10 +73,10 @@ class Cured:
     notes: list[str]
     steps: list[str]
     before: list[str]
-    """By what was tried first and not enough: why."""
+    """Why each fix that was tried first was not enough."""
 
     def undo(self) -> None:
-        """The very same bytes, modes and owners of before are back."""
+        """Undo the fix, and assert that all bytes, modes and owners are restored."""
         done = support.doctor("undo", "--yes", "--home", self.home)
         assert done.code == 0, done
         assert support.contents(self.home) == self.sick
@@ -86,9 +86,9 @@ class Cured:
 def cure(
     home: Path, code: str, fix: str, subject: str = "state.db", *more: str, then: str = ""
 ) -> Cured:
-    """Found with that fix, cured by it, kept in the vault; and a second time nothing is done.
+    """Find, fix and back up a problem; assert that a second fix does nothing.
 
-    With `then` the fix is not enough, and that one comes next.
+    With `then` the fix is not enough, and `then` is tried next.
     """
     sick = support.contents(home)
     before = parts(home / subject)
@@ -119,7 +119,7 @@ def cure(
 
 
 def refused(home: Path, code: str, *more: str) -> str:
-    """Why the fix declines; not one byte of the home has changed."""
+    """Return why the fix is refused; no byte of the home may change."""
     sick = support.contents(home)
 
     done = apply(home, code, *more)
@@ -137,5 +137,5 @@ def refused(home: Path, code: str, *more: str) -> str:
 
 
 def apply(home: Path, code: str, *more: str) -> support.Done:
-    """Carry out the fix of one code."""
+    """Apply the fix of one code."""
     return support.doctor("fix", code, "--apply", "--yes", "--json", "--home", home, *more)

@@ -1,4 +1,4 @@
-"""Backups and receipts as the owner of a home can write them: the seal is a hash, no signature."""
+"""Forge backups and receipts as the owner of a home can: the seal is a hash, not a signature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENEMY = b"the enemy's own content\n"
 
 
 def entry(path: str, kind: str = "file", **fields: Any) -> dict[str, Any]:
-    """One entry of a manifest; a file's copy holds what the enemy likes."""
+    """Return one entry of a manifest; a file's copy has the attacker's content."""
     content = kind == "file"
     return {
         "path": path,
@@ -41,12 +41,12 @@ def manifest(
     vault: Path | None = None,
     head: dict[str, Any] | None = None,
 ) -> Path:
-    """A backup with these entries, correctly sealed, and a copy of each file.
+    """Write a correctly sealed backup with these entries, and a copy of each file.
 
-    `head` has fields for its head.
+    `head` contains more fields of the manifest.
     """
     folder = (vault or home / "backups" / "doctor") / id
-    (folder / "files" / "sessions").mkdir(parents=True, exist_ok=True)  # a way that can be climbed
+    (folder / "files" / "sessions").mkdir(parents=True, exist_ok=True)  # a folder for paths with ..
     for one in entries:
         path = str(one["path"])
         name = f"outside{path}" if path.startswith("/") else f"files/{path}"
@@ -74,7 +74,7 @@ def _canonical(document: dict[str, Any]) -> bytes:
 
 
 def state(path: Path, *, content: bool = True) -> dict[str, Any]:
-    """What a path is, as a receipt would have it."""
+    """Return the state of a path in the format of a receipt."""
     if not os.path.lexists(path):
         return {"kind": "absent"}
     st = path.lstat()
@@ -86,7 +86,7 @@ def state(path: Path, *, content: bool = True) -> dict[str, Any]:
 
 
 def before(entry: dict[str, Any]) -> dict[str, Any]:
-    """What an entry claims that its path was, as a receipt would have it."""
+    """Return the state that an entry claims for its path, in the format of a receipt."""
     kind = entry["kind"]
     if kind == "absent":
         return {"kind": "absent"}
@@ -99,7 +99,7 @@ def before(entry: dict[str, Any]) -> dict[str, Any]:
 def receipt(
     home: Path, run_state: str, *records: dict[str, Any], id: str = ID, **fields: Any
 ) -> Path:
-    """The receipt of a run that never was."""
+    """Write the receipt of a run that never happened."""
     document = {
         "schema": "hermes-doctor/run/1",
         "id": id,
@@ -118,7 +118,7 @@ def receipt(
 def record(
     home: Path, entry: dict[str, Any], after: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The record of a path that is, at this moment, what the run seems to have made of it."""
+    """Return the record of a path whose current state is the alleged result of the run."""
     path = home / str(entry["path"])
     now = after or state(path, content=entry["kind"] != "mode")
     return {"path": entry["path"], "before": before(entry), "after": now}

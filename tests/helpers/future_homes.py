@@ -1,4 +1,4 @@
-"""Homes of a Hermes that does not exist yet: nothing in them is wrong, much is unknown."""
+"""Create homes of a Hermes that does not exist yet, with nothing wrong but much unknown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STORES = {
 
 
 def home(path: Path) -> Path:
-    """A sound home whose every part has a form that this tool does not know."""
+    """Create an intact home in which every part has an unknown format."""
     support.healthy(path)
     recorded_homes.installed(path, VERSION)
     support.put(path / "config.yaml", CONFIG)
@@ -61,7 +61,7 @@ def home(path: Path) -> Path:
 
 
 def history(path: Path) -> None:
-    """A state.db with another schema, rows of unknown meaning, and a search of its own."""
+    """Create a state.db with another schema, rows of unknown meaning and its own search index."""
     damage.history(path, 200)
     damage.execute(
         path,
@@ -78,13 +78,13 @@ def history(path: Path) -> None:
 
 
 def cached(path: Path) -> None:
-    """A response_store.db with a column more."""
+    """Create a response_store.db with one more column."""
     support.made("response_store.db", path).close()
     damage.execute(path, "ALTER TABLE responses ADD COLUMN later TEXT")
 
 
 def board(path: Path) -> None:
-    """A kanban.db that lacks a column, has another, and a task in an unknown state."""
+    """Create a kanban.db with a missing and an extra column, and a task in an unknown state."""
     support.board(path, (("tasks", "session_id"),))
     damage.execute(
         path,

@@ -1,4 +1,4 @@
-"""A home whose gateway says and has what a test wants: claims, connections, variables."""
+"""A home whose gateway reports the states, connections and variables that a test wants."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ TELEGRAM = {"TELEGRAM_BOT_TOKEN": "123456:not-a-token"}
 def claim(
     name: str, state: str, error: str | None = None, *, ago: timedelta = timedelta(hours=1)
 ) -> PlatformState:
-    """What the gateway said of a platform some time ago."""
+    """Return a state that the gateway reported for a platform some time ago."""
     return PlatformState(name, state, error, datetime.now(UTC) - ago)
 
 
 def to(
     ip: str, port: int = 443, state: str = "ESTABLISHED", *, inode: int = 0, local: int = 50000
 ) -> Connection:
-    """A connection to somewhere."""
+    """Return a connection to an address."""
     return Connection(("10.0.0.1", local), (ip, port), state, inode=inode)
 
 
 class Scene(Probes):
-    """Probes of a gateway that is not there: what only a process could tell is made up."""
+    """Probes of a gateway that does not exist, with made-up facts about its process."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class Scene(Probes):
         self.version = version
 
     def gateways(self) -> list[Gateway]:
-        """One, or none."""
+        """Return one gateway, or none."""
         return [Gateway(PID, STARTED)] if self.running else []
 
     def installation(self) -> Installation | None:
-        """The release."""
+        """Return the release."""
         return Installation(self.version, Path("/nowhere"), running=self.running)
 
     def runtime(self) -> Runtime:
-        """What it wrote."""
+        """Return what the gateway wrote."""
         owner = Owner(PID, 1)
         return Runtime(
             *(owner, owner, PID, "running", owner, None, False, None, None),
@@ -82,35 +82,35 @@ class Scene(Probes):
         )
 
     def vitals(self, pid: int) -> Vitals:
-        """The process."""
+        """Return facts about the process."""
         return Vitals(
             pid, "S", STARTED, 0, (), None, None, None, None, 0, None, environment=self.variables
         )
 
     def gateway_user(self) -> User:
-        """Whoever owns the home."""
+        """Return the owner of the home."""
         return mounts.owner_of(self.home.path)
 
     def connections(self, pid: int) -> list[Connection]:
-        """What it is connected to."""
+        """Return its connections."""
         return self.table
 
     def links(self, pid: int, held: frozenset[str]) -> list[Link]:
-        """Whose these are, at once."""
+        """Assign the connections to platforms at once."""
         others = provider_hosts.find(self.settings()).values()
         return links.assign(self.platforms(), self.table, others=others)
 
     def listeners(self, pid: int) -> list[Connection]:
-        """Whatever listens."""
+        """Return the listening sockets."""
         return [one for one in self.table if one.state == "LISTEN"]
 
     def socket_owner(self, inode: int) -> int | None:
-        """Nobody we know."""
+        """Return None: the owner is unknown."""
         return None
 
 
 def ask(id: str, scene: Probes) -> tuple[CheckResult, list[Finding]]:
-    """How one check ends in a scene, and what it finds."""
+    """Return the result and the findings of one check in a scene."""
     [result], findings = examine(scene, [one for one in PLUGINS.checks if one.id == id])
     assert result.status != "crashed", result
     return result, findings

@@ -1,4 +1,4 @@
-"""A fix that lets one person in, from the finding to the undo."""
+"""Run a fix that grants one user access, from the finding to the undo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.helpers import locked_out_users, support
 
 
 def fix(home: Path, *words: str) -> support.Done:
-    """`fix --apply --json` with these words."""
+    """Run `fix --apply --json` with these arguments."""
     done = support.doctor("fix", *words, "--apply", "--json", "--home", home)
     assert locked_out_users.SECRET not in done.out + done.err
     return done
@@ -18,7 +18,7 @@ def fix(home: Path, *words: str) -> support.Done:
 
 @contextmanager
 def let_in(home: Path, code: str, subject: str) -> Iterator[None]:
-    """The person is let in; a second time nothing happens; undo gives back every byte."""
+    """Grant access; assert that a second fix does nothing and that undo restores every byte."""
     sick = support.contents(home)
     done = fix(home, code, "--subject", subject, "--yes")
     [run] = done.json["repair"]["runs"]
@@ -34,7 +34,7 @@ def let_in(home: Path, code: str, subject: str) -> Iterator[None]:
 
 
 def left_alone(home: Path, *words: str, found: bool = True) -> None:
-    """Nothing is done, although the finding is there."""
+    """Assert that nothing is done, although the finding exists."""
     sick = support.contents(home)
     done = fix(home, *words)
     assert done.json["repair"]["runs"] == []

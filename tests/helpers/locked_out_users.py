@@ -1,4 +1,4 @@
-"""Homes that turn people away, and people who wait to be let in."""
+"""Create homes with refused users, and with users who wait to be paired."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECRET = "AAcanaryzQKx9pLm2Tw"
 
 
 def line(text: str, ago: float = 30, logger: str = "gateway.run") -> str:
-    """A warning as Hermes writes it, so many minutes ago."""
+    """Return a warning as Hermes writes it, this many minutes ago."""
     at = datetime.now() - timedelta(minutes=ago)
     return f"{at:%Y-%m-%d %H:%M:%S},004 WARNING {logger}: {text}\n"
 
@@ -23,7 +23,7 @@ def line(text: str, ago: float = 30, logger: str = "gateway.run") -> str:
 def turned_away(
     home: Path, user: str = "42", platform: str = "telegram", *, times: int = 1, name: str = "Kelly"
 ) -> None:
-    """Somebody wrote to the bot and was refused."""
+    """Log that a user wrote to the bot and was refused."""
     path = home / "logs" / "errors.log"
     before = path.read_text() if path.exists() else ""
     said = (
@@ -44,7 +44,7 @@ def waiting(
     old: bool = False,
     entry: str = "0011223344556677",
 ) -> Path:
-    """Somebody was shown a code; `old`: as releases up to 0.14 write it down."""
+    """Add a user who was shown a code; `old` uses the format of releases up to 0.14."""
     path = home / folder / f"{platform}-pending.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     made = {"user_id": user, "user_name": name, "created_at": time.time() - minutes * 60}
@@ -56,13 +56,13 @@ def waiting(
 def approved(
     home: Path, *users: str, platform: str = "telegram", folder: str = "platforms/pairing"
 ) -> Path:
-    """People who were paired."""
+    """Add users who were paired."""
     told = {user: {"user_name": "Sam", "approved_at": 1763000000.5} for user in users}
     return support.put(home / folder / f"{platform}-approved.json", json.dumps(told, indent=2))
 
 
 def locked(home: Path, platform: str = "telegram", *, minutes: float = 20) -> Path:
-    """Five wrong codes were typed."""
+    """Lock pairing as after five wrong codes."""
     said = {
         f"{platform}:42": time.time() - 60,
         f"_failures:{platform}": 0,

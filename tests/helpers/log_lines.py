@@ -1,4 +1,4 @@
-"""Logs as Hermes writes them, for tests that read them."""
+"""Write logs in the format of Hermes, for tests that read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line(
     session: str = "",
     zone: tzinfo = UTC,
 ) -> str:
-    """One line, by a clock in a zone."""
+    """Return one line with a time in a time zone."""
     shown = datetime.fromtimestamp(round(at, 3), zone)
     tag = f" [{session}]" if session else ""
     milliseconds = shown.microsecond // 1000
@@ -31,7 +31,7 @@ def line(
 
 
 def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
-    """A file whose last line was written then."""
+    """Write a file with this modification time."""
     data = lines if isinstance(lines, bytes) else "".join(f"{one}\n" for one in lines).encode()
     support.put(path, data)
     os.utime(path, (written, written))
@@ -39,12 +39,12 @@ def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
 
 
 def reading(home: Path, since: float = 0, **options: object) -> Reading:
-    """A reading of all of a window."""
+    """Read all of a window."""
     return read(Home(home), since=since, **({"most": None} | options))  # type: ignore[arg-type]
 
 
 def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:
-    """All entries of a home; every source must be readable."""
+    """Return all entries of a home; every source must be readable."""
     found = reading(home, since, **options)
     got = list(found)
     assert found.unread == []
@@ -52,17 +52,17 @@ def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:
 
 
 def texts(home: Path, since: float = 0, **options: object) -> list[str]:
-    """What they say."""
+    """Return the texts of all entries."""
     return [entry.text for entry in entries(home, since, **options)]
 
 
 def unread(home: Path, since: float = 0, **options: object) -> list[Unread]:
-    """What could not be read."""
+    """Return what could not be read."""
     found = reading(home, since, **options)
     list(found)
     return found.unread
 
 
 def refuse(unread: Unread) -> None:
-    """For sources of which all can be read."""
+    """Fail the test; for sources that must be readable."""
     raise AssertionError(unread)

@@ -1,4 +1,4 @@
-"""One check asked about one home, in this process."""
+"""Run one check on one home, in this process."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PLUGINS = load.load()
 
 
 def ask(id: str, home: Path, *, deep: bool = False) -> tuple[CheckResult, list[Finding]]:
-    """How one check ends, and what it finds."""
+    """Return the result and the findings of one check."""
     checks = [check for check in PLUGINS.checks if check.id == id]
-    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:  # else it is a holder
+    with contextlib.closing(Probes(Home(home), deep=deep)) as probes:  # or it stays a holder
         [result], findings = examine(probes, checks)
     return result, findings
 
 
 def codes(home: Path, *, deep: bool = False) -> list[str]:
-    """Everything that all checks find about the databases of a home, information left out."""
+    """Return the codes that all database checks find, without those of severity info."""
     checks = [check for check in PLUGINS.checks if check.group == "databases"]
     with contextlib.closing(Probes(Home(home), deep=deep)) as probes:
         results, findings = examine(probes, checks)

@@ -1,4 +1,4 @@
-"""What a fix plans for a gateway whose owner the test makes up."""
+"""Plan the steps of a fix for a gateway with a fake supervisor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.helpers.one_check import PLUGINS
 
 
 class Steady(SystemdUnit):
-    """A unit that needs no systemd to be planned for."""
+    """A unit that can be planned for without systemd."""
 
     def __init__(self, home: Path, pid: int | None, user: Path, **told: str) -> None:
         who = Account(os.geteuid(), os.getegid(), (), "alice", str(user))
@@ -36,7 +36,7 @@ class Steady(SystemdUnit):
 
 
 class Mute(Manager):
-    """A manager that says what it is told to."""
+    """A service manager that returns given settings."""
 
     def __init__(self, user: Account | None, told: dict[str, str]) -> None:
         super().__init__(user)
@@ -47,18 +47,18 @@ class Mute(Manager):
 
 
 def owned(monkeypatch: pytest.MonkeyPatch, service: GatewayControl) -> GatewayControl:
-    """Let this service own the gateway of every home."""
+    """Let this service control the gateway of every home."""
     monkeypatch.setattr(control, "_of", lambda probes: service)
     return service
 
 
 def finding(code: str, fix: str, subject: str = "gateway", **data: Any) -> Finding:
-    """One finding as a check would make it."""
+    """Return one finding as a check would create it."""
     return Finding(code, Severity.ERROR, f"{code} in a test", subject, fix=fix, data=data)
 
 
 def plan(probes: Probes, found: Finding) -> list[Step]:
-    """The steps that its fix plans."""
+    """Return the steps that its fix plans."""
     fix = PLUGINS.fix(found.fix or "")
     assert fix is not None
     assert found.code in fix.codes
@@ -66,5 +66,5 @@ def plan(probes: Probes, found: Finding) -> list[Step]:
 
 
 def sentences(probes: Probes, found: Finding) -> list[str]:
-    """The same as the operator reads it."""
+    """Return the steps as the operator reads them."""
     return [step.sentence() for step in plan(probes, found)]

@@ -1,4 +1,4 @@
-"""Homes with one mistake about provider, model, key or fallback each, and what is right instead."""
+"""Homes with one mistake each about provider, model, key or fallback, and their correct form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ URL = "https://api.relay.example/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"
 DEEPSEEK = "https://api.deepseek.com/v1"
 BARE = f"providers:\n  openkey:\n    base_url: {URL}\n    key_env: MY_KEY\n"
-"""Without a comment: a block that holds one is not moved."""
+"""Without a comment, because a block with one is not moved."""
 RELAY = f"providers:\n  openkey:  # the relay\n    base_url: {URL}\n    key_env: MY_KEY\n"
 MODEL = "model:\n  provider: openkey\n  default: gpt-4o-mini\n"
 ANY = (0, 13)
@@ -23,7 +23,7 @@ ANY = (0, 13)
 
 @dataclass(frozen=True)
 class After:
-    """What a request uses when the mistake is mended."""
+    """What a request uses after the mistake is fixed."""
 
     url: str = URL
     model: str = "gpt-4o-mini"
@@ -32,7 +32,7 @@ class After:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One home, what is found in it, and what its fix leads to."""
+    """One home, the finding in it, and the result of its fix."""
 
     code: str
     config: str
@@ -42,13 +42,13 @@ class Mistake:
     after: After | None = None
     """What Hermes must resolve after the fix."""
     of_fallback: bool = False
-    """Whether that is the first entry of the chain, not the main model."""
+    """Whether `after` is about the first fallback, not the main model."""
     since: tuple[int, ...] = ANY
     before: tuple[int, ...] = (9,)
     store: Mapping[str, Any] = field(default_factory=dict)
 
     def fits(self, version: tuple[int, ...]) -> bool:
-        """Whether a release makes a mistake of it."""
+        """Return whether this is a mistake in a release."""
         return self.since <= version < self.before
 
 
@@ -188,7 +188,7 @@ MISTAKES: dict[str, Mistake] = {
         fix=CORRECT,
         after=After(),
     ),
-    # -- the form of own providers --------------------------------------------------------------
+    # -- the form of custom providers -----------------------------------------------------------
     "the list as a mapping": Mistake(
         "CFG-PROVIDERS-SHAPE",
         MODEL + f"custom_providers:\n  openkey:\n    base_url: {URL}\n    api_key_env: MY_KEY\n",
@@ -681,4 +681,4 @@ HEALTHY: dict[str, tuple[str, str]] = {
         ENV,
     ),
 }
-"""Ordinary homes: here nothing at all may be found at warning or above."""
+"""Ordinary homes in which nothing may be found at warning or above."""

@@ -1,4 +1,4 @@
-"""Homes between two providers, and the steps from one to the other."""
+"""Homes before and after a switch of provider, and the steps in between."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ KEY = "sk-canary-0123456789abcdef"
 
 
 class Installed(Probes):
-    """A home whose Hermes is the one that a test says."""
+    """A home with a given release of Hermes."""
 
     def __init__(self, home: Path, version: str = "0.19.0") -> None:
         super().__init__(Home(home))
         self.version = version
 
     def installation(self) -> Installation | None:
-        """The release."""
+        """Return the release."""
         return Installation(self.version, Path("/nowhere"), running=False)
 
 
 def write(home: Path, config: str = ROUTER, env: str | None = ENV) -> Path:
-    """The two files of a home."""
+    """Write the two files of a home."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     put(home / "config.yaml", config)
     if env is not None:
@@ -42,7 +42,7 @@ def write(home: Path, config: str = ROUTER, env: str | None = ENV) -> Path:
 
 
 def carry_out(home: Path, switch: Switch, version: str = "0.19.0") -> tuple[Journal, Proof]:
-    """The plan through the transaction, without the request."""
+    """Apply the plan in a transaction, without a request to the provider."""
     proof = Proof(switch, lambda: Installed(home, version), tested=False)
     record = ItemRecord("switch-provider", "", "switch", "switch-provider")
     run = Run(Home(home), Vault(Home(home)), kind="fix", reason="a test")

@@ -1,4 +1,4 @@
-"""Random YAML files as people write them: comments, odd spacing, every kind of quotes."""
+"""Generate random YAML files as people write them: comments, odd spacing, every kind of quotes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ COMMENTS = st.sampled_from(["", "", "", "  # why: because", " #x", "  # 注释 k
 
 @st.composite
 def scalars(draw: st.DrawFn) -> str:
-    """A value on one line, in one of the ways to write it."""
+    """Generate a value on one line, in one of its notations."""
     value = draw(SCALARS)
     style = draw(st.sampled_from([None, "'", '"']))
     said: str = yaml.dump(value, default_style=style, allow_unicode=True, width=1 << 20)
@@ -60,7 +60,7 @@ def scalars(draw: st.DrawFn) -> str:
 
 @st.composite
 def flows(draw: st.DrawFn) -> str:
-    """A mapping or a list in braces."""
+    """Generate a mapping or a list in flow style."""
     keys = draw(st.lists(KEYS, max_size=3, unique=True))
     inner = [draw(scalars()) for _ in keys]
     gap = draw(st.sampled_from(["", " "]))
@@ -77,7 +77,7 @@ def flows(draw: st.DrawFn) -> str:
 
 @st.composite
 def mappings(draw: st.DrawFn, depth: int = 0) -> list[str]:
-    """The lines of a mapping."""
+    """Generate the lines of a mapping."""
     step = draw(st.sampled_from([2, 2, 4]))
     lines: list[str] = []
     for key in draw(st.lists(KEYS, min_size=1, max_size=4, unique=draw(st.integers(0, 5)) > 0)):
@@ -120,7 +120,7 @@ def mappings(draw: st.DrawFn, depth: int = 0) -> list[str]:
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    """A whole file."""
+    """Generate a whole file."""
     lines = draw(mappings())
     if draw(st.integers(0, 4)) == 0:
         lines = ["---", *lines]
@@ -135,7 +135,7 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 def paths(values: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Every place in the settings."""
+    """Return every path in the settings."""
     found = [path] if path else []
     if isinstance(values, dict):
         for key, value in values.items():

@@ -1,4 +1,4 @@
-"""What an earlier commit of this tool wrote, unpacked so that today's commit can go on with it.
+"""Unpack what an earlier commit of this tool wrote, so that the current one can continue.
 
 Each archive in `tests/data/formats` was written by `tools/record_formats.py`. A home with its own
 vault can be moved, so its files are used exactly as they were recorded. Some other files name the
@@ -42,7 +42,7 @@ class Recording:
     about: Mapping[str, Any]
 
     def home(self, name: str) -> Path:
-        """One of the recorded homes."""
+        """Return one of the recorded homes."""
         return self.folder / name
 
     @property
@@ -52,11 +52,11 @@ class Recording:
 
     @property
     def env(self) -> dict[str, str]:
-        """An environment without anything of the user who runs the tests."""
+        """An environment without any settings of the user who runs the tests."""
         return environment(self.folder)
 
     def files(self, name: str, when: str) -> Files:
-        """The files of a home as they were at some moment of the recording."""
+        """Return the files of a home as they were at some moment of the recording."""
         found: Files = self.about["files"][name][when]
         return found
 
@@ -69,7 +69,7 @@ def environment(folder: Path) -> dict[str, str]:
 def about(archive: Path) -> dict[str, Any]:
     """What the recorder stored about an archive."""
     with tarfile.open(archive) as opened:
-        first = opened.next()  # asking for it by name would read the whole archive
+        first = opened.next()  # looking it up by name would read the whole archive
         assert first is not None
         assert first.name == ABOUT
         file = opened.extractfile(first)
@@ -83,7 +83,7 @@ def unpacked(archive: Path, folder: Path, *names: str) -> Recording:
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as opened:
         wanted = [one for one in opened.getmembers() if one.name.split("/")[0] in names]
-        opened.extraction_filter = lambda member, _: member  # Python 3.11.2 knows no `filter=`
+        opened.extraction_filter = lambda member, _: member  # Python 3.11.2 does not have `filter=`
         opened.extractall(folder, wanted)
     (folder / "user").mkdir(exist_ok=True)
     old, new = os.fsencode(PLACE), os.fsencode(folder)
@@ -103,25 +103,25 @@ def unpacked(archive: Path, folder: Path, *names: str) -> Recording:
 
 
 def _names_its_place(path: Path) -> bool:
-    """Whether a file must name the right place for its home to work."""
+    """Return whether a file must contain the right path for its home to work."""
     return path.parts[0] in ("elsewhere", "vault") or "updates" in path.parts
 
 
 def _overwrite(path: Path, data: bytes) -> None:
-    """Other content, but the same mode, and the same file for all of its names."""
+    """Replace the content, but keep the mode and the hard links."""
     with path.open("r+b") as file:
         file.write(data)
         file.truncate()
 
 
 def _sealed(manifest: bytes) -> bytes:
-    """A manifest with the seal that its content needs: the SHA-256 of everything but the seal."""
+    """Return a manifest with its seal: the SHA-256 of everything but the seal."""
     seal = hashlib.sha256(_SEAL.sub(b"", manifest, count=1)).hexdigest()
     return _SEAL.sub(b', "seal": "%s"' % seal.encode(), manifest, count=1)
 
 
 def contents(home: Path) -> Files:
-    """Mode and digest of every file of a home, except the vault."""
+    """Return mode and digest of every file of a home, except the vault."""
     found: Files = {}
     for path in sorted(home.rglob("*")):
         if path.is_file() and not path.is_relative_to(home / "backups"):
@@ -132,7 +132,7 @@ def contents(home: Path) -> Files:
 
 
 def move_watch(folder: Path, home: Path, *, same_boot: bool) -> Path:
-    """Let the recorded state of a watch be about the home where it is now; return its file.
+    """Move the recorded state of a watch to the current home, and return its file.
 
     The name of the file and of its lock contains a digest of the path of the home. With
     `same_boot`, the machine was not restarted since the recording, which ended a moment ago: times
@@ -158,7 +158,7 @@ def move_watch(folder: Path, home: Path, *, same_boot: bool) -> Path:
 
 
 def _continue(state: dict[str, Any], held: dict[str, Any]) -> None:
-    """Make the times of a state those of the machine that runs now."""
+    """Adjust the times of a state to the running machine."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     later = now - state["clocks"][1] - 1

@@ -1,4 +1,4 @@
-"""Homes of releases newer than the knowledge of this tool, recorded or made by the real code.
+"""Homes of releases newer than this tool's knowledge, recorded or created by their own code.
 
 `tests/data/homes/VERSION.tar.xz` holds homes that the real code of a release made once
 (`tools/record_home.py`). With HERMES_DOCTOR_CHECKOUTS=DIR the same tests also run on homes that
@@ -34,7 +34,7 @@ class Source:
     """An empty folder for what is unpacked or made."""
 
     def home(self, variant: str) -> Path:
-        """A fresh home: `plain` or `interrupted`. Its own environment names the release."""
+        """Return a new home, `plain` or `interrupted`; its environment names the release."""
         if self.origin == "recorded":
             home = self._unpacked(variant)
         else:
@@ -45,7 +45,7 @@ class Source:
 
     @property
     def python(self) -> Path:
-        """The interpreter of the checkout; skips the test where there is none."""
+        """Return the interpreter of the checkout; skip the test if there is none."""
         folder = os.environ.get(VARIABLE)
         if not folder:
             pytest.skip(f"{VARIABLE} is not set, so no code of Hermes {self.version} can run")

@@ -1,4 +1,4 @@
-"""What some tests need from the machine. Without it they are skipped; in CI they fail."""
+"""Skip tests if the machine lacks what they need; in CI, fail them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PACKAGES = {
     "systemctl": "systemd",
     "systemd-analyze": "systemd",
 }
-"""Which package of Debian each program comes from."""
+"""The Debian package of each program."""
 
 
 def missing(why: str) -> NoReturn:
-    """Skip the test with the reason; in CI, where everything must be there, fail it."""
+    """Skip the test with the reason; in CI, where everything must be installed, fail it."""
     if os.environ.get("CI"):
         pytest.fail(f"{why}; CI does not skip for that", pytrace=False)
     pytest.skip(why)

@@ -1,4 +1,4 @@
-"""Log lines for tests, as Hermes writes them."""
+"""Log lines for tests of log rules, in the format of Hermes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LINE = re.compile(
 )
 
 _OTHER = re.compile(r"(?P<logger>systemd|kernel|\(\w+\)): (?P<text>.*)")
-"""What the journal keeps of others than the gateway."""
+"""Lines in the journal of programs other than the gateway."""
 
 
 def entry(line: str, kind: str = "log") -> Entry:
-    """The entry that a line is; what follows in further lines belongs to it."""
+    """Parse a line into an entry; further lines belong to it."""
     head, *more = line.split("\n")
     match = _LINE.fullmatch(head)
     if kind == "journal" and (other := _OTHER.fullmatch(head)):
@@ -41,7 +41,7 @@ def entry(line: str, kind: str = "log") -> Entry:
 
 
 def asking(rule: Rule) -> Matcher:
-    """One rule, of which an incident is open: all of its lines are looked for."""
+    """Return a matcher for one rule with an open incident, which looks for all its lines."""
     matcher = Matcher([rule])
     matcher.incident_opened(rule)
     return matcher
@@ -50,12 +50,12 @@ def asking(rule: Rule) -> Matcher:
 def said(
     at: float, text: str, level: str = "WARNING", logger: str = "a.b", session: str = ""
 ) -> Entry:
-    """An entry at a moment."""
+    """Return an entry at a time."""
     return Entry(at, level, logger, text, session, (), "logs/gateway.log", int(at))
 
 
 def lines(entries: Iterable[Entry]) -> str:
-    """The entries as a log file holds them, in UTC."""
+    """Return the entries as lines of a log file, in UTC."""
     return "".join(
         datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S,")
         + f"{int(one.at * 1000) % 1000:03d} {one.level}"

@@ -1,4 +1,4 @@
-"""A small history as Hermes keeps it, and what the tests of the salvage ask of a result."""
+"""A small message history like that of Hermes, and assertions about the result of a salvage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCHEMA = [
 
 
 def history(path: Path, messages: int = 300, *, page_size: int = 4096) -> Path:
-    """A database with sessions, messages of all kinds, and deletions behind it."""
+    """Create a database with sessions, messages of all kinds, and deleted rows."""
     chance = random.Random(5)
     words = ["".join(chance.choices("abcdefghij", k=6)) for _ in range(300)]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -93,7 +93,7 @@ def history(path: Path, messages: int = 300, *, page_size: int = 4096) -> Path:
 
 
 def blueprint(folder: Path) -> Blueprint:
-    """The schema of the above as an atlas would have it."""
+    """Return the schema of this history as an atlas would describe it."""
     fresh = folder / "fresh.db"
     if not fresh.exists():
         with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as database:
@@ -104,7 +104,7 @@ def blueprint(folder: Path) -> Blueprint:
 
 
 def blueprint_of(path: Path) -> Blueprint:
-    """The schema of a database at rest as an atlas would have it."""
+    """Return the schema of a database as an atlas would describe it."""
     found = schema.read(path)
     tables = {
         name: Table(name, sql, tuple(found.tables[name].values()))
@@ -115,7 +115,7 @@ def blueprint_of(path: Path) -> Blueprint:
 
 
 def rows(path: Path, table: str, key: str = "rowid") -> dict[Any, tuple[Any, ...]]:
-    """All rows of a table by key, columns in the order of their names."""
+    """Return all rows of a table by key, with columns in the order of their names."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
         db.text_factory = bytes
         names = sorted(row[1].decode() for row in db.execute(f"PRAGMA table_info({table})"))
@@ -126,7 +126,7 @@ def rows(path: Path, table: str, key: str = "rowid") -> dict[Any, tuple[Any, ...
 def saved(
     sick: Path, folder: Path, plan: Blueprint | None = None, others: tuple[Source, ...] = ()
 ) -> tuple[Path, Account]:
-    """Salvage, and see that the result is a database of that schema which SQLite trusts."""
+    """Salvage a database, and assert that the result has this schema and passes SQLite's checks."""
     target = folder / "saved.db"
     target.unlink(missing_ok=True)
     plan = plan or blueprint(folder)
@@ -150,7 +150,7 @@ def saved(
 
 
 def page_of(path: Path, table: str, kind: str) -> list[int]:
-    """The numbers of the pages of a table: leaf, internal or overflow."""
+    """Return the page numbers of a table: leaf, internal or overflow."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
         found = db.execute(
             "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = ? ORDER BY pageno",
@@ -160,7 +160,7 @@ def page_of(path: Path, table: str, kind: str) -> list[int]:
 
 
 def on_leaf(path: Path, table: str, place: int) -> set[int]:
-    """The rowids on the leaf of that place in the table's order."""
+    """Return the rowids on the leaf at this position in the table's order."""
     from hermes_doctor.sqlite.salvage import catalog, image, survey, trees
 
     with image.open_image(path) as pages:
@@ -178,6 +178,6 @@ def zero(path: Path, *numbers: int, page_size: int = 4096) -> None:
 
 
 def copy(source: Path, target: Path) -> Path:
-    """A copy to be damaged."""
+    """Create a copy to damage."""
     shutil.copyfile(source, target)
     return target

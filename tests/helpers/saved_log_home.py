@@ -1,4 +1,4 @@
-"""A home whose deleted write-ahead log was saved into the vault, and whose process was killed."""
+"""A home whose deleted write-ahead log was saved into the vault before its process was killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ time.sleep(600)
 
 
 def message(number: int, session: str, time: float = 0) -> str:
-    """SQL that adds a message."""
+    """Return SQL that adds a message."""
     return (
         "INSERT INTO messages (session_id, role, content, timestamp) VALUES "
         f"('{session}', 'user', 'saved {number}', {time or 5000.5 + number})"
@@ -34,7 +34,7 @@ def message(number: int, session: str, time: float = 0) -> str:
 
 
 def session(name: str, title: str = "") -> str:
-    """SQL that adds a session."""
+    """Return SQL that adds a session."""
     titled = f"'{title}'" if title else "NULL"
     return (
         "INSERT INTO sessions (id, source, started_at, message_count, title) "
@@ -44,7 +44,7 @@ def session(name: str, title: str = "") -> str:
 
 @contextmanager
 def holding(path: Path, *written: str) -> Iterator[None]:
-    """A process that writes this into a log that was deleted, until it is killed."""
+    """Run a process that writes rows into a deleted write-ahead log, until it is killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -65,7 +65,7 @@ def holding(path: Path, *written: str) -> Iterator[None]:
 
 
 def save(home: Path, *options: str) -> str:
-    """Save the deleted log; the backup."""
+    """Save the deleted write-ahead log, and return the backup."""
     args = ("--apply", "--yes", "--json", "--home", str(home), *options)
     done = support.doctor("fix", "DB-DELETED-WAL", *args)
     [run] = done.json["repair"]["runs"]
@@ -74,6 +74,6 @@ def save(home: Path, *options: str) -> str:
 
 
 def lose(path: Path, *written: str, vault: Path | None = None) -> str:
-    """Save a log with these rows, then kill its process; the backup."""
+    """Save a write-ahead log with these rows, kill its process, and return the backup."""
     with holding(path, *written):
         return save(path.parent, *(("--vault", str(vault)) if vault else ()))

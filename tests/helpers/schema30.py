@@ -1,4 +1,4 @@
-"""A state.db with the search of schema 30 (Hermes 0.22), as far as tests need it.
+"""Create a state.db with the search indexes of schema 30 (Hermes 0.22), as far as tests need it.
 
 No release of that schema can be installed here: the declarations follow its published form. The
 word index reads a view that cuts tool results, the trigram index one that joins sessions and
@@ -56,7 +56,7 @@ SESSIONS = {
 
 
 def make(path: Path, messages: int = 120) -> Path:
-    """A file at rest with sessions of every kind."""
+    """Create a file with sessions of every kind."""
     path.unlink(missing_ok=True)
     support.made("state.db", path).close()
     with damage.opened(path) as db:
@@ -89,7 +89,7 @@ def make(path: Path, messages: int = 120) -> Path:
 
 
 def with_cjk(path: Path) -> Path:
-    """The optional third index, whose tokenizer no ordinary SQLite has."""
+    """Add the optional third index, whose tokenizer ordinary SQLite builds lack."""
     declared = (
         "CREATE VIRTUAL TABLE messages_fts_cjk USING fts5(content, tool_name, "
         "content='messages_fts_trigram_src', content_rowid='id', tokenize='trigram')"
@@ -106,7 +106,7 @@ def with_cjk(path: Path) -> Path:
 
 
 def sound(path: Path) -> bool:
-    """What FTS5 says when it compares both indexes with what they stand for."""
+    """Return whether FTS5 finds both indexes consistent with the rows that they index."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         for name in ("messages_fts", "messages_fts_trigram"):
             try:

@@ -1,4 +1,4 @@
-"""One mistake in the settings of a home, from the finding to the undo, by the command itself."""
+"""Run the fix of one mistake in the settings, from the finding to the undo, with the command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _quiet(*said: support.Done) -> None:
 
 
 def cure(home: Path, mistake: Mistake) -> None:
-    """The check names the fix, the fix cures it, and a second time there is nothing to do."""
+    """Find and fix the mistake; assert that a second fix does nothing."""
     checked = support.check(home, "--fail-on", "critical")
     finding = support.finding(checked, mistake.code)
     assert (finding["severity"], finding["fix"]["id"]) == (mistake.severity, mistake.fix)
@@ -39,12 +39,12 @@ def cure(home: Path, mistake: Mistake) -> None:
 
 
 def undo(home: Path, sick: dict[str, tuple[Any, ...]]) -> None:
-    """The very same bytes, modes and owners of before are back."""
+    """Undo the fix, and assert that all bytes, modes and owners are restored."""
     done = support.doctor("undo", "--yes", "--home", home)
     assert done.code == 0, done
     assert support.contents(home) == sick
 
 
 def refused(home: Path, mistake: Mistake) -> str:
-    """Why the fix declines."""
+    """Return why the fix is refused."""
     return fix_cycle.refused(home, mistake.code)

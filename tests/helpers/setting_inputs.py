@@ -1,4 +1,4 @@
-"""Worlds for tests, from the text of the files."""
+"""Create the settings that a gateway sees from the text of the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEWEST = (0, 19, 0)
 
 
 def env_file(text: str | bytes) -> EnvFile:
-    """A .env with these bytes."""
+    """Return a .env with these bytes."""
     data = text.encode() if isinstance(text, str) else text
     return EnvFile(Path(".env"), data, ABSENT)
 
@@ -29,7 +29,7 @@ def world(
     version: tuple[int, ...] = NEWEST,
     started_with: Mapping[str, str] | None = None,
 ) -> World:
-    """What a gateway of a release sees."""
+    """Return what a gateway of a release sees."""
     release = Release(version)
     before = started_with or {}
     return World(

@@ -1,4 +1,4 @@
-"""What the checks of settings say about a home under a release, without any Hermes."""
+"""Run the settings checks on a home under a given release, without any Hermes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSIONS = ("0.13.0", "0.16.0", "0.19.0")
 
 
 class Seen(Probes):
-    """A home beside which one release is installed."""
+    """A home with a given installed release."""
 
     def __init__(self, home: Path, version: str) -> None:
         super().__init__(Home(home))
@@ -34,7 +34,7 @@ class Seen(Probes):
 
 
 class Given(Seen):
-    """A gateway that a service starts, with what the service gives it."""
+    """A gateway that a service starts with given variables."""
 
     def __init__(self, home: Path, environment: dict[str, str]) -> None:
         super().__init__(home, "0.19.0")
@@ -48,7 +48,7 @@ class Given(Seen):
 
 
 def write(home: Path, mistake: Mistake) -> Path:
-    """The home of a mistake on disk."""
+    """Write the home of a mistake to the disk."""
     support.put(home / "config.yaml", mistake.config)
     support.put(home / ".env", mistake.env)
     support.put(home / "auth.json", json.dumps(dict(mistake.store)))
@@ -57,7 +57,7 @@ def write(home: Path, mistake: Mistake) -> Path:
 
 
 def look(home: Path, version: str, *codes: str) -> list[Finding]:
-    """The findings of the checks that look at settings, those of these codes only."""
+    """Return the findings of the settings checks that have these codes."""
     checks = [check for check in LOADED.checks if set(check.codes) & set(codes)]
     checks = [check for check in checks if check.group == "configuration"]
     results, findings = examine(Seen(home, version), checks)
@@ -66,14 +66,14 @@ def look(home: Path, version: str, *codes: str) -> list[Finding]:
 
 
 def severities(home: Path, check: str, given: dict[str, str]) -> list[str]:
-    """How bad one check finds a home whose service gives its gateway these variables."""
+    """Return the severities that one check finds if the service sets these variables."""
     checks = [one for one in LOADED.checks if one.id == check]
     _, findings = examine(Given(home, given), checks)
     return [str(one.severity) for one in findings]
 
 
 def fitting(*codes: str) -> list[tuple[str, str]]:
-    """The mistakes of these codes, each with every release that makes one of it."""
+    """Return the mistakes with these codes, each with every release in which it is one."""
     return [
         (name, version)
         for name, mistake in MISTAKES.items()
@@ -83,7 +83,7 @@ def fitting(*codes: str) -> list[tuple[str, str]]:
 
 
 def found(tmp_path: Path, name: str, version: str) -> Finding:
-    """The one finding of a mistake: as bad as it is, with its place, and without a secret."""
+    """Return the finding of a mistake, with the right severity and fix and without a secret."""
     mistake = MISTAKES[name]
     findings = look(write(tmp_path / "home", mistake), version, mistake.code)
     assert findings, "not found"
@@ -96,7 +96,7 @@ def found(tmp_path: Path, name: str, version: str) -> Finding:
 
 
 def is_silent(tmp_path: Path, *codes: str) -> None:
-    """No ordinary home shows one of these at warning or above."""
+    """Assert that ordinary homes have none of these codes at warning or above."""
     for number, (name, (config, env)) in enumerate(HEALTHY.items()):
         home = write(tmp_path / f"{number}", Mistake("", config, env))
         for version in VERSIONS:
@@ -105,7 +105,7 @@ def is_silent(tmp_path: Path, *codes: str) -> None:
 
 
 def mend(home: Path, version: str, mistake: Mistake) -> None:
-    """Do what the fix plans, without the command around it; then nothing of it is left."""
+    """Apply the planned fix without the command, and assert that the finding is gone."""
     probes = Seen(home, version)
     first = look(home, version, mistake.code)[:1]
     for planned in plan.plan(probes, LOADED, first):

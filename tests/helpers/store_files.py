@@ -1,4 +1,4 @@
-"""Stores as Hermes writes them, with a secret wherever one may be, and their flaws."""
+"""Create the JSON files of Hermes, with a secret wherever one may be, and with flaws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATER = "2099-01-01T00:00:00+00:00"
 
 
 def job(name: str, **more: Any) -> dict[str, Any]:
-    """One job."""
+    """Return one job."""
     schedule = {"kind": "interval", "minutes": 60, "display": "every 60m"}
     return {
         "id": f"id{name}",
@@ -32,7 +32,7 @@ def job(name: str, **more: Any) -> dict[str, Any]:
 
 
 def session(key: str, id: str = "s1") -> dict[str, Any]:
-    """One entry of the list of chats."""
+    """Return one entry of the list of chats."""
     made = "2026-11-15T00:12:48"
     return {
         "session_key": key,
@@ -75,23 +75,23 @@ WHOLE: dict[str, Any] = {
 
 
 def text(name: str) -> bytes:
-    """A store as Hermes writes it."""
+    """Return a store in the format of Hermes."""
     return json.dumps(WHOLE[name], indent=2).encode()
 
 
 def write(home: Path, name: str, data: bytes | None = None) -> Path:
-    """Put a store into a home, whole unless said otherwise."""
+    """Write a store into a home, intact by default."""
     return support.put(home / name, text(name) if data is None else data)
 
 
 def everything(home: Path) -> Path:
-    """A home with every store, all of them whole."""
+    """Create a home with every store, all intact."""
     for name in WHOLE:
         write(home, name)
     return home
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Let this release be the one that is installed."""
+    """Fake the installed release."""
     found = Installation(version, Path("/nowhere"), running=False)
     monkeypatch.setattr(Probes, "installation", lambda _: found)

@@ -1,4 +1,4 @@
-"""What the tests share: homes, a look at every byte and time of a tree, and the command itself."""
+"""Shared test support: homes, snapshots of every byte and time of a tree, and the command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
 
 
 def healthy(home: Path) -> Path:
-    """A home without a fault, made without Hermes; for unit tests only."""
+    """Create a home without any problem, without Hermes; for unit tests only."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / "logs").mkdir()
     put(home / "config.yaml", CONFIG)
@@ -47,7 +47,7 @@ def put(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
 
 
 def database(path: Path, *statements: str) -> Path:
-    """A small database at rest."""
+    """Create a small database."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         for statement in statements:
@@ -57,7 +57,7 @@ def database(path: Path, *statements: str) -> Path:
 
 
 def remembered(path: Path, make: Callable[..., object], *args: Hashable) -> Path:
-    """The file that `make(path, *args)` would make, which it does once for all tests."""
+    """Write the file that `make(path, *args)` creates, calling it once for all tests."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return put(path, _made_once(make, *args))
 
@@ -72,7 +72,7 @@ def _made_once(make: Callable[..., object], *args: Hashable) -> bytes:
 
 
 def history(path: Path, version: str | None = None) -> Path:
-    """A state.db as a release makes it (the newest known unless named), with fifty messages."""
+    """Create a state.db with fifty messages, as a release (by default the newest) does."""
     return remembered(path, _history, version)
 
 
@@ -93,7 +93,7 @@ def say(db: sqlite3.Connection, *texts: str) -> None:
 def board(
     path: Path, without: tuple[tuple[str, str], ...] = (), version: str | None = None
 ) -> Path:
-    """A kanban database with one task, lacking some columns if asked."""
+    """Create a kanban database with one task, without these columns."""
     return remembered(path, _board, without, version)
 
 
@@ -108,7 +108,7 @@ def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None
 
 
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
-    """A database without rows, as a release makes it."""
+    """Create an empty database as a release does, and return the connection."""
     plan = atlas.blueprint(name, version or atlas.newest(name))
     assert plan, f"{version} has no {name}"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,9 +125,9 @@ def clobber(path: Path, data: bytes = b"\0" * 16, at: int = 0) -> None:
 
 
 def tree(home: Path, *, times: bool = True, vault: bool = False) -> dict[str, tuple[Any, ...]]:
-    """Everything about every path of a home: kind, content, mode, owner and times.
+    """Return kind, content, mode, owner and times of every path of a home.
 
-    Reading for the hash must not itself move the access time, hence the copy of it first.
+    The times are read first, because reading for the hash must not change the access time.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for path in sorted([home, *home.rglob("*")]):
@@ -153,13 +153,13 @@ def tree(home: Path, *, times: bool = True, vault: bool = False) -> dict[str, tu
 
 
 def contents(home: Path) -> dict[str, tuple[Any, ...]]:
-    """Content, mode and owner of every file; what undo must give back."""
+    """Return content, mode and owner of every file, which undo must restore."""
     return {name: facts for name, facts in tree(home, times=False).items() if name != "."}
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a call of the command gave."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -167,12 +167,12 @@ class Done:
 
     @property
     def json(self) -> Any:
-        """Its output as a document."""
+        """Its output, parsed as JSON."""
         return json.loads(self.out)
 
     @property
     def codes(self) -> list[str]:
-        """The codes of the findings in its document."""
+        """The codes of the findings in its JSON output."""
         return [finding["code"] for finding in self.json["findings"]]
 
 
@@ -183,7 +183,7 @@ def doctor(
     user: int | None = None,
     timeout: float = 60,
 ) -> Done:
-    """Run the command as an operator would, in a process of its own that is quick to start."""
+    """Run the command as an operator would, in a fork of a warm process."""
     assert not {name for name in env or () if name.startswith(("PYTHON", "LC_", "LANG"))}
     said = warm_server.shared().ask(
         *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout, user=user
@@ -192,7 +192,7 @@ def doctor(
 
 
 def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any) -> Done:
-    """The same with a Python that starts anew; for what matters before the command begins."""
+    """Run the command in a new Python, for tests of its start-up."""
     done = subprocess.run(
         [sys.executable, "-m", "hermes_doctor", *map(str, args)],
         env=environ(env),
@@ -206,19 +206,19 @@ def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any
 
 
 def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
-    """The environment of a call: no home of the operator's own, no colours; none is not set."""
+    """Return the environment of a command: no operator's home, no colours; None unsets a name."""
     every = {**os.environ, "HERMES_HOME": None, "SUDO_USER": None}
     every |= {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"} | dict(more or {})
     return {name: value for name, value in every.items() if value is not None}
 
 
 def check(home: Path, *args: str) -> Done:
-    """`check --json` on a home."""
+    """Run `check --json` on a home."""
     return doctor("check", "--json", "--home", home, *args)
 
 
 def finding(done: Done, code: str) -> dict[str, Any]:
-    """The one finding of that code."""
+    """Return the only finding with this code."""
     found = [one for one in done.json["findings"] if one["code"] == code]
     assert len(found) == 1, f"{len(found)} findings of {code}"
     result: dict[str, Any] = found[0]
@@ -226,6 +226,6 @@ def finding(done: Done, code: str) -> dict[str, Any]:
 
 
 def copy_home(source: Path, target: Path) -> Path:
-    """A copy of a home with modes and times."""
+    """Copy a home with modes and times."""
     shutil.copytree(source, target, symlinks=True)
     return target

@@ -1,8 +1,8 @@
-"""A home whose owner swaps a folder for a symlink while root is at work on it.
+"""Swap a folder of a home for a symlink while root works on it, as its owner could.
 
 The command runs in forks of a warm process, as in `tests.helpers.crash_server`. Right before the
-N-th call that changes the disk, a folder of the home is moved away and a symlink to elsewhere takes
-its place, as its owner could do at any moment. `python -m tests.helpers.symlink_races` is the warm
+N-th call that changes the disk, a folder of the home is moved away and replaced by a symlink to
+elsewhere, as its owner could do at any moment. `python -m tests.helpers.symlink_races` is the warm
 process.
 """
 
@@ -21,7 +21,7 @@ MOVED = ".moved"
 
 
 def swap(folder: Path, elsewhere: Path, at: int) -> Cut:
-    """The folder becomes a symlink to elsewhere right before that call."""
+    """Replace the folder by a symlink right before this call."""
     return Cut(at, f"{SWAP}{folder}:{elsewhere}")
 
 
@@ -39,7 +39,7 @@ def _do(how: str, real: Callable[..., Any], args: tuple[Any, ...], path: str) ->
 
 
 _RENAME, _SYMLINK = os.rename, os.symlink
-"""The calls themselves, which the counting of calls does not see."""
+"""The original functions, which are not counted."""
 
 if __name__ == "__main__":
     crash_server._do = _do

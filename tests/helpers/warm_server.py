@@ -1,8 +1,8 @@
-"""Runs the command in forks of a process that has loaded everything already.
+"""Run the command in forks of a process that has already loaded everything.
 
-Starting Python and loading the tool takes ten times as long as most looks. A fork is still a
-process of its own, with its own environment, working folder, output and end. What it does not
-show is the start itself: that is for `support.spawned`. `python -m tests.helpers.warm_server` is
+Starting Python and loading the tool takes ten times as long as most check runs. A fork is still a
+process of its own, with its own environment, working folder, output and exit code. It does not
+cover the start-up itself, which `support.spawned` does. `python -m tests.helpers.warm_server` is
 the process.
 """
 
@@ -33,10 +33,10 @@ LATE = (
     *("encodings.cp437", "encodings.idna", "encodings.utf_8_sig", "encodings.utf_16"),
     *("encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_32"),
 )
-"""What the tool loads when it needs it: a user without rights may not reach this Python."""
+"""Modules that the tool imports late: an unprivileged user may not have access to this Python."""
 Asked = dict[str, Any]
 Prepare = Callable[[Asked, Path], None]
-"""What is done in the fork before the command begins; the path is a file for its notes."""
+"""Called in the fork before the command starts; the path is a file for its notes."""
 
 
 class Server:
@@ -62,7 +62,7 @@ class Server:
         user: int | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """Run the command once in this environment: its code, out, err and notes."""
+        """Run the command once in this environment, and return its code, out, err and notes."""
         asked = {"args": args, "env": dict(env), "cwd": str(cwd), "timeout": timeout, "user": user}
         asked |= more
         assert self.process.stdin and self.process.stdout
@@ -74,7 +74,7 @@ class Server:
         return said
 
     def close(self) -> None:
-        """Let it end."""
+        """Stop it."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.close()
         self.process.wait(10)
@@ -83,9 +83,9 @@ class Server:
 
 @functools.cache
 def _apart() -> tuple[str, ...]:
-    """What lets a command see no process but its own; nothing where that is not allowed.
+    """Return a prefix that isolates a command from other processes; empty if not allowed.
 
-    A repair looks at every process of the machine several times, which is half of its work.
+    A repair reads every process of the machine several times, which is half of its work.
     """
     command = ("unshare", "--pid", "--fork", "--mount-proc")
     if shutil.which(command[0]) is None:
@@ -96,7 +96,7 @@ def _apart() -> tuple[str, ...]:
 
 @functools.cache
 def shared() -> Server:
-    """One for all tests of this process; it ends with it."""
+    """Return the server for all tests of this process, with which it stops."""
     server = Server(__name__)
     atexit.register(server.close)
     return server
@@ -106,7 +106,7 @@ def shared() -> Server:
 
 
 def serve(prepare: Prepare | None = None) -> None:
-    """Answer one call after the other, until there are no more."""
+    """Answer one call after the other until the input ends."""
     import hermes_doctor
     from hermes_doctor.plugins import load
 
@@ -114,7 +114,7 @@ def serve(prepare: Prepare | None = None) -> None:
     for name in [*(module.name for module in ours), *LATE]:
         importlib.import_module(name)
     _ = load.load().fixes
-    gc.freeze()  # what the forks share stays shared
+    gc.freeze()  # keeps memory shared with the forks
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         asked = json.loads(line)
@@ -135,7 +135,7 @@ def serve(prepare: Prepare | None = None) -> None:
 
 
 def _ended(pid: int, timeout: float) -> int | None:
-    """How a fork ended; none if it had to be killed, for it took too long."""
+    """Return the exit code of a fork; None if it was killed because of the timeout."""
     watch = os.pidfd_open(pid)
     in_time = select.select([watch], [], [], timeout)[0]
     os.close(watch)
@@ -153,7 +153,7 @@ def _run(asked: Asked, out: Path, err: Path, notes: Path, prepare: Prepare | Non
         os.dup2(opened, fd)
         os.close(opened)
     if asked["env"].get("TMPDIR") != os.environ.get("TMPDIR"):
-        tempfile.tempdir = None  # it is looked for anew
+        tempfile.tempdir = None  # determined again from TMPDIR
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])

@@ -1,4 +1,4 @@
-"""Reports, clocks and watches for tests, without a machine behind them."""
+"""Reports, clocks and watches for tests, independent of the machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}
 
 
 def finding(code: str, severity: str = "error", subject: str = "thing", **more: Any) -> Finding:
-    """One finding of the check `looks`."""
+    """Return one finding of the check `looks`."""
     return Finding(
         code=code,
         severity=Severity(severity),
@@ -31,7 +31,7 @@ def finding(code: str, severity: str = "error", subject: str = "thing", **more: 
 
 
 def report(*findings: Finding, status: str | None = None, reason: str | None = None) -> Report:
-    """A report of one check."""
+    """Return a report of one check."""
     plain = Status.PROBLEM if findings else Status.OK
     result = CheckResult("looks", "group", Status(status) if status else plain, 0.0, reason)
     return Report(
@@ -57,7 +57,7 @@ class Hands(Clock):
         return self.reading
 
     def turn(self, seconds: float, *, asleep: float = 0.0, wall: float = 0.0) -> None:
-        """Time passes, some of it asleep; and somebody sets the clock on the wall."""
+        """Let time pass, some of it in suspend, and move the wall clock."""
         steady, awake, was = self.reading
         assert awake is not None
         self.reading = Reading(
@@ -66,25 +66,25 @@ class Hands(Clock):
 
 
 class Heard(list[Event]):
-    """What a watch told."""
+    """The events of a watch."""
 
     def __call__(self, event: Event) -> None:
         self.append(event)
 
     @property
     def kinds(self) -> list[str]:
-        """Only what kind each was."""
+        """The kind of each event."""
         return [event.kind.value for event in self]
 
     def of(self, kind: Kind) -> list[Event]:
-        """Those of one kind."""
+        """Return the events of one kind."""
         return [event for event in self if event.kind is kind]
 
 
 def watch(
     home: Path, look: Callable[[], Report] | Sequence[Report], **more: Any
 ) -> tuple[Watch, Heard, Hands]:
-    """A watch whose looks are given; it ends by the test's hand."""
+    """Return a watch with given reports, and its events and clock."""
     clock, heard = Hands(), Heard()
     if not callable(look):
         given = iter(look)

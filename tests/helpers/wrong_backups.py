@@ -1,4 +1,4 @@
-"""Backups that are made wrong on purpose."""
+"""Create backups that are wrong on purpose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers import support
 
 
 def entry(backup: Backup, name: str) -> Entry:
-    """One entry that must be there."""
+    """Return one entry, which must exist."""
     found = backup.entry(name)
     assert found is not None, name
     return found
@@ -32,7 +32,7 @@ def forge(home: Path, name: str, wrong: Callable[[Entry], Entry]) -> None:
 
 
 def unseen(copy: Path, data: bytes) -> None:
-    """Write into a copy, and set its time back."""
+    """Write into a copy, and restore its modification time."""
     times = copy.stat()
     support.clobber(copy, data)
     os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
