@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -29,11 +28,7 @@ VALUE = "12345678"
 PLATFORMS = load_knowledge("platforms")["platforms"].values()
 NAMES = {"Hermes"} | {one["label"].split()[0] for one in PLATFORMS}
 FIRST_WORD = re.compile(r"[\w.-]+")
-
-
-def by_file() -> Any:
-    """Run a test once per file of rules."""
-    return pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+by_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def rules(path: Path) -> Iterator[dict[str, str]]:
@@ -53,7 +48,7 @@ def test_every_file_is_checked() -> None:
     assert sum(1 for path in FILES for _ in rules(path)) > 300
 
 
-@by_file()
+@by_file
 def test_refused_words(path: Path) -> None:
     """No text uses one of the refused words."""
     texts = [(rule["id"], rule[name]) for rule in rules(path) for name in TEXTS[2:]]
@@ -64,7 +59,7 @@ def test_refused_words(path: Path) -> None:
     assert [one for one in texts if REFUSED_WORDS.search(one[1])] == []
 
 
-@by_file()
+@by_file
 def test_titles(path: Path) -> None:
     """A title is short, without a capital except in names, and without a full stop."""
     titles = {rule["id"]: rule["title"] for rule in rules(path)}
@@ -97,7 +92,7 @@ def test_a_capital_is_noticed(title: str, capital: bool) -> None:
     assert starts_with_capital(title) is capital
 
 
-@by_file()
+@by_file
 def test_details_and_next_steps(path: Path) -> None:
     """Details and next steps are short, whole sentences."""
     texts = {
@@ -111,7 +106,7 @@ def test_details_and_next_steps(path: Path) -> None:
     assert {id: text for id, text in texts.items() if not text.endswith(".")} == {}
 
 
-@by_file()
+@by_file
 def test_notes_do_not_report_a_silent_bot(path: Path) -> None:
     """A bot that gives no answer is at least a warning."""
     silent = re.compile("(?:no answer|is silent|not answer)", re.IGNORECASE)
