@@ -104,17 +104,17 @@ class MappedBase:
     def stretch(self, where: range) -> memoryview:
         """The bytes of the base in this range."""
         self._base.let_go(where.start)
-        return memoryview(self._base.held)[where.start : where.stop]
+        return memoryview(self._base.mapping)[where.start : where.stop]
 
 
 class Map:
     """A memory-mapped file and its address."""
 
-    def __init__(self, held: mmap.mmap) -> None:
+    def __init__(self, mapping: mmap.mmap) -> None:
         from ctypes import addressof, c_char
 
-        self.held = held
-        self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
+        self.mapping = mapping
+        self.address = addressof(c_char.from_buffer(mapping)) if len(mapping) else 0
         self._gone = 0
 
     def let_go(self, start: int) -> None:
@@ -125,12 +125,12 @@ class Map:
         import mmap
 
         until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
-        if until - self._gone >= KEPT and hasattr(self.held, "madvise"):
-            self.held.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
+        if until - self._gone >= KEPT and hasattr(self.mapping, "madvise"):
+            self.mapping.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
             self._gone = until
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.mapping)
 
 
 def _map(fd: int) -> Map:
@@ -144,11 +144,11 @@ def write(
     content: Iterable[bytes | range],
     base: int,
     target: int,
-    most: int,
+    max_bytes: int,
     known: Sequence[bytes | None] = (),
     mapped: MappedBase | None = None,
 ) -> BlocksResult | None:
-    """Write the blocks that differ from the base; return None if they exceed `most` bytes.
+    """Write the blocks that differ from the base; return None if they exceed `max_bytes`.
 
     A range in the content stands for bytes that equal the base, which is then `mapped`.
     `known` are the digests of the base's chunks (`known_digests`); without them the base is hashed.
@@ -183,7 +183,7 @@ def write(
             put(bytes(data[start:stop]))
             written += stop - start
         at = end
-        if written > most:
+        if written > max_bytes:
             return None
     put(_RUN.pack(at, 0))
     is_base = at == size and not written

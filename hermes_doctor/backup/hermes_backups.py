@@ -135,7 +135,7 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
     for name, mode, mtime_ns, stream in members(copy.path, partial):
         place = place_of(partial, name)
         disk.make_folder(place.parent)
-        with disk.new_file(place, lasting=False) as fd, stream:
+        with disk.new_file(place, durable=False) as fd, stream:
             sha256, size = disk.copy_stream(stream, fd)
         if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET_STORES):
             mode &= 0o700  # a zip made elsewhere may have lost the permissions

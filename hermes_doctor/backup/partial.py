@@ -56,7 +56,7 @@ class Partial:
         copy = f"{self.folder}/{relative_place(name)}"
         folder = copy.rpartition("/")[0]
         if folder not in self._folders:
-            disk.make_folder(Path(folder), lasting=False)
+            disk.make_folder(Path(folder), durable=False)
             self._folders.add(folder)
         return copy
 

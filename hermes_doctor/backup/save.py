@@ -81,7 +81,7 @@ class BackupWriter:
         large = [group for group in databases if own and self._is_large(group)]
         slow = self._processes.enter_context(save_worker.start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
-        with self.earlier.reread_due_copies(beside=own) as read:
+        with self.earlier.reread_due_copies(in_worker=own) as read:
             files = (source for source in sources if not is_database(source.place))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)

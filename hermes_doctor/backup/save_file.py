@@ -174,7 +174,7 @@ class Files:
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """Copy a file that is being appended to; return None if it changes in another way."""
         copy, taken = self.made.place(entry.path), snapshot(path)
-        with disk.new_file(copy, lasting=False) as fd:
+        with disk.new_file(copy, durable=False) as fd:
             made = growing_file.copy(path, fd, self.made.progress) if taken.kind == "file" else None
         if made is None:
             self.made.drop(entry.path)
@@ -191,7 +191,7 @@ class Files:
         with (
             blocks.open_as_owner(Path(place)) as fd,
             blocks.open_as_owner(base) as earlier,
-            disk.new_file(changed, lasting=False) as target,
+            disk.new_file(changed, durable=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MAX_CHANGED_SHARE)
             known = self.earlier.known(entry.path)
@@ -209,7 +209,7 @@ class Files:
 
     def _still_whole(self, entry: Entry, place: str) -> Entry:
         copy = self.made.place(entry.path)
-        with disk.new_file(copy, lasting=False) as fd:
+        with disk.new_file(copy, durable=False) as fd:
             digest, count, read_back = disk.copy_read_back(place, fd, self.made.progress)
         self.made.written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)

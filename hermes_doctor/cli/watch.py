@@ -162,7 +162,7 @@ def watch(
     if not once and not unknown:
         made.run()
         return 0
-    report = made.once(loud=json or (sys.stdout is not None and sys.stdout.isatty()))
+    report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone
     if report is None:

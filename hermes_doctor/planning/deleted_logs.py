@@ -37,7 +37,7 @@ def find(probes: Probes) -> tuple[OpenDatabase, ...]:
     """Find every open database that was deleted or whose log was deleted."""
     found: dict[tuple[object, ...], OpenDatabase] = {}
     for lost in probes.lost_files():
-        if lost.fate == "renamed":
+        if lost.cause == "renamed":
             continue
         for files in _opened(probes, lost.database, lost.pid):
             key = (
@@ -113,12 +113,12 @@ class SaveDeletedLogs(Step):
     compares: bool = True
     """False if the databases are replaced by others anyway."""
     saved: list[SavedDatabase] = field(default_factory=list, compare=False)
-    said: list[str] = field(default_factory=list, compare=False)
+    messages: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
     """The changes to make after the gateway has stopped; determined only once."""
     vaults: list[Vault] = field(default_factory=list, compare=False)
     """The vault of the run."""
-    rooms: list[Path] = field(default_factory=list, compare=False)
+    scratch_folders: list[Path] = field(default_factory=list, compare=False)
     receipts: list[Journal] = field(default_factory=list, compare=False)
     """The receipt of the run."""
 
@@ -131,7 +131,7 @@ class SaveDeletedLogs(Step):
         return f"{first} into the vault before anything is stopped, and compare the file afterwards"
 
     def notes(self) -> Sequence[str]:
-        return tuple(self.said)
+        return tuple(self.messages)
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:
         if self.saved:
@@ -212,7 +212,7 @@ class SaveDeletedLogs(Step):
                     if not kept or suffix != "-wal":
                         os.close(fd)
         receipt.saved.append(backup.id)
-        self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
+        self.messages.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
             self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal")))
@@ -244,8 +244,8 @@ class SaveDeletedLogs(Step):
             log = self.saved.pop().log
             if log is not None:
                 os.close(log)
-        while self.rooms:
-            remove_scratch_folder(self.rooms.pop())
+        while self.scratch_folders:
+            remove_scratch_folder(self.scratch_folders.pop())
 
     def changes(self) -> Sequence[Change]:
         if not self.saved or self.stops is None or not self.compares:

@@ -41,7 +41,7 @@ class SavedFiles(Protocol):
         """The databases with their deleted logs."""
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Notes for the receipt."""
 
     @property
@@ -49,7 +49,7 @@ class SavedFiles(Protocol):
         """The vault of the run."""
 
     @property
-    def rooms(self) -> list[Path]:
+    def scratch_folders(self) -> list[Path]:
         """Temporary folders for private copies."""
 
 
@@ -128,7 +128,7 @@ def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) 
     then = "when the gateway stopped"
     if wanted is before:
         then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
-    step.said.append(
+    step.messages.append(
         f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
         f"together with its deleted log, {then}"
     )
@@ -172,7 +172,7 @@ def _room(step: SavedFiles) -> Path:
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(room)
-    step.rooms.append(room)
+    step.scratch_folders.append(room)
     disk.save(room / HOME_FILE, str(step.home.path).encode("utf-8", "surrogateescape"))
     return room
 

@@ -34,14 +34,14 @@ class CoreProbes:
         deep: bool = False,
         network: bool = False,
         alone: bool = True,
-        spends: bool = True,
+        paid_requests: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """Only this home is examined, so our environment variables apply to it."""
         self.deep = deep
         self.network = network
-        self.spends = spends
+        self.paid_requests = paid_requests
         """Whether requests that cost money are allowed."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()

@@ -18,7 +18,7 @@ class Databases(NamedTuple):
     """The existing databases, most important first, and those that could not be checked."""
 
     paths: tuple[Path, ...]
-    doubts: tuple[str, ...]
+    unreadable: tuple[str, ...]
     missing: tuple[Path, ...] = ()
     """The paths at which there is no database."""
 

@@ -93,7 +93,7 @@ def examine_process(
         what="",
         since=since,
         age=None if hindered else age,
-        answer=asked.word,
+        answer=asked.result,
         waiting=door.unread if door else None,
     )
     judged = _judge(found, asked, process, runtime, room)
@@ -105,8 +105,8 @@ def examine_process(
 def _judge(
     found: Pulse, asked: health.Answer, process: Vitals, runtime: Runtime, room: Space | None
 ) -> Pulse:
-    age, silent = found.age, asked.word == health.SILENT
-    if asked.word == health.ANSWERED:
+    age, silent = found.age, asked.result == health.SILENT
+    if asked.result == health.ANSWERED:
         said = f"its API server let us in within {max(1, round(asked.seconds * 1000))} ms"
         return found._replace(turns=True, what=said)
     quiet = f"its API server let nobody in for {asked.seconds:.0f} s"
@@ -177,9 +177,9 @@ def examine_url(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
     asked = health.get_health(place, time_limits.stretch(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
-    turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
-    what = f"GATEWAY_HEALTH_URL: {asked.word}"
-    return Pulse(None, turns, what, answer=asked.word)
+    turns = True if asked.result == health.ANSWERED else False if asked.result in down else None
+    what = f"GATEWAY_HEALTH_URL: {asked.result}"
+    return Pulse(None, turns, what, answer=asked.result)
 
 
 def beat_age(beat: Heartbeat | None, process: Vitals) -> float | None:

@@ -39,10 +39,10 @@ class Switch(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def missing_key_variable(probes: Probes, wish: SwitchRequest) -> str | None:
+def missing_key_variable(probes: Probes, request: SwitchRequest) -> str | None:
     """The variable whose value must be typed; None if it is set or none is needed."""
     found = probes.resolved()
-    aim = find_target(found.world, wish)
+    aim = find_target(found.world, request)
     if aim.variable is None:
         return None
     if aim.base_url is not None:
@@ -53,31 +53,31 @@ def missing_key_variable(probes: Probes, wish: SwitchRequest) -> str | None:
     return None if key and key.state == "usable" else aim.variable
 
 
-def plan(probes: Probes, wish: SwitchRequest, key: str | None = None) -> Switch:
+def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Switch:
     """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
     found = probes.resolved()
     _refuse_pinned(found)
     world = found.world
-    aim = find_target(world, wish)
-    model = _model_name(found, wish, aim)
+    aim = find_target(world, request)
+    model = _model_name(found, request, aim)
     notes = []
-    if model != (wish.model or found.main.model.value):
+    if model != (request.model or found.main.model.value):
         notes.append(f"Hermes sends the model as it is written, so it becomes {model}.")
     edits = [*aim.edits, *_model(world, aim, model)]
     env = [Assign(aim.variable, key)] if aim.variable and key else []
     chain: list[ConfigEdit] = []
-    if wish.fallback:
+    if request.fallback:
         chain, why = _chain(found, aim.name, model)
         if chain and not _keeps(probes, world, found.main, [*edits, *chain], env):
             chain = []
         if not chain and found.main.requested.value != aim.name:
             notes.append(f"There will be no new fallback: {why}.")
     late = [editing.FALLBACK] if chain else []
-    late += [editing.VARIABLE] if env and aim.refers else []
-    steps = _steps(probes, [*edits, *chain], env, wish, late)
+    late += [editing.VARIABLE] if env and aim.in_config else []
+    steps = _steps(probes, [*edits, *chain], env, request, late)
     texts = {texts[0]: texts[2] for step in steps if (texts := step.texts())}
     then = _after(world, texts.get(config_file.NAME), texts.get(env_file.NAME))
-    _refuse_other(then.main, aim, model, wish, key, world)
+    _refuse_other(then.main, aim, model, request, key, world)
     old = _kept(then, found.main) if chain else None
     return Switch(found.main, then.main, old, tuple(steps), tuple(notes))
 
@@ -91,9 +91,9 @@ def _refuse_pinned(found: Resolved) -> None:
         raise CannotFix(f"config.yaml {fault.what}; mend that first")
 
 
-def _model_name(found: Resolved, wish: SwitchRequest, aim: Target) -> str:
+def _model_name(found: Resolved, request: SwitchRequest, aim: Target) -> str:
     """The model as the new provider calls it, without the prefix of another provider."""
-    said = wish.model or aim.model
+    said = request.model or aim.model
     if said:
         return said.removeprefix(f"{aim.name}/")
     old = found.main.model.value or ""
@@ -205,13 +205,13 @@ def _steps(
     probes: Probes,
     edits: Sequence[ConfigEdit],
     env: Sequence[Assign],
-    wish: SwitchRequest,
+    request: SwitchRequest,
     late: Sequence[str],
 ) -> list[Step]:
     steps: list[Step] = []
     if env:
-        steps += editing.edit_env(probes, f"the key of {wish.name}", *env)
-    steps += editing.edit_config(probes, f"{wish.name} answers from now on", *edits)
+        steps += editing.edit_env(probes, f"the key of {request.name}", *env)
+    steps += editing.edit_config(probes, f"{request.name} answers from now on", *edits)
     return [*steps, *editing.reload(probes, *late)] if steps else []
 
 
@@ -244,7 +244,7 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
 
 
 def _refuse_other(
-    main: Route, aim: Target, model: str, wish: SwitchRequest, key: str | None, world: World
+    main: Route, aim: Target, model: str, request: SwitchRequest, key: str | None, world: World
 ) -> None:
     """Raise if Hermes would not do what was asked for, before anything is changed."""
     from hermes_doctor.settings.key_state import fingerprint
@@ -258,8 +258,8 @@ def _refuse_other(
         raise CannotFix(f"{main.model.source} counts first and names another model")
     if aim.base_url is not None and main.base_url.value != aim.base_url:
         raise CannotFix(f"{main.base_url.source} counts first and names another address")
-    if wish.api_mode and main.api_mode.value != wish.api_mode:
-        raise CannotFix(f"{main.api_mode.value} would be spoken, not {wish.api_mode}")
+    if request.api_mode and main.api_mode.value != request.api_mode:
+        raise CannotFix(f"{main.api_mode.value} would be spoken, not {request.api_mode}")
     named = aim.variable and (key or world.getenv(aim.variable))
     if named and main.key.fingerprint != fingerprint(named):
         raise CannotFix(f"{main.key.source} counts first and holds another key")

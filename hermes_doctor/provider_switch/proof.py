@@ -28,9 +28,9 @@ _SAID = {
 class Proof:
     """Verifies one run; `said` is the result of the test request."""
 
-    def __init__(self, switch: Switch, make: Callable[[], Probes], *, tested: bool) -> None:
+    def __init__(self, switch: Switch, make_probes: Callable[[], Probes], *, tested: bool) -> None:
         self.switch = switch
-        self.make = make
+        self.make_probes = make_probes
         self.tested = tested
         self.said = "not tested"
 
@@ -40,7 +40,7 @@ class Proof:
 
     def _wrong(self) -> str | None:
         try:
-            found = self.make().resolved()
+            found = self.make_probes().resolved()
         except CouldNotLook as doubt:
             return str(doubt)
         differs = difference(found.main, self.switch.after)
@@ -66,5 +66,5 @@ class Proof:
             return f"{stage}{answer.why}"
         if answer.is_fine:
             return f"it answers, in {answer.seconds:.1f} s"
-        said = f", {answer.verdict.said}" if answer.verdict.said else ""
+        said = f", {answer.verdict.message}" if answer.verdict.message else ""
         return f"{_SAID[answer.verdict.kind]} (HTTP {answer.verdict.status}{said})"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class MachineActions:
     """The machine actions of one run, without duplicates when several items need the same one."""
 
-    def __init__(self, items: Sequence[Item], log: Journal, book: Journals) -> None:
+    def __init__(self, items: Sequence[Item], log: Journal, journals: Journals) -> None:
         self._log = log
-        self._book = book
+        self._journals = journals
         self._acts: list[tuple[MachineAction, MachineActionRecord]] = []
         for number, item in enumerate(items):
             if item.record.outcome == "planned":
@@ -51,7 +51,7 @@ class MachineActions:
         """Execute the actions in the order of the plan."""
         for act, record in self._acts:
             record.begun = True
-            self._book.save(self._log)
+            self._journals.save(self._log)
             act.do()
 
     def items(self) -> list[int]:

@@ -63,11 +63,11 @@ class Sidecar(NamedTuple):
 class Switch:
     """Switches one path from old to new content and back, a database with its sidecars."""
 
-    def __init__(self, path: Path, run: str, main: PathRecord, beside: Sequence[Sidecar]) -> None:
+    def __init__(self, path: Path, run: str, main: PathRecord, sidecars: Sequence[Sidecar]) -> None:
         self.path = path
         self.run = run
         self.main = main
-        self.beside = sorted(beside, key=lambda one: _ORDER.index(_suffix(one.path)))
+        self.sidecars = sorted(sidecars, key=lambda one: _ORDER.index(_suffix(one.path)))
         self.old = [Link(paths.kept_path(path, run), main.before)]
         if main.joined_before is not None:
             self.old.append(Link(paths.joined_old_path(path, run), main.joined_before))
@@ -84,7 +84,7 @@ class Switch:
     @property
     def records(self) -> list[PathRecord]:
         """The journal records of the path and its sidecars."""
-        return [self.main, *(one.record for one in self.beside)]
+        return [self.main, *(one.record for one in self.sidecars)]
 
     # -- forward ---------------------------------------------------------------------------
 
@@ -99,12 +99,12 @@ class Switch:
                     raise changed_error(path)
         if len(self.old) > 1:
             self._step(self.old[0], self.old[1], taken[self.path])
-        for one in reversed(self.beside):
+        for one in reversed(self.sidecars):
             if one.record.before.kind != "absent":
                 move_away(one.path, paths.kept_path(one.path, self.run), taken[one.path])
         known = taken[self.path] if len(self.old) == 1 else snapshot(self.path)
         self._step(self.old[-1], self.new[0], known)
-        for one in self.beside:
+        for one in self.sidecars:
             if one.record.after.kind != "absent":
                 move_to_free_name(paths.staged_path(one.path, self.run), one.path)
         if len(self.new) > 1:
@@ -140,14 +140,14 @@ class Switch:
 
     def _is_as_before(self) -> bool:
         """Whether no trace of the switch is left, as after a rollback that was not recorded."""
-        files = [self.path, *(one.path for one in self.beside)]
+        files = [self.path, *(one.path for one in self.sidecars)]
         moved = [
             *(paths.kept_path(one, self.run) for one in files),
             *(one.place for one in self.old),
         ]
         if any(os.path.lexists(one) for one in moved):
             return False
-        records = [(self.path, self.main), *self.beside]
+        records = [(self.path, self.main), *self.sidecars]
         return all(
             self._matches(path, record.before)
             for path, record in records
@@ -165,7 +165,7 @@ class Switch:
             return False
         if not locked and in_use(self.path):
             return True
-        known = {one.path: one.record for one in self.beside}
+        known = {one.path: one.record for one in self.sidecars}
         done = self.is_done()
         for suffix in ("-wal", "-journal"):
             path = self._sidecar(suffix)
@@ -217,7 +217,7 @@ class Switch:
     def _is_begun(self) -> bool:
         """Whether any file was moved; if none was, none must be touched."""
         moved = [
-            paths.kept_path(one, self.run) for one in (self.path, *(s.path for s in self.beside))
+            paths.kept_path(one, self.run) for one in (self.path, *(s.path for s in self.sidecars))
         ]
         at_first = self._position(done=False) is self.old[0]
         return not at_first or any(os.path.lexists(one) for one in moved)
@@ -235,14 +235,14 @@ class Switch:
             if at is not self.new[0] and os.path.lexists(self.new[0].place):
                 self._step(at, self.new[0], snapshot(self.path))
                 at = self.new[0]
-            for one in reversed(self.beside):
+            for one in reversed(self.sidecars):
                 staged = paths.staged_path(one.path, self.run)
                 placed = one.record.after.kind != "absent" and not os.path.lexists(staged)
                 if placed and os.path.lexists(one.path):
                     disk.rename(one.path, staged)
             self._return_to(self.old[-1], at, backup)
             at = self.old[-1]
-        if not all(self._put_back(one, backup) for one in self.beside):
+        if not all(self._put_back(one, backup) for one in self.sidecars):
             return AS_BEFORE
         if at is not self.old[0]:
             self._return_to(self.old[0], at, backup)
@@ -314,7 +314,7 @@ class Switch:
             and _suffix(one.path) != "-shm"
             and os.path.lexists(kept := paths.kept_path(one.path, self.run))
             and snapshot(kept).size > 0
-            for one in self.beside
+            for one in self.sidecars
         )
 
     # -- comparing -------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def _suffix(path: Path) -> str:
 def _path_of(record: PathRecord, switch: Switch) -> Path | None:
     if record is switch.main:
         return switch.path
-    return next((one.path for one in switch.beside if one.record is record), None)
+    return next((one.path for one in switch.sidecars if one.record is record), None)
 
 
 def _is_same_file(one: Path, two: Path) -> bool:

@@ -144,7 +144,7 @@ class Run:
 
     # -- before anything changes -----------------------------------------------------------
 
-    def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
+    def _back_up(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> Backup:
         sources = [
             Source(
                 self.home.name_of(target.path),
@@ -175,13 +175,13 @@ class Run:
             )
             for target in targets
         ]
-        book.save(log)
+        all_journals.save(log)
         return backup
 
     def _abandon(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         gateway: Handover,
         guards: contextlib.ExitStack,
         error: BaseException,
@@ -194,16 +194,16 @@ class Run:
         gateway.again(changed=True)
         if log.gateway == ASKED and log.note:
             log.note = log.note.replace("nothing was changed", "no file was changed", 1)
-        self._end(log, book)
+        self._end(log, all_journals)
 
     # -- the change, and after -------------------------------------------------------------
 
-    def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+    def _commit(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> None:
         """Put every path in place; from here on an interrupted run is rolled back."""
         from hermes_doctor.processes import gateway_processes
 
         log.state = journals.COMMITTING
-        book.save(log)
+        all_journals.save(log)
         commit(self.home, log, targets)
         for folder in sorted({target.path.parent for target in targets}):
             disk.sync_folder(folder)
@@ -217,12 +217,12 @@ class Run:
             # A process that opened it at the last moment would go on writing into the old file.
             raise Trouble(f"process {pids[0]} opened {path.name} at the last moment")
         log.state = journals.VERIFYING
-        book.save(log)
+        all_journals.save(log)
 
     def _settle(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
         verify: Verify,
         gateway: Handover,
@@ -263,13 +263,13 @@ class Run:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             else:
                 log.finish(journals.ABANDONED, "it was done, but did not help")
-            book.save(log)
-            self._end(log, book, backup)
+            all_journals.save(log)
+            self._end(log, all_journals, backup)
 
     def _give_back(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
         gateway: Handover,
         acts: actions.MachineActions,
@@ -296,26 +296,26 @@ class Run:
         log.finish(state, f"{told}: {error_reason(error)}" + left_paths_note(left))
         gateway.again(changed=changed)
         try:
-            book.save(log)
+            all_journals.save(log)
         except OSError:
             complete = not left and all(act.reverted for act in acts.begun())
-            if not complete or not book.mark_rolled_back(log):
+            if not complete or not all_journals.mark_rolled_back(log):
                 log.close()  # the files beside the targets stay: they show how far the run came
                 return
-        self._end(log, book, backup)
+        self._end(log, all_journals, backup)
 
-    def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
+    def _end(self, log: Journal, all_journals: Journals, backup: Backup | None = None) -> None:
         """Remove temporary files and close the journal; on a full disk the last save may fail."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
         if text := left_files_note(self.home, log).strip().removesuffix("."):
             log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to finish the run
-            remove_origin_file(book, log)
+            remove_origin_file(all_journals, log)
             log.close()
         with contextlib.suppress(OSError):
-            book.save(log)
-            book.remove_marks(log)
+            all_journals.save(log)
+            all_journals.remove_marks(log)
 
 
 def _beforehand(log: Journal, verify: Verify) -> Verify:

@@ -175,14 +175,14 @@ def _owner_stays(path: Path, entry: Entry) -> str | None:
     return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
 
 
-def last_run(book: Journals) -> Journal:
+def last_run(all_journals: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
-    known = {journal.id: journal for journal in book.all()}
+    known = {journal.id: journal for journal in all_journals.all()}
     for journal in reversed(known.values()):
         ended = journal.state in (journals.DONE, journals.PARTLY)
         if ended and journal.undoable and _in_force(journal, known):
             return journal
-    raise Trouble(f"No run of hermes-doctor on {book.home.path} is left to undo.")
+    raise Trouble(f"No run of hermes-doctor on {all_journals.home.path} is left to undo.")
 
 
 def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:

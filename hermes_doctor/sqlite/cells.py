@@ -33,7 +33,7 @@ class Cell(NamedTuple):
     """The bytes that were found."""
     length: int
     """The length that the cell declares."""
-    frayed: bool = False
+    bad_overflow: bool = False
 
 
 @dataclass(slots=True)
@@ -48,12 +48,12 @@ class Row:
     rest: bytes = b""
     """The remaining first bytes of the first value that is LOST."""
 
-    frayed: bool = False
+    bad_overflow: bool = False
     """Its last overflow page has a next page, which is invalid: it may belong to another row."""
 
-    def length(self, place: int) -> int:
+    def length(self, column: int) -> int:
         """The length in bytes of a text or blob, also of a LOST one."""
-        kind = self.kinds[place] if place < len(self.kinds) else 0
+        kind = self.kinds[column] if column < len(self.kinds) else 0
         return (kind - 12) >> 1 if kind >= 12 else 0
 
 

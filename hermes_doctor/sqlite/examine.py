@@ -78,7 +78,7 @@ def _once(
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
-            return found._replace(log=book.read_log(most=256))
+            return found._replace(log=book.read_log(max_frames=256))
         if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
             return found._replace(journal=cut)
         from hermes_doctor.sqlite.examination import Examination
@@ -97,4 +97,4 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
     if found.holders or in_use(found.files.path):
         raise CouldNotLook(f"{found.files.path.name}: is being written just now")
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
-    return hot_journal.judge(book, path, found.header, most=most, limit=limit)
+    return hot_journal.judge(book, path, found.header, max_bytes=most, limit=limit)

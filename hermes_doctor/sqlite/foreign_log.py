@@ -40,7 +40,7 @@ _NOT_PROVEN = (
 class Examination(Protocol):
     """The part of a running examination that is needed here."""
 
-    book: OpenFiles
+    open_files: OpenFiles
     found: Condition
     deep: bool
 
@@ -51,20 +51,20 @@ class Examination(Protocol):
     def limit(self, times: float) -> float | None:
         """How many seconds a query may take."""
 
-    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
+    def missing(self, pages: Pages, there: int, claimed: int) -> int:
         """How many pages behind the end of the file are not in the write-ahead log."""
 
 
 class Suspicion:
     """Checks whether a damaged database is sound without its write-ahead log."""
 
-    def __init__(self, examination: Examination, sheets: Pages) -> None:
-        assert examination.book.log is not None
+    def __init__(self, examination: Examination, pages: Pages) -> None:
+        assert examination.open_files.log is not None
         self.examination = examination
-        self.sheets = sheets
+        self.pages = pages
         self.found = examination.found
-        self.book = examination.book
-        self.log = examination.book.log
+        self.open_files = examination.open_files
+        self.log = examination.open_files.log
         self.deep = examination.deep
         self.proven = True
         """Whether the log is proven to be foreign, not only to do damage."""
@@ -96,16 +96,16 @@ class Suspicion:
 
     def settled(self) -> tuple[int, int, bytes]:
         """A mark that changes when a process checkpoints the log or restarts it."""
-        st = os.fstat(self.book.main)
+        st = os.fstat(self.open_files.main)
         return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)
 
     def contradiction(self, *, cut_off: bool) -> str:
         """Why this log cannot have started from this file; empty if it can."""
         if cut_off:
             # A log contains all pages it adds, so its own database had the missing ones before.
-            there = self.found.header.snapshot.size // self.sheets.page_size
+            there = self.found.header.snapshot.size // self.pages.page_size
             pages = self.found.log.db_pages
-            missing = self.examination.missing(self.sheets, there, pages)
+            missing = self.examination.missing(self.pages, there, pages)
             return (
                 f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
             )
@@ -113,7 +113,7 @@ class Suspicion:
         if descent.level == descents.IMPOSSIBLE:
             return descent.what
         assert self.found.catalog is not None
-        compared = Comparison(self.sheets)
+        compared = Comparison(self.pages)
         compared.walk(
             self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION_SECONDS
         )
@@ -161,7 +161,9 @@ class Suspicion:
     def alone(self) -> Reader:
         """A reader of the file without its log."""
         if self.examination.small:
-            return InMemory(read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP, log=EMPTY))
+            return InMemory(
+                read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=EMPTY)
+            )
         return InProcess(self.found.files.path, inspector.NOT_IN_USE)
 
     def holds(self, pair: Reader, alone: Reader) -> bool:

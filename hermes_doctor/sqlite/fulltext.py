@@ -189,10 +189,10 @@ def check_integrity(database: sqlite3.Connection, index: Index, *, against: bool
     return f"integrity-check of {index.name}"
 
 
-def split_slowest(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
-    """Separate the slowest index, for a thread of its own (`beside`), from the others."""
+def split_slowest(indexes: Sequence[Index], *, threaded: bool) -> tuple[Index | None, list[Index]]:
+    """Separate the slowest index, for a thread of its own (`threaded`), from the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
-    if not beside or not can_write_shadow_tables():
+    if not threaded or not can_write_shadow_tables():
         slow = None
     return slow, [one for one in indexes if one is not slow]
 

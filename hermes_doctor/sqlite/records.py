@@ -13,18 +13,20 @@ LEAF, INTERIOR = 0x0D, 0x05
 ROW_LIMIT = 16 * 1024 * 1024
 
 
-def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
-    """The rows of the table at page `root`; raises if it has more than `most` pages."""
-    return (row for _, row in rows_with_pages(pages, root, most=most))
+def rows(pages: Pages, root: int, *, max_pages: int) -> Iterator[list[Value]]:
+    """The rows of the table at page `root`; raises if it has more than `max_pages` pages."""
+    return (row for _, row in rows_with_pages(pages, root, max_pages=max_pages))
 
 
-def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int, list[Value]]]:
+def rows_with_pages(
+    pages: Pages, root: int, *, max_pages: int
+) -> Iterator[tuple[int, list[Value]]]:
     """The same rows, each with the number of the leaf page that holds it."""
     seen: set[int] = set()
     todo = [root]
     while todo:
         number = todo.pop()
-        if number in seen or len(seen) >= most:
+        if number in seen or len(seen) >= max_pages:
             raise CouldNotLook(f"the tree at page {root} is too large or runs in a circle")
         seen.add(number)
         page = pages.read(number)

@@ -48,7 +48,7 @@ def read(
     fd: int,
     *,
     seconds: float | None = None,
-    most: int | None = None,
+    max_frames: int | None = None,
     until: int | None = None,
     living: bool = False,
 ) -> Log:
@@ -56,7 +56,7 @@ def read(
 
     The checksums of these frames are not verified. With `living` the number comes from a running
     writer, and later frames are ignored. Without `until` every checksum is verified, as far as
-    `seconds` allows. At most `most` frames are read.
+    `seconds` allows. At most `max_frames` frames are read.
     """
     size = os.fstat(fd).st_size
     if size < HEAD:
@@ -72,7 +72,7 @@ def read(
     if head[24:32] != struct.pack(">II", *sums):
         return _headless(fd, size)
     walk = _Walk(fd, size, page_size, head[16:24], order)
-    return walk.run(sums, seconds, most, until, living)
+    return walk.run(sums, seconds, max_frames, until, living)
 
 
 class _Walk:
@@ -89,13 +89,13 @@ class _Walk:
         self,
         sums: tuple[int, int],
         seconds: float | None,
-        most: int | None,
+        max_frames: int | None,
         until: int | None,
         living: bool,
     ) -> Log:
         end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
-        slots = min(whole, most) if most is not None else whole
+        slots = min(whole, max_frames) if max_frames is not None else whole
         pages: dict[int, int] = {}
         pending: dict[int, int] = {}
         number = committed = db_pages = 0

@@ -124,7 +124,7 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     if listed.code or not ids:
         return None if listed.code else []
     words = ("inspect", "--type", "container", "--format", _MOUNTS, *ids)
-    answer = commands.ask(command, *words, limit=limit, most=_MOST)
+    answer = commands.ask(command, *words, limit=limit, max_bytes=_MOST)
     if answer.code and not answer.out.strip():
         return None
     return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]

@@ -51,5 +51,5 @@ def refuse_untrusted(place: Path, user: Account | None) -> None:
         return
     from hermes_doctor.system.trust import why_untrusted
 
-    if why := why_untrusted(place, firm=True):
+    if why := why_untrusted(place, strict=True):
         raise CannotFix(f"root does not run what is in {place}: {why}")

@@ -152,9 +152,11 @@ def wait_for_result(other: Worker) -> str:
     return text
 
 
-def run_with_progress(say: SendLine, path: Path, act: Callable[[Path], str]) -> str:
+def run_with_progress(send_line: SendLine, path: Path, act: Callable[[Path], str]) -> str:
     """Run `act` in a worker and send its progress messages to the parent."""
-    with progress.send_to(lambda what, share: say(f"{'?' if share is None else share} {what}")):
+    with progress.send_to(
+        lambda what, share: send_line(f"{'?' if share is None else share} {what}")
+    ):
         return act(path)
 
 

@@ -116,7 +116,7 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
         raise CannotFix("the files that Compose made it from are not there any more")
     if any(_is_below(place, source) for source in volumes):
         raise CannotFix(f"what runs in it can write to {place}")
-    if why := why_untrusted(Path(place), firm=True, also=_caller()):
+    if why := why_untrusted(Path(place), strict=True, trusted_uids=_caller()):
         raise CannotFix(f"{place}: {why}")
 
 
@@ -176,7 +176,7 @@ def _is_sum(engine: str, one: ComposeContainer, project: object) -> bool:
 def _told(engine: str, one: ComposeContainer, *words: str, given: bytes | None = None) -> str:
     command = one.command(engine, *words)
     try:
-        answer = commands.ask(*command, env=one.environment(), limit=PATIENCE, given=given)
+        answer = commands.ask(*command, env=one.environment(), limit=PATIENCE, stdin=given)
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
     if answer.code:

@@ -39,15 +39,15 @@ class Lease:
         self.who = f"{os.geteuid()}-{hashlib.sha256(os.fsencode(memory)).hexdigest()[:16]}"
         self._fd: int | None = None
 
-    def refusal(self, *, make: bool = False) -> str | None:
-        """Why another watch has the lease; None if it is ours, or free and `make` is false."""
+    def refusal(self, *, create: bool = False) -> str | None:
+        """Why another watch has the lease; None if it is ours, or free and `create` is false."""
         if self._fd is not None and self._still():
             return None
         self.close()
-        if make:
+        if create:
             disk.make_folder(self.path.parent)
         try:
-            fd = open_lock_file(self.path, make=make)
+            fd = open_lock_file(self.path, create=create)
         except (FileNotFoundError, NotADirectoryError):
             return None
         why = self._taken(fd)

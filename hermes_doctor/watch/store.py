@@ -97,7 +97,7 @@ class Store:
         if self._fd is not None:
             return True
         disk.make_folder(self.folder)
-        fd = open_lock_file(self.lock, make=True)
+        fd = open_lock_file(self.lock, create=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -111,7 +111,7 @@ class Store:
         if self._fd is not None:
             return False
         try:
-            fd = open_lock_file(self.lock, make=False)
+            fd = open_lock_file(self.lock, create=False)
         except (OSError, Trouble):
             return False
         try:

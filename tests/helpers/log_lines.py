@@ -40,7 +40,7 @@ def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
 
 def reading(home: Path, since: float = 0, **options: object) -> Reading:
     """A reading of all of a window."""
-    return read(Home(home), since=since, **({"most": None} | options))  # type: ignore[arg-type]
+    return read(Home(home), since=since, **({"max_bytes": None} | options))  # type: ignore[arg-type]
 
 
 def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:

@@ -80,7 +80,7 @@ def read_compiled(data: bytes) -> RuleSet:
     return RuleSet(tuple(map(rule.unpack, found["rules"])), tuple(causes))
 
 
-def compile_rules(held: RuleSet) -> str:
+def compile_rules(rule_set: RuleSet) -> str:
     """Compile the rules to JSON that is quick to read, one rule per line."""
     import json
 
@@ -89,5 +89,6 @@ def compile_rules(held: RuleSet) -> str:
     def items(found: list[list[Any]]) -> str:
         return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
 
-    rules = items([rule.pack(one) for one in held.rules])
-    return f'{{"rules": {rules},\n"causes": {items([rule.pack(one) for one in held.causes])}}}\n'
+    rules = items([rule.pack(one) for one in rule_set.rules])
+    causes = items([rule.pack(one) for one in rule_set.causes])
+    return f'{{"rules": {rules},\n"causes": {causes}}}\n'

@@ -134,8 +134,8 @@ def ask(
             if not verdict.wants_other_limit(status, body):
                 break
         found = verdict.judge(status, body, request.place)
-        if any(found.said in value.lower() for value in request.headers.values()):
-            found = found._replace(said="")  # it may be the key
+        if any(found.message in value.lower() for value in request.headers.values()):
+            found = found._replace(message="")  # it may be the key
     except Failure as failure:
         failed, why = failure.stage, failure.why
     except ValueError:  # an impossible address

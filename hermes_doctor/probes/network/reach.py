@@ -78,15 +78,15 @@ def targets(
     settings: Settings,
     platforms: Sequence[Platform],
     providers: Mapping[str, Endpoint],
-    asked: Iterable[Target] = (),
+    exact: Iterable[Target] = (),
 ) -> list[Target]:
-    """Return every host that a gateway with these settings needs; `asked` are known exactly."""
+    """Return every host that a gateway with these settings needs; `exact` are known exactly."""
     found: dict[Endpoint, Target] = {}
     for platform in platforms:
         for end in platform.endpoints:
             proxy = proxy_for(settings, end.host, platform.proxy_variables)
             found.setdefault(end, _target(platform.label, end, proxy))
-    for target in asked:
+    for target in exact:
         found.setdefault(target.endpoint, target)
     for name, end in providers.items():
         found.setdefault(end, _target(name, end, proxy_for(settings, end.host)))

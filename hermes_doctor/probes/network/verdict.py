@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
 
     kind: str
     status: int
-    said: str
+    message: str
     """The provider's name for the error, or what came instead of an answer."""
 
 

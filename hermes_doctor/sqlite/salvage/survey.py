@@ -246,5 +246,5 @@ def decode(cell: Cell) -> Row | None:
     except PARSE_ERRORS:
         return None
     if whole or LOST not in values:
-        return Row(cell.rowid, kinds, values, frayed=cell.frayed)
+        return Row(cell.rowid, kinds, values, bad_overflow=cell.bad_overflow)
     return Row(cell.rowid, kinds, values, False, truncated_value(cell.payload, kinds, at))
