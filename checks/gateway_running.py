@@ -116,9 +116,9 @@ def _elsewhere(probes: Probes) -> None:
         pulse = probes.pulse()
     except CouldNotLook:
         return
-    if pulse.turns:
+    if pulse.running:
         raise Skip(f"the gateway runs elsewhere and answers ({pulse.what})")
-    if pulse.turns is None:
+    if pulse.running is None:
         raise CouldNotLook(f"no gateway runs here, and of one elsewhere: {pulse.what}")
 
 

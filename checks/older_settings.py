@@ -14,13 +14,17 @@ def older_settings(probes: Probes) -> Iterator[Finding]:
             severity=Severity.INFO,
             title=(
                 f"{one.name} in {one.source.file} "
-                + (f"is beaten by {one.instead}" if one.beaten else "is an older way to say it")
+                + (
+                    f"is beaten by {one.replacement}"
+                    if one.overridden
+                    else "is an older way to say it"
+                )
             ),
             subject=one.name,
             detail=(
-                f"{one.instead} counts; take the line out, so that nobody edits it in vain."
-                if one.beaten
-                else f"It still counts. Move it to {one.instead} before a release drops it."
+                f"{one.replacement} counts; take the line out, so that nobody edits it in vain."
+                if one.overridden
+                else f"It still counts. Move it to {one.replacement} before a release drops it."
             ),
             evidence=(Evidence(one.source.place, one.name),),
         )

@@ -95,16 +95,18 @@ class MappedBase:
         there.let_go(start)
         return not self._differ(here.address + start, there.address + start, end - start)
 
-    def has(self, data: bytes, at: int) -> bool:
+    def has(self, data: bytes, offset: int) -> bool:
         """Whether the base has these bytes at this offset."""
         here = self._base
-        here.let_go(at)
-        return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
+        here.let_go(offset)
+        return offset + len(data) <= len(here) and not self._differ(
+            here.address + offset, data, len(data)
+        )
 
-    def stretch(self, where: range) -> memoryview:
+    def stretch(self, span: range) -> memoryview:
         """The bytes of the base in this range."""
-        self._base.let_go(where.start)
-        return memoryview(self._base.mapping)[where.start : where.stop]
+        self._base.let_go(span.start)
+        return memoryview(self._base.mapping)[span.start : span.stop]
 
 
 class Map:
@@ -192,10 +194,10 @@ def write(
     )
 
 
-def read_chunk(base: int, length: int, at: int) -> bytes:
+def read_chunk(base: int, length: int, offset: int) -> bytes:
     """Read a chunk of the base; empty if it cannot be read."""
     try:
-        return os.pread(base, length, at)
+        return os.pread(base, length, offset)
     except OSError:
         return b""
 

@@ -60,7 +60,7 @@ class HermesBackup(NamedTuple):
     path: Path
     kind: str
     """zip or snapshot."""
-    made: datetime
+    made_at: datetime
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ def find_backups(home: Home) -> list[HermesBackup]:
         if os.path.isdir(home / SNAPSHOTS / name):
             copies[home / SNAPSHOTS / name] = "snapshot"
     known = [of(path, kind) for path, kind in copies.items()]
-    return sorted(known, key=lambda copy: (copy.made, copy.name))
+    return sorted(known, key=lambda copy: (copy.made_at, copy.name))
 
 
 def of(path: Path, kind: str) -> HermesBackup:
@@ -144,7 +144,7 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
     backup = Backup(
         folder=partial,
         id=partial.name,
-        created_at=copy.made,
+        created_at=copy.made_at,
         home=str(home.path),
         reason=f"from {copy.name}",
         hermes=None,

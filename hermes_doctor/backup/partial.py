@@ -102,7 +102,7 @@ class Partial:
 class Saver(Protocol):
     """The interface of the object that saves files into an unfinished backup."""
 
-    made: Partial
+    partial: Partial
     earlier: PreviousBackup
     missing: list[MissingFile]
 

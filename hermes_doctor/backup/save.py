@@ -45,8 +45,8 @@ class BackupWriter:
         self, home: Home, partial: Path, earlier: PreviousBackup, progress: Progress | None
     ) -> None:
         self.earlier = earlier
-        self.made = Partial(partial, earlier, progress)
-        self.files = Files(self.made)
+        self.partial = Partial(partial, earlier, progress)
+        self.files = Files(self.partial)
         self.databases = Databases(home, self.files)
         self.missing: list[MissingFile] = []
         """Files that could not be read."""
@@ -65,10 +65,10 @@ class BackupWriter:
         The entries of a large home are in no particular order, and on disk.
         """
         if len(sources) > AT_ONCE:
-            lines = Lines(self.made.folder)
+            lines = Lines(self.partial.folder)
             for found in self._found(sources):
                 lines.add(found)
-                self.made.put_away()
+                self.partial.put_away()
             return lines
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
         names = dict.fromkeys((*(source.name for source in sources), *saved))
@@ -130,7 +130,7 @@ class BackupWriter:
             if folder != known and privileges.of(f"{folder}/any") is not None:
                 return False
             known = folder
-        return privileges.of(f"{self.made.folder}/any") is None
+        return privileges.of(f"{self.partial.folder}/any") is None
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes of disk space that the backup needs, with the logs of live databases."""
@@ -148,7 +148,9 @@ class BackupWriter:
     def read_back(self) -> list[str]:
         """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
-        return [text for written in self.made.unread_lists() for text in self._wrong(written, own)]
+        return [
+            text for written in self.partial.unread_lists() for text in self._wrong(written, own)
+        ]
 
     def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
         count = SHARES if own and len(written) > MANY else 1
@@ -162,7 +164,7 @@ class BackupWriter:
                 f"The backup could not be read back ({why}). Nothing was changed."
             ) from None
         wrong = [
-            copy.removeprefix(f"{self.made.folder}/")
+            copy.removeprefix(f"{self.partial.folder}/")
             for share, answer in zip(shares, answers, strict=True)
             for (copy, _), right in zip(share, answer, strict=True)
             if right != "1"
@@ -184,7 +186,7 @@ class BackupWriter:
         for source in group:
             for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
                 with suppress(OSError):  # a path too long for a copy
-                    self.made.drop(source.name + suffix)
+                    self.partial.drop(source.name + suffix)
         self.missing += [MissingFile(source.name, why) for source in group]
         return []
 

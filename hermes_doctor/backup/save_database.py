@@ -46,7 +46,7 @@ class Databases:
             if before == _moment(database) and not in_use(database):
                 return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
-                self.files.made.drop(source.name)
+                self.files.partial.drop(source.name)
             live = in_use(database) and _keeps_log(database)
             if live:
                 break

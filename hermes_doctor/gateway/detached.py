@@ -50,13 +50,16 @@ class Detached(GatewayControl):
     keeps = False
 
     def __init__(
-        self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
+        self,
+        home: Home,
+        installation: Installation | None,
+        extra_env: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(home)
         self.owner = owner_of(home)
         """The user it runs as; read once, even if the home changes owner later."""
         self.installation = installation
-        self.more = dict(more or {})
+        self.extra_env = dict(extra_env or {})
         """Extra variables that a unit of this home would set, mainly proxies."""
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -139,7 +142,7 @@ class Detached(GatewayControl):
     def environment(self, user: Account) -> dict[str, str]:
         """The variables it had before if known, else those of a login."""
         known = self.origin.environment if self.origin else None
-        made = dict(known) if known else login_environment(user) | self.more
+        made = dict(known) if known else login_environment(user) | self.extra_env
         for name in [*made]:
             steers = user.uid == 0 and name.startswith(_STEERS)
             if steers or name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):

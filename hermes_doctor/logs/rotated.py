@@ -167,7 +167,7 @@ def _part(
         return Part(file, 0, read_by), bool(window.starts_before(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
-    if read_by.behind is None:
+    if read_by.offset is None:
         read_by.settle(_shown(file, start, form), file.written)
     return Part(file, start, read_by), reached
 

@@ -23,7 +23,7 @@ class Start(NamedTuple):
 
     at: int
     """The start of a line, or the end of the file."""
-    reached: bool
+    has_older_lines: bool
     """Whether there are older lines before it; if not, the window may start in an older file."""
 
 

@@ -255,7 +255,7 @@ class SaveDeletedLogs(Step):
 
             self.planned["found"] = restoring_changes(self)
             saved = {one.backup.id for one in self.saved}
-            saved -= {one.backup.id for one in self.saved if one.pair.replaced}
+            saved -= {one.backup.id for one in self.saved if one.open_database.replaced}
             for receipt in self.receipts:  # none of their rows is missing after the run
                 receipt.settled[:] = sorted(saved)
         return self.planned["found"]

@@ -58,21 +58,21 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
         changes = _restored(step, saved)
-        if changes and saved.pair.database in found:
+        if changes and saved.open_database.database in found:
             ids = " and ".join(one.backup.id for one in step.saved)
             raise CannotFix(
-                f"two deleted logs of {saved.pair.database.name} hold rows that are not in it. "
-                f"They are kept as backups {ids}"
+                f"two deleted logs of {saved.open_database.database.name} hold rows that are not "
+                f"in it. They are kept as backups {ids}"
             )
         if changes:
-            found[saved.pair.database] = changes
+            found[saved.open_database.database] = changes
     return [change for changes in found.values() for change in changes]
 
 
 def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
     """The changes for one database; raise CannotFix if this run must not restore its rows."""
-    path = Path(os.path.realpath(saved.pair.database))
-    if saved.pair.replaced:  # the current file is another database
+    path = Path(os.path.realpath(saved.open_database.database))
+    if saved.open_database.replaced:  # the current file is another database
         return []
     progress.report(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
@@ -177,11 +177,11 @@ def _room(step: SavedFiles) -> Path:
     return room
 
 
-def remove_scratch_folder(room: Path) -> None:
+def remove_scratch_folder(folder: Path) -> None:
     """Remove a temporary folder made by `_room`."""
-    for name in os.listdir(room) if room.is_dir() else ():
-        disk.remove(room / name)
-    disk.remove_folder(room)
+    for name in os.listdir(folder) if folder.is_dir() else ():
+        disk.remove(folder / name)
+    disk.remove_folder(folder)
 
 
 class OpenDatabase(NamedTuple):
@@ -198,7 +198,7 @@ class OpenDatabase(NamedTuple):
 class SavedDatabase(NamedTuple):
     """A pair that was saved in the vault, and an open descriptor of its deleted log."""
 
-    pair: OpenDatabase
+    open_database: OpenDatabase
     backup: Backup
     name: str
     """The name of the database in the backup."""

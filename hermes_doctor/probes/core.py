@@ -148,11 +148,11 @@ class CoreProbes:
         return sockets.process_with_socket(inode)
 
     @once(limit=3)
-    def kill(self, pid: int, began: datetime) -> Kill | None:
+    def kill(self, pid: int, started_at: datetime) -> Kill | None:
         """How the kernel killed this process because memory ran out; None if it did not."""
         from hermes_doctor.processes import oom_kills
 
-        return oom_kills.find(pid, began)
+        return oom_kills.find(pid, started_at)
 
     @once(limit=2)
     def memory_kills(self) -> int:

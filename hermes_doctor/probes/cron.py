@@ -160,14 +160,14 @@ def _epoch(path: Path) -> datetime | None:
 
 
 def undeliverable(
-    every: Iterable[Job],
+    jobs: Iterable[Job],
     settings: Settings,
     platforms: frozenset[str],
     installed: tuple[int, ...] | None,
 ) -> list[tuple[Job, Target]]:
     """Return every target to which a job's result cannot be delivered."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
-    parts = ((job, part) for job in every for part in job.deliver)
+    parts = ((job, part) for job in jobs for part in job.deliver)
     asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
     return [(job, lost) for job, lost in asked if lost]
 

@@ -189,15 +189,15 @@ def _kept(then: Resolved, old: Route) -> Route | None:
     return next((one for one in then.fallback if difference(one, old) is None), None)
 
 
-def difference(one: Route, two: Route) -> str | None:
+def difference(first: Route, second: Route) -> str | None:
     """What differs between two routes, for people; None if they are equal."""
-    if one.trouble or two.trouble:
-        return (one.trouble or two.trouble).why  # type: ignore[union-attr]
+    if first.trouble or second.trouble:
+        return (first.trouble or second.trouble).why  # type: ignore[union-attr]
     for field in ("base_url", "api_mode", "model"):
-        mine, other = getattr(one, field), getattr(two, field)
+        mine, other = getattr(first, field), getattr(second, field)
         if (mine and mine.value) != (other and other.value):
             return f"{field} is {mine and mine.value}, not {other and other.value}"
-    keys = [route.key.fingerprint if route.key else None for route in (one, two)]
+    keys = [route.key.fingerprint if route.key else None for route in (first, second)]
     return None if keys[0] == keys[1] else "it uses another key"
 
 

@@ -29,12 +29,12 @@ class MachineActions:
                         self._add(step, number)
         log.acts = [record for _, record in self._acts]
 
-    def _add(self, act: MachineAction, item: int) -> None:
+    def _add(self, action: MachineAction, item: int) -> None:
         for known, record in self._acts:
-            if (known.kind, known.words()) == (act.kind, act.words()):
+            if (known.kind, known.words()) == (action.kind, action.words()):
                 record.items.append(item)
                 return
-        self._acts.append((act, MachineActionRecord(act.kind, act.words(), [item])))
+        self._acts.append((action, MachineActionRecord(action.kind, action.words(), [item])))
 
     def __bool__(self) -> bool:
         return bool(self._acts)
@@ -73,10 +73,10 @@ class MachineActions:
                 revert_action(act, record)
 
 
-def revert_action(act: MachineAction, record: MachineActionRecord) -> None:
+def revert_action(action: MachineAction, record: MachineActionRecord) -> None:
     """Revert one action; if that fails, it is not marked as reverted."""
     with contextlib.suppress(CannotFix, CouldNotLook, OSError):
-        act.revert()
+        action.revert()
         record.reverted = True
 
 

@@ -73,12 +73,12 @@ def _clean_again(home: Home, all_journals: Journals, journal: Journal) -> Recove
     return RecoveredRun(text, finished=True, kind=journal.kind, partial=True)
 
 
-def mark_undone(all_journals: Journals, id: str, by: str) -> None:
+def mark_undone(all_journals: Journals, id: str, undone_by: str) -> None:
     """Record in a run's receipt that another run has undone it."""
     undone = all_journals.load(id)
     if undone.state != journals.UNDONE:
         paths.remove_folders(all_journals.home, undone)
-        undone.state, undone.undone_by = journals.UNDONE, by
+        undone.state, undone.undone_by = journals.UNDONE, undone_by
         all_journals.save(undone)
 
 

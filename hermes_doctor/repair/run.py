@@ -104,14 +104,14 @@ class Run:
                     guards.callback(step.release)
                     step.prepare()
                 if gateway.stop():
-                    targets = targets_of(items, settled=True)
+                    targets = targets_of(items, gateway_stopped=True)
                 backup = self._back_up(targets, log, book)
                 stage(self.home, self.id, targets, log, book)
                 _note(items)
                 for database in databases_of(targets, self.id):
                     if snapshot(database).kind == "file":  # late: a starting gateway has to wait
                         guards.enter_context(exclusive_access(database))
-                preflight.refuse_holders(targets, excused=[])
+                preflight.refuse_holders(targets, allowed_pids=[])
                 book.reserve_mark(log)
             except BaseException as error:
                 with uninterrupted():

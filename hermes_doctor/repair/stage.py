@@ -115,7 +115,7 @@ def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
     try:
         make(new)
     except CannotFix as why:
-        raise Refused(str(why), target.items, tried=True) from why
+        raise Refused(str(why), target.items, tried_on_copy=True) from why
     if not target.change.restored:
         _dress(new, target)
     after = paths.read_state(new)

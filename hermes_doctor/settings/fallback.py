@@ -23,12 +23,12 @@ class Link(NamedTuple):
     model: Text
     base_url: Text
     key: Text
-    odd: bool = False
+    wrong_type: bool = False
     """Whether its provider is not text."""
 
     def resolve(self, inputs: World) -> RequestSettings:
         """Return what a request of this entry would use."""
-        if self.odd and not inputs.release.since(0, 15):
+        if self.wrong_type and not inputs.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
         asked = self.provider or request_route.requested_provider(inputs, here=False)[0]
         return request_route.resolve(inputs, asked, self.base_url, self.key)
@@ -88,7 +88,7 @@ def _link(inputs: World, path: str, block: Mapping[Any, Any]) -> Link:
         model=stripped(block.get("model")),
         base_url=_bare(url),
         key=key,
-        odd=bool(provider) and not isinstance(provider, str),
+        wrong_type=bool(provider) and not isinstance(provider, str),
     )
 
 

@@ -64,7 +64,7 @@ class Known(Protocol):
     def holds(self, fd: int, start: int, end: int) -> bool:
         """Whether it has the same bytes as the file from `start` to `end`."""
 
-    def has(self, data: bytes, at: int) -> bool:
+    def has(self, data: bytes, offset: int) -> bool:
         """Whether it has these bytes at this offset."""
 
 
@@ -157,7 +157,7 @@ def needed(files: OpenFiles) -> wal.Log:
         if living is not None and living.done >= living.committed:
             return wal.EMPTY
         if living is not None:
-            log = wal.read(files.log, until=living.committed, living=True)
+            log = wal.read(files.log, committed=living.committed, live=True)
             fits = log.salts == living.salts and log.committed == living.committed
             if fits and (now := files.shm_header()) and now.salts == living.salts:
                 return log

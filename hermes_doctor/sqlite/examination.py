@@ -129,10 +129,10 @@ class Examination:
         committed = index.committed if index else 0
         return self.open_files.read_log(live=False, committed=committed, seconds=0.03)
 
-    def limit(self, times: float) -> float | None:
+    def limit(self, factor: float) -> float | None:
         if self.deep:
             return None
-        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * times
+        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * factor
 
     def first_page(self) -> sqlite_first_page.Fault | None:
         at = self.found.log.pages.get(1)
@@ -175,29 +175,29 @@ class Examination:
             return None
         return there, claimed
 
-    def missing(self, pages: Pages, there: int, claimed: int) -> int:
+    def missing(self, pages: Pages, actual: int, claimed: int) -> int:
         """How many pages behind the end of the file are not in the write-ahead log."""
         # A forged log may claim any number of pages, so they are not counted one by one.
         unwritten = 0x40000000 // pages.page_size + 1  # SQLite's lock bytes; never written
         not_missing = {*pages.frames, unwritten}
-        return claimed - there - sum(there < number <= claimed for number in not_missing)
+        return claimed - actual - sum(actual < number <= claimed for number in not_missing)
 
-    def open(self, how: str, small: bool) -> Reader:
-        if small and how != inspector.LEFTOVER_LOG:
+    def open(self, file_state: str, small: bool) -> Reader:
+        if small and file_state != inspector.LEFTOVER_LOG:
             try:
                 return InMemory(
                     read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP)
                 )
             except CouldNotLook:  # a busy writer can prevent a consistent image
-                if how != inspector.IN_USE:
+                if file_state != inspector.IN_USE:
                     raise
         if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
             raise CouldNotLook("it is in use, and reading it would hold its writer up")
-        if how == inspector.IN_USE and (
+        if file_state == inspector.IN_USE and (
             self.open_files.log is None or self.open_files.index is None
         ):
             raise CouldNotLook("it is in use, but its log or the index of it is gone")
-        return InProcess(self.found.files.path, how)
+        return InProcess(self.found.files.path, file_state)
 
     def asked(self, reader: Reader, pages: Pages) -> Condition:
         """Ask SQLite for its verdict and interpret it."""
@@ -319,7 +319,7 @@ class Examination:
         return found.level == descents.IMPOSSIBLE
 
     def foreign(
-        self, pages: Pages, pair: Reader | None = None, damage: Damage | None = None
+        self, pages: Pages, with_log: Reader | None = None, damage: Damage | None = None
     ) -> bool:
         """Whether the file is sound only without its log; the result is stored in `found`."""
         if not self.found.log.committed or self.open_files.log is None:
@@ -327,7 +327,7 @@ class Examination:
         from hermes_doctor.sqlite.foreign_log import Suspicion
 
         suspicion = Suspicion(self, pages)
-        why = suspicion.proof(pair, damage)
+        why = suspicion.proof(with_log, damage)
         self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
         return bool(why)
 

@@ -177,12 +177,14 @@ def clear_settings(database: sqlite3.Connection, index: Index) -> None:
         database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
-def check_integrity(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
-    """Raise unless the index is sound; `against` also compares it with text stored elsewhere."""
+def check_integrity(
+    database: sqlite3.Connection, index: Index, *, compare_content: bool = False
+) -> str:
+    """Raise unless the index is sound; `compare_content` also compares it with its source."""
     name = quoted(index.name)
     try:
         database.execute(
-            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(against)]
+            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(compare_content)]
         )
     except sqlite3.DatabaseError as error:
         raise CannotFix("the full-text table that was made is not sound") from error

@@ -108,10 +108,10 @@ class OnConnection:
 class InProcess:
     """Queries the file itself in a separate process that cannot write."""
 
-    def __init__(self, path: Path, how: str) -> None:
+    def __init__(self, path: Path, file_state: str) -> None:
         import subprocess
 
-        command = [sys.executable, "-I", "-S", inspector.__file__, how, str(path)]
+        command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
         self.guard = threading.Lock()
         try:
             self.process = subprocess.Popen(

@@ -92,7 +92,7 @@ def record(payload: bytes) -> list[Value]:
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
-def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
+def _value(kind: int, payload: bytes, offset: int) -> tuple[Value, int]:
     if kind == 0:
         return None, 0
     if kind in (8, 9):
@@ -100,7 +100,7 @@ def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
     if kind in (10, 11):
         raise CouldNotLook("a row holds a value of a reserved kind")
     size = _INTEGERS.get(kind) or (8 if kind == 7 else (kind - 12) // 2)
-    raw = payload[at : at + size]
+    raw = payload[offset : offset + size]
     if len(raw) < size:
         raise CouldNotLook("a row is cut off")
     if kind in _INTEGERS:
@@ -110,16 +110,16 @@ def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
     return (raw.decode("utf-8", "replace") if kind % 2 else raw), size
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, offset: int) -> tuple[int, int]:
     """Decode SQLite's variable-length integer; also return the offset after it."""
     value = 0
     for n in range(9):
-        if at + n >= len(data):
+        if offset + n >= len(data):
             raise CouldNotLook("a number is cut off")
-        byte = data[at + n]
+        byte = data[offset + n]
         if n == 8:
-            return value << 8 | byte, at + 9
+            return value << 8 | byte, offset + 9
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
-            return value, at + n + 1
+            return value, offset + n + 1
     raise AssertionError  # the ninth byte always ends it

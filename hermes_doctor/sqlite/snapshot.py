@@ -99,10 +99,10 @@ class OpenFiles:
             return wal.EMPTY
         living = self.shm_header() if live else None
         if living is not None:
-            found = wal.read(self.log, until=living.committed, living=True, max_frames=max_frames)
+            found = wal.read(self.log, committed=living.committed, live=True, max_frames=max_frames)
             if found.salts == living.salts and found.committed >= living.committed:
                 return found
-        return wal.read(self.log, until=committed, seconds=seconds, max_frames=max_frames)
+        return wal.read(self.log, committed=committed, seconds=seconds, max_frames=max_frames)
 
 
 @contextmanager

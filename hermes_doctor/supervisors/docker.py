@@ -38,7 +38,7 @@ def is_inside() -> bool:
     return in_container()
 
 
-def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
+def is_main(pid: int, ancestors: Sequence[Ancestor]) -> bool:
     """Whether the container ends with this process: only init programs or scripts are above it.
 
     A process that `docker exec` starts has no parent in the container, and a process that a person
@@ -46,11 +46,11 @@ def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
     """
     if pid == 1:
         return True
-    if not above or above[-1].pid != 1:
+    if not ancestors or ancestors[-1].pid != 1:
         return False
     return all(
         one.name in _INITS or (one.name in _SHELLS and len(command_line(one.pid)) > 1)
-        for one in above
+        for one in ancestors
     )
 
 

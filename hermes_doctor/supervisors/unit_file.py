@@ -79,7 +79,7 @@ def load(path: Path, folders: Sequence[Path]) -> Definition:
     return Definition(tuple(files), found)
 
 
-def parse(text: str, into: Settings) -> None:
+def parse(text: str, settings: Settings) -> None:
     """Add the settings of a file; an empty value removes all earlier values of its setting."""
     section, joined = "", ""
     for line in text.splitlines():
@@ -95,9 +95,9 @@ def parse(text: str, into: Settings) -> None:
         elif section in ("Unit", "Service", "Install") and "=" in bare:
             name, _, value = bare.partition("=")
             if value.strip():
-                into.setdefault(name.strip(), []).append(value.strip())
+                settings.setdefault(name.strip(), []).append(value.strip())
             else:
-                into.pop(name.strip(), None)
+                settings.pop(name.strip(), None)
 
 
 def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:

@@ -104,10 +104,10 @@ def rename(old: Path, new: Path) -> None:
         os.rename(here.with_name(old.name), here)
 
 
-def exchange(one: Path, two: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Swap the files behind two names of one folder atomically; False where that is unsupported."""
-    with as_owner_of(two) as here:
-        return renameat2.call(here.with_name(one.name), here, renameat2.EXCHANGE)
+    with as_owner_of(second) as here:
+        return renameat2.call(here.with_name(first.name), here, renameat2.EXCHANGE)
 
 
 def rename_to_free(old: Path, new: Path) -> None:
@@ -420,12 +420,12 @@ def _moved(source: int, target: int, start: int, length: int) -> int:
     return len(chunk)
 
 
-def write_at(fd: int, data: bytes, at: int) -> None:
+def write_at(fd: int, data: bytes, offset: int) -> None:
     """Write all of the data at an offset of a file."""
     view = memoryview(data)
     while view:
-        count = os.pwrite(fd, view, at)
-        view, at = view[count:], at + count
+        count = os.pwrite(fd, view, offset)
+        view, offset = view[count:], offset + count
 
 
 def truncate(fd: int, length: int) -> None:

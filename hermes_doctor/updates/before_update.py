@@ -257,7 +257,7 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails 
     beside = Probes(home).installation()
     meant = beside is None or images.is_container_command(command)
     try:
-        image = images.of_home(home, meant=meant)
+        image = images.of_home(home, required=meant)
     except CouldNotLook as why:
         if beside and not meant:
             return details.read_details(beside), ""

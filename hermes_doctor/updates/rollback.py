@@ -172,6 +172,6 @@ def restore_hermes(
 def _ask(one: Command, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
     if one.as_current_user:
-        return run_command(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
+        return run_command(one.words, env=os.environ, limit=LIMIT, pass_fds=(hold,))
     env = dict(os.environ) if owner.is_us else login_environment(owner)
-    return run_command(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))
+    return run_command(one.words, user=owner, env=env, limit=LIMIT, pass_fds=(hold,))

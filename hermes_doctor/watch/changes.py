@@ -80,7 +80,11 @@ def compare(
 
 
 def finding_event(
-    report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
+    report: Report,
+    finding: Finding,
+    kind: Kind,
+    at: datetime,
+    previous_severity: Severity | None = None,
 ) -> Event:
     """Turn a finding into an event."""
     offer = report.offer(finding)
@@ -91,7 +95,7 @@ def finding_event(
         severity=finding.severity,
         code=finding.code,
         subject=finding.subject,
-        was=was if was is not finding.severity else None,
+        was=previous_severity if previous_severity is not finding.severity else None,
         since=finding.since,
         command=offer.command if offer else f"hermes-doctor explain {finding.code}",
     )

@@ -222,7 +222,7 @@ class Watch:
         """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
-        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", more=more))
+        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", extra=more))
         known = {event.key for event in told} if not self.fresh else set()
         for finding in report.findings:
             if finding.key not in known:

@@ -57,9 +57,9 @@ class Trial(NamedTuple):
         return self.verdict is not None and self.verdict.kind == verdict.OK
 
 
-def ask_all(every: Iterable[Request], settings: Settings) -> list[Trial]:
+def ask_all(requests: Iterable[Request], settings: Settings) -> list[Trial]:
     """Ask all providers at once; abandon those that do not answer in time."""
-    wanted = list(every)
+    wanted = list(requests)
     found: dict[int, Trial] = {}
     links: dict[int, socket.socket] = {}
 

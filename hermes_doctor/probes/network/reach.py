@@ -98,9 +98,9 @@ def _target(what: str, end: Endpoint, proxy: Proxy | None) -> Target:
     return Target(what, end, None if local else proxy, not local and end.port not in _PLAIN)
 
 
-def test_hosts(every: Iterable[Target], settings: Settings) -> list[Reached]:
+def test_hosts(hosts: Iterable[Target], settings: Settings) -> list[Reached]:
     """Test all hosts at once; abandon those that do not answer in time."""
-    wanted = list(every)
+    wanted = list(hosts)
     found: dict[int, Reached] = {}
 
     def one(number: int, target: Target) -> None:

@@ -23,7 +23,7 @@ def notes(
         told.append(
             f"The write-ahead log is damaged. Pages of it that are lost: "
             f"{image.log.dropped:,}; used although SQLite would not have read them: "
-            f"{image.log.beyond:,}."
+            f"{image.log.frames_after_damage:,}."
         )
     if forest.skipped_leaves:
         told.append(f"Pages of deleted rows, which stay deleted: {forest.skipped_leaves:,}.")

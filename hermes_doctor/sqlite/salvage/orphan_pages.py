@@ -54,14 +54,14 @@ class OrphanJudge:
         """By foreign key column: all values that it can have, if a complete index lists them."""
         self.lows = [leaf.low for leaf in linked.leaves]
 
-    def judge(self, page: int, *, listed: bool) -> Verdict:
-        """Judge one page; `listed` if the remaining part of the freelist contains it."""
+    def judge(self, page: int, *, in_freelist: bool) -> Verdict:
+        """Judge one page; `in_freelist` if the remaining part of the freelist contains it."""
         verdict = Verdict()
         for cell in self.survey.cells(page, whole=False):
             if self.evidence.names(cell.rowid):
                 verdict.named += 1
                 continue
-            if listed or self._elsewhere(cell.rowid) or self.evidence.denies(cell.rowid):
+            if in_freelist or self._elsewhere(cell.rowid) or self.evidence.denies(cell.rowid):
                 verdict.foreign += 1
                 continue
             row = decode(cell)

@@ -41,9 +41,9 @@ class Found:
 class OlderCopies:
     """The databases among the sources, newest first; they are opened when first needed."""
 
-    def __init__(self, sources: Sequence[Source], room: Path) -> None:
-        """`room` is a private path; copies get names that start with it."""
-        self.room = room
+    def __init__(self, sources: Sequence[Source], scratch_path: Path) -> None:
+        """`scratch_path` is a private path; copies get names that start with it."""
+        self.room = scratch_path
         self._copies: list[Path] = []
         self.sources = sorted(
             (s for s in sources if s.path.suffix not in (".json", ".jsonl")),

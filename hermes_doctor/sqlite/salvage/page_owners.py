@@ -178,7 +178,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
                 verdict = Verdict(unknown=not free[leaf.page])
             else:
                 jury = forest.orphan_judge(survey, catalog, name)
-                verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
+                verdict = jury.judge(leaf.page, in_freelist=bool(free[leaf.page]))
             if verdict.live:
                 found[name].append(leaf)
                 stand.unknown_rows += 0 if complete else verdict.unknown
