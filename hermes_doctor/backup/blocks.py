@@ -225,7 +225,7 @@ class ChangedRun(NamedTuple):
     """The offset in the whole file."""
     length: int
     """Zero for the last run, which marks the end of the whole file."""
-    place: int
+    offset: int
     """The offset in the file of changes."""
 
 
@@ -254,7 +254,7 @@ def read(folder: Path) -> Iterator[bytes]:
         at = 0
         for run in runs(changed):
             yield from _part(base, at, run.start)
-            yield from _part(changed, run.place, run.place + run.length)
+            yield from _part(changed, run.offset, run.offset + run.length)
             at = run.start + run.length
 
 

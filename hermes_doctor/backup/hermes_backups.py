@@ -89,10 +89,10 @@ def of(path: Path, kind: str) -> HermesBackup:
     return HermesBackup(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
-def find_named(home: Home, word: str) -> HermesBackup | None:
+def find_named(home: Home, name: str) -> HermesBackup | None:
     """Find a backup by its path or by the name of a snapshot."""
-    for path in (Path(word).expanduser(), home / SNAPSHOTS / word):
-        if "/" not in word and path.parent != home / SNAPSHOTS and not path.suffix:
+    for path in (Path(name).expanduser(), home / SNAPSHOTS / name):
+        if "/" not in name and path.parent != home / SNAPSHOTS and not path.suffix:
             continue
         if path.is_dir() and (path / MANIFEST).exists():
             return of(path.absolute(), "snapshot")

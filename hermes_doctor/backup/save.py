@@ -77,12 +77,12 @@ class BackupWriter:
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Save databases one by one, then share or save the other files, many in parallel."""
         own = self._own_rights(sources)
-        databases = groups(source for source in sources if is_database(source.place))
+        databases = groups(source for source in sources if is_database(source.path_str))
         large = [group for group in databases if own and self._is_large(group)]
         slow = self._processes.enter_context(save_worker.start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
         with self.earlier.reread_due_copies(in_worker=own) as read:
-            files = (source for source in sources if not is_database(source.place))
+            files = (source for source in sources if not is_database(source.path_str))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)
         yield slow.finished()
@@ -126,7 +126,7 @@ class BackupWriter:
             return True
         known = ""
         for source in sources:
-            folder = source.place.rpartition("/")[0]
+            folder = source.path_str.rpartition("/")[0]
             if folder != known and privileges.of(f"{folder}/any") is not None:
                 return False
             known = folder
@@ -184,7 +184,7 @@ class BackupWriter:
             if why is None:
                 raise
         for source in group:
-            for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
+            for suffix in ("", *SIDECARS) if is_database(source.path_str) else ("",):
                 with suppress(OSError):  # a path too long for a copy
                     self.partial.drop(source.name + suffix)
         self.missing += [MissingFile(source.name, why) for source in group]
@@ -196,7 +196,7 @@ def _room_of(source: Source) -> int:
     if source.expect.size < LARGE:
         return source.expect.size
     try:
-        return sparse_files.allocated(os.lstat(source.place))
+        return sparse_files.allocated(os.lstat(source.path_str))
     except OSError:
         return source.expect.size
 

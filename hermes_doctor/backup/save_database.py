@@ -88,7 +88,7 @@ class Databases:
         A killed writer has left a log or a journal. Without it, an unfinished transaction would
         count, or a committed one would be lost.
         """
-        known = {source.place for source in group}
+        known = {source.path_str for source in group}
         beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
         return [
             *group,

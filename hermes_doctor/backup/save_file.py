@@ -31,21 +31,21 @@ class Files:
         A path that changes its kind or vanishes while it is saved is tried again.
         """
         for _ in range(TRIES):
-            taken = snapshot(source.place)
+            taken = snapshot(source.path_str)
             try:
                 return self._saved(source, taken)
             except (CouldNotLook, FileNotFoundError):
-                if not source.patient or snapshot(source.place) == taken:
+                if not source.patient or snapshot(source.path_str) == taken:
                     raise
             except Trouble:
-                if not source.live or snapshot(source.place).ino == taken.ino:
+                if not source.live or snapshot(source.path_str).ino == taken.ino:
                     raise
             self.partial.drop(source.name)
-        raise busy_file_error(source.place)
+        raise busy_file_error(source.path_str)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
         """Save a path that has this snapshot now."""
-        place = source.place
+        place = source.path_str
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(
@@ -236,7 +236,7 @@ class Files:
         return given._replace(mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
 
-def busy_file_error(place: str) -> Trouble:
+def busy_file_error(path: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
-    name = os.path.basename(place)
+    name = os.path.basename(path)
     return Trouble(f"{name} is being written to. Nothing was changed; try again.")

@@ -65,7 +65,9 @@ class SaveWorker:
         A disk error kills a process that uses a memory map, but is an exception when reading.
         """
         for source in (source for group in self._groups for source in group):
-            beside = SIDECARS if is_database(source.place) else ()  # the worker may have added them
+            beside = (
+                SIDECARS if is_database(source.path_str) else ()
+            )  # the worker may have added them
             for suffix in ("", *beside):
                 self._saver.partial.drop(source.name + suffix)
         return [entry for group in self._groups for entry in self._saver.group(group)]

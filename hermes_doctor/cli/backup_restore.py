@@ -125,6 +125,6 @@ def restore(
             json=json,
             vault=vault,
             repeat=repeat_options(named_home(home)),
-            left=left,
+            skipped=left,
         )
     return exit_code(done, ended)

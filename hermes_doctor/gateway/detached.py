@@ -175,16 +175,16 @@ class Detached(GatewayControl):
         return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
 
 
-def python_of(where: Path, user: Account) -> Path:
+def python_of(environment: Path, user: Account) -> Path:
     """The interpreter of a virtual environment or checkout, if the user may trust it."""
-    for folder in (where, where / "venv", where / ".venv"):
+    for folder in (environment, environment / "venv", environment / ".venv"):
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
             if os.access(folder / name, os.X_OK):
                 packages = folder.glob("lib*/python*/site-packages")
-                for place in (where, folder / name, *packages):
+                for place in (environment, folder / name, *packages):
                     refuse_untrusted(place, user)
                 return folder / name
-    raise CannotFix(f"{where} has no interpreter that could run Hermes")
+    raise CannotFix(f"{environment} has no interpreter that could run Hermes")
 
 
 def _by_descriptor(folder: int, path: Path) -> str | Path:

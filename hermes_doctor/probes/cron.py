@@ -65,8 +65,8 @@ class Job(NamedTuple):
 class Ticker(NamedTuple):
     """When the gateway's ticker last looked for jobs (once a minute); recorded since 0.18."""
 
-    beat: datetime | None
-    success: datetime | None
+    last_tick: datetime | None
+    last_success: datetime | None
 
 
 class Target(NamedTuple):

@@ -182,20 +182,20 @@ def examine_url(url: str, *, network: bool) -> Pulse:
     return Pulse(None, turns, what, answer=asked.result)
 
 
-def beat_age(beat: Heartbeat | None, process: Vitals) -> float | None:
+def beat_age(heartbeat: Heartbeat | None, process: Vitals) -> float | None:
     """Return the age of this process's last heartbeat, without the time the machine slept.
 
     A heartbeat in the future was written before the clock was set back; then only the monotonic
     clock can tell its age.
     """
     if (
-        beat is None
-        or beat.pid != process.pid
-        or beat.at < process.started_at - timedelta(seconds=5)
+        heartbeat is None
+        or heartbeat.pid != process.pid
+        or heartbeat.at < process.started_at - timedelta(seconds=5)
     ):
         return None
-    by_wall = (datetime.now(UTC) - beat.at).total_seconds()
-    by_clock = -1.0 if beat.monotonic is None else time.monotonic() - beat.monotonic
+    by_wall = (datetime.now(UTC) - heartbeat.at).total_seconds()
+    by_clock = -1.0 if heartbeat.monotonic is None else time.monotonic() - heartbeat.monotonic
     known = [max(0.0, by_wall)] if by_wall > -SKEW else []
     known += [by_clock] if by_clock >= 0 else []
     return min(known, default=None)

@@ -254,7 +254,7 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
         members = [one.path, *(beside.path for beside in one.sidecars)]
         if is_database(one.path):
             targets += [] if one in used else [database_of(one.path), *members]
-            targets += [link.place for link in one.chain]
+            targets += [link.path for link in one.chain]
             targets += [paths.kept_path(path, journal.id) for path in members]
     for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(

@@ -182,8 +182,8 @@ class Examination:
         not_missing = {*pages.frames, unwritten}
         return claimed - actual - sum(actual < number <= claimed for number in not_missing)
 
-    def open(self, file_state: str, small: bool) -> Reader:
-        if small and file_state != inspector.LEFTOVER_LOG:
+    def open(self, file_state: str, in_memory: bool) -> Reader:
+        if in_memory and file_state != inspector.LEFTOVER_LOG:
             try:
                 return InMemory(
                     read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP)
@@ -331,10 +331,10 @@ class Examination:
         self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
         return bool(why)
 
-    def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
+    def verified(self, reader: Reader, flaws: tuple[Flaw, ...]) -> list[Flaw]:
         """Run FTS5's own check, which writes, on an in-memory image of a small database."""
         assert self.found.catalog is not None
-        known = {flaw.table for flaw in seen}
+        known = {flaw.table for flaw in flaws}
         tables = [name for name in openable_tables(self.found.catalog) if name not in known]
         if not tables or not self.small:
             return []

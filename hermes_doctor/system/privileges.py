@@ -154,12 +154,12 @@ def as_owner_of(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def as_owner_of_str_path(place: StrPath) -> Iterator[StrPath]:
+def as_owner_of_str_path(path: StrPath) -> Iterator[StrPath]:
     """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
-    if of(place) is None:
-        yield place
+    if of(path) is None:
+        yield path
         return
-    with as_owner_of(Path(place)) as here:
+    with as_owner_of(Path(path)) as here:
         yield here
 
 

@@ -45,8 +45,8 @@ class Stopwatch:
 
     __slots__ = ("_began", "_last", "_spent")
 
-    def __init__(self, began: float | None = None) -> None:
-        self._began = self._last = time.monotonic() if began is None else began
+    def __init__(self, started_at: float | None = None) -> None:
+        self._began = self._last = time.monotonic() if started_at is None else started_at
         self._spent = 0.0
 
     def read(self) -> float:

@@ -266,9 +266,9 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails 
     return image or (details.read_details(beside) if beside else None), ""
 
 
-def other_installations(home: Home, seen: InstallationDetails | None) -> dict[str, str]:
+def other_installations(home: Home, own: InstallationDetails | None) -> dict[str, str]:
     """The versions of all other installations of Hermes on this machine, by path."""
-    mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
+    mine = {os.path.realpath(one) for one in (own.where, own.checkout) if one} if own else set()
     found = {os.path.realpath(one.where): one.version for one in find.all_installations(home)}
     return {place: version for place, version in found.items() if place not in mine}
 

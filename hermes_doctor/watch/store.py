@@ -28,8 +28,8 @@ _OTHER = (KeyError, TypeError, AttributeError)
 class Store:
     """The state files of one home's watch."""
 
-    def __init__(self, home: Home, place: Path | None = None) -> None:
-        self.folder = place or state_folder()
+    def __init__(self, home: Home, folder: Path | None = None) -> None:
+        self.folder = folder or state_folder()
         self.file = self.folder / f"watch-{identity(home)}.json"
         self.lock = self.folder / f"watch-{identity(home)}.lock"
         self.webhook = self.folder / f"watch-{identity(home)}.webhook"

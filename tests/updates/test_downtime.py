@@ -38,13 +38,13 @@ class Keeper(GatewayControl):
     def ask_to_stop(self, process: ProcessHandle) -> None:
         raise AssertionError("there is none")
 
-    def laid_down(self) -> bool:
+    def was_stopped_on_purpose(self) -> bool:
         return self.laid
 
     def restless(self) -> bool:
         return self.tries
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         return self.tries
 
     def trouble(self) -> str | None:

@@ -136,10 +136,10 @@ def reach(target: Target, settings: Settings) -> Reached:
     return Reached(target, failed, why, addresses, time.monotonic() - began)
 
 
-def open_connection(target: Target, settings: Settings, began: float) -> socket.socket:
+def open_connection(target: Target, settings: Settings, started_at: float) -> socket.socket:
     """Open a connection to one host, encrypted if the target requires it."""
     addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
-    link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
+    link = _connected(target, addresses, started_at, tunnelled=not is_forwarded(target))
     return _secured(link, target, settings)
 
 
