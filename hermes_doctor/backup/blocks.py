@@ -117,7 +117,7 @@ class Map:
 
         self.mapping = mapping
         self.address = addressof(c_char.from_buffer(mapping)) if len(mapping) else 0
-        self._gone = 0
+        self._released = 0
 
     def let_go(self, start: int) -> None:
         """Release the memory of pages far before `start`, if there are many.
@@ -127,9 +127,9 @@ class Map:
         import mmap
 
         until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
-        if until - self._gone >= KEPT and hasattr(self.mapping, "madvise"):
-            self.mapping.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
-            self._gone = until
+        if until - self._released >= KEPT and hasattr(self.mapping, "madvise"):
+            self.mapping.madvise(mmap.MADV_DONTNEED, self._released, until - self._released)
+            self._released = until
 
     def __len__(self) -> int:
         return len(self.mapping)

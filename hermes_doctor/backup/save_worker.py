@@ -36,20 +36,20 @@ class SaveWorker:
         self._saver = saver
         self._groups = groups
         self._worker = worker
-        self._told = ""
+        self._result = ""
 
     def listen(self) -> None:
         """Pass on the worker's progress messages, if there are any."""
-        while self._worker and not self._told and self._worker.has_output:
+        while self._worker and not self._result and self._worker.has_output:
             self._hear(self._worker)
 
     def finished(self) -> list[Entry]:
         """Wait for the worker, and take over its results."""
-        while self._worker and not self._told:
+        while self._worker and not self._result:
             self._hear(self._worker)
         if self._worker is None:
             return self._again()
-        told = json.loads(bytes.fromhex(self._told))
+        told = json.loads(bytes.fromhex(self._result))
         if "errno" in told:
             raise OSError(told["errno"], os.strerror(told["errno"]))
         self._saver.partial.unread |= told["unread"]
@@ -79,7 +79,7 @@ class SaveWorker:
             self._worker = None
             return
         if word != "said":
-            self._told = text
+            self._result = text
         elif self._saver.partial.progress:
             self._saver.partial.progress(int(text))
 

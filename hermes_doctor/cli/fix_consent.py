@@ -19,7 +19,7 @@ class Consent:
         """Whether --subject was given: without it, `--yes` does not grant anybody access."""
         self.yes = yes
         self.quiet = quiet
-        self.agreed: set[tuple[str, str]] = set()
+        self.confirmed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
         self.steered = False
@@ -43,10 +43,10 @@ class Consent:
             self.refused[key] = "the gateway was steered once already, and that did not help"
             return False
         answered = self.yes and (self.one_named or not item.personal)
-        if not item.asks or answered or key in self.agreed:
+        if not item.asks or answered or key in self.confirmed:
             return True
-        (self.agreed if self._ask(item) else self.declined).add(key)
-        return key in self.agreed
+        (self.confirmed if self._ask(item) else self.declined).add(key)
+        return key in self.confirmed
 
     def _ask(self, item: PlannedItem) -> bool:
         from hermes_doctor.cli.options import confirm

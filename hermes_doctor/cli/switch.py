@@ -220,10 +220,12 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     run = _run(where, switch, proof, vault)
     exits.note_change()
     if json:
-        typer.echo(document.dump(provider_switch.document(where.path, switch, run, proof.said)))
+        typer.echo(
+            document.dump(provider_switch.document(where.path, switch, run, proof.test_result))
+        )
     else:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
-        show([row(f"Test: {proof.said}.")])
+        show([row(f"Test: {proof.test_result}.")])
     return int(run.state != "done" or run.leaves_files)
 
 

@@ -158,7 +158,7 @@ def watch(
 
     from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
-    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE_VARIABLE)
+    unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not once and not unknown:
         made.run()
         return 0

@@ -80,7 +80,7 @@ def entries(
             covers(_begin(parts[-1], form, span.since))
         for part in reversed(parts):
             if note:
-                note(part.file.name, part.file.place)
+                note(part.file.name, part.file.identity)
             lines = blocks(part.file, part.start, size)
             yield from form.parse(lines, part.clock, span, part.file.name, form.kind)
             if why := part.file.lacks():
@@ -116,9 +116,9 @@ def _parts(
             report_unread(Unread(name, str(why)))
             continue
         stack.callback(file.close)
-        if file.place in seen:
+        if file.identity in seen:
             continue
-        seen.add(file.place)
+        seen.add(file.identity)
         if file.written < since - _AGE:
             break
         holds = file.claims() if isinstance(file, CompressedLog) else file.size

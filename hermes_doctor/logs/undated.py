@@ -39,7 +39,7 @@ def entries(
         file.close()
     if why_not := file.lacks():
         report_unread(Unread(name, why_not))
-    note(name, file.place)
+    note(name, file.identity)
     yield from output.entries(_last(data, start, file.written), span, name, "stderr")
 
 

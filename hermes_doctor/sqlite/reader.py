@@ -66,7 +66,7 @@ class InMemory:
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.asked = inspector.TimedConnection(self.connection)
+        self.timed_connection = inspector.TimedConnection(self.connection)
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -81,7 +81,7 @@ class InMemory:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return Answer(**self.asked.ask(sql, _by_the_clock(seconds), allowed))
+            return Answer(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Free the memory."""
@@ -93,13 +93,15 @@ class OnConnection:
     """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.asked = inspector.TimedConnection(connection)
+        self.timed_connection = inspector.TimedConnection(connection)
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> Answer:
         """The rows of one statement."""
-        return Answer(**self.asked.ask(sql, seconds, None if tables is None else list(tables)))
+        return Answer(
+            **self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
+        )
 
     def close(self) -> None:
         """Leave the connection open: it belongs to the caller."""

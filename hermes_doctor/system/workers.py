@@ -34,27 +34,27 @@ class Worker:
 
     def __init__(self, pid: int, read_fd: int, write_fd: int) -> None:
         self.pid = pid
-        self._reading = read_fd
-        self._telling: int | None = write_fd
-        self._heard = b""
+        self._read_fd = read_fd
+        self._write_fd: int | None = write_fd
+        self._buffer = b""
 
     def receive(self, limit: float | None = None) -> tuple[str, str]:
         """Return the next line from the worker: its first word, and the rest.
 
         An expected error of the worker (CannotFix, CouldNotLook, Trouble) is raised here.
         """
-        while b"\n" not in self._heard:
-            if not select.select([self._reading], [], [], STILL if limit is None else limit)[0]:
+        while b"\n" not in self._buffer:
+            if not select.select([self._read_fd], [], [], STILL if limit is None else limit)[0]:
                 if limit is not None:
                     raise CannotFix(f"no answer within {limit:g} s")
                 if self._stopped:
                     raise CannotFix(_HELD)
                 continue
-            chunk = os.read(self._reading, 65536)
+            chunk = os.read(self._read_fd, 65536)
             if not chunk:
                 raise CannotFix("the work under the owner's rights was cut off")
-            self._heard += chunk
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
         word, _, text = line.decode("utf-8", "replace").partition(" ")
         if word in _EXPECTED:
             raise _EXPECTED[word](text)
@@ -63,15 +63,15 @@ class Worker:
     @property
     def has_output(self) -> bool:
         """Whether the worker has sent something that was not read yet."""
-        return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
+        return b"\n" in self._buffer or bool(select.select([self._read_fd], [], [], 0)[0])
 
     def send(self, text: str) -> None:
         """Send a line to the worker; wait until it fits into the pipe."""
         line = f"{text}\n".encode()
-        while line and self._telling is not None:
-            if select.select([], [self._telling], [], STILL)[1]:
+        while line and self._write_fd is not None:
+            if select.select([], [self._write_fd], [], STILL)[1]:
                 try:
-                    line = line[os.write(self._telling, line) :]
+                    line = line[os.write(self._write_fd, line) :]
                 except BrokenPipeError:
                     self.receive()  # raises the error that ended the worker
             elif self._stopped:
@@ -79,9 +79,9 @@ class Worker:
 
     def close_input(self) -> None:
         """Close our end of the pipe to the worker."""
-        if self._telling is not None:
-            os.close(self._telling)
-            self._telling = None
+        if self._write_fd is not None:
+            os.close(self._write_fd)
+            self._write_fd = None
 
     @property
     def _stopped(self) -> bool:

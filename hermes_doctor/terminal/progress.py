@@ -21,15 +21,15 @@ from rich.text import Text
 
 
 class _Now(ProgressColumn):
-    """A column that shows the current work: the text of `says`, else the last finished name."""
+    """A column that shows the current work: the text of `get_text`, else the last finished name."""
 
     def __init__(self, get_text: Callable[[], str]) -> None:
         super().__init__()
-        self.says = get_text
+        self.get_text = get_text
 
     def render(self, task: Task) -> Text:
         """Return the current text; called each time the bar is drawn."""
-        return Text(self.says() or str(task.fields["now"]))
+        return Text(self.get_text() or str(task.fields["now"]))
 
 
 @contextmanager

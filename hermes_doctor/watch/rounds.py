@@ -58,7 +58,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         known = self.store.load(self.clock.boot)
-        self.fresh = known is None or not known.place
+        self.first_watch = known is None or not known.place
         """No watch has examined this home before."""
         self.memory = known or Memory()
         self.rounds = 0
@@ -117,10 +117,15 @@ class Watch:
         self._single = True
         with self.signals.heard():
             try:
-                self.round(begins=self.fresh)
+                self.round(begins=self.first_watch)
             except StopRequested:
                 return None
-        if self.last_report is not None and always_report and not self.fresh and not self._told:
+        if (
+            self.last_report is not None
+            and always_report
+            and not self.first_watch
+            and not self._event_count
+        ):
             self._say(
                 Event(Kind.QUIET, self.clock.now(), f"no change: {state_summary(self.last_report)}")
             )
@@ -131,7 +136,7 @@ class Watch:
     # -- one round -------------------------------------------------------------------------
 
     last_report: Report | None = None
-    _told = 0
+    _event_count = 0
 
     def round(self, *, begins: bool) -> bool:
         """Examine once and report; return whether the next round is due at once."""
@@ -150,7 +155,7 @@ class Watch:
             self._begun = True
             self._begin(report, found.events, at) if begins else None
             for event in found.events:
-                if not (begins and self.fresh):
+                if not (begins and self.first_watch):
                     self._say(event)
             self.memory.standing, self.memory.unanswered = found.current, found.unanswered
             if self.healer is not None and not self.signals.ending:
@@ -223,13 +228,13 @@ class Watch:
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
         self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", extra=more))
-        known = {event.key for event in told} if not self.fresh else set()
+        known = {event.key for event in told} if not self.first_watch else set()
         for finding in report.findings:
             if finding.key not in known:
                 self._say(changes.finding_event(report, finding, Kind.FOUND, at))
 
     def _say(self, event: Event) -> None:
-        self._told += 1
+        self._event_count += 1
         self._quiet = self.clock.read().monotonic
         try:
             self.print_event(event)

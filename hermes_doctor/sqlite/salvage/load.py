@@ -47,13 +47,13 @@ class Counted:
     def __init__(self, rows: Iterator[list[Value]]) -> None:
         self.rows = rows
         self.count = 0
-        self.odd: list[Value] | None = None
+        self.invalid_row: list[Value] | None = None
 
     def __iter__(self) -> Iterator[list[Value]]:
         for row in self.rows:
             self.count += 1
             if Raw in map(type, row):
-                self.odd = row
+                self.invalid_row = row
                 return
             yield row
 
@@ -68,8 +68,8 @@ def insert_in_batches(
     for first in rows:
         batch = Counted(chain([first], islice(rows, BATCH - 1)))
         added = target.insert(name, columns, batch)
-        if batch.odd is not None:
-            added += target.insert(name, columns, [batch.odd])
+        if batch.invalid_row is not None:
+            added += target.insert(name, columns, [batch.invalid_row])
         yield batch.count, added
 
 
