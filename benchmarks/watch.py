@@ -61,7 +61,7 @@ def measure(home: Path, state: Path) -> Cost:
         where, plugins, checks, codes, wanted, json=False, options="", page_options=""
     )
     watch.store = Store(where, state)
-    watch.tell = _silent
+    watch.print_event = _silent
     _rounds(watch, WARM)
     begun, clock = spent(), time.monotonic()
     _rounds(watch, ROUNDS)

@@ -193,7 +193,7 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
-            with disk.new_file(place, lasting=False) as fd:
+            with disk.new_file(place, durable=False) as fd:
                 found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")

@@ -218,7 +218,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         place = place_of(partial, entry.path)
         disk.make_folder(place.parent)
         try:
-            with disk.new_file(place, lasting=False) as fd:
+            with disk.new_file(place, durable=False) as fd:
                 found = entry_content.write_content(backup, entry, fd)
         except (FileNotFoundError, CouldNotLook):
             found = ""

@@ -23,7 +23,7 @@ class Lines(Sequence[Entry]):
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._count = 0
-        with disk.new_file(self._path, lasting=False):
+        with disk.new_file(self._path, durable=False):
             pass
 
     def add(self, entries: Sequence[Entry]) -> None:

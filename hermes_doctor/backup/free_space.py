@@ -14,13 +14,13 @@ MARGIN = 4 * MEGABYTE
 """Bytes that must stay free on a disk in addition to what is copied."""
 
 
-def check_free_space(place: Path, wanted: int) -> None:
-    """Raise Trouble if fewer than `wanted` bytes (and a margin) are free on the disk of `place`."""
-    disk = os.statvfs(place)
+def check_free_space(path: Path, needed: int) -> None:
+    """Raise Trouble if fewer than `needed` bytes (and a margin) are free on the disk of `path`."""
+    disk = os.statvfs(path)
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
-    if free < wanted + MARGIN:
+    if free < needed + MARGIN:
         raise Trouble(
-            f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
+            f"The disk of {path} has {size(free)} free, and {size(needed + MARGIN)} are needed. "
             f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
         )
 

@@ -83,7 +83,7 @@ def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
             piece = bytearray(os.pread(base, stop - start, start).ljust(stop - start, b"\0"))
             for run in over:
                 low, high = max(run.start, start), min(run.start + run.length, stop)
-                part = os.pread(changed, high - low, run.place + low - run.start)
+                part = os.pread(changed, high - low, run.offset + low - run.start)
                 piece[low - start : high - start] = part
             found[number] = digests.of(piece)
         return found

@@ -103,7 +103,7 @@ class Source(NamedTuple):
 
     name: str
     """The name of its entry."""
-    place: str
+    path_str: str
     """Its path as a string, because making a Path takes longer than saving many a small file."""
     expect: Snapshot
     content: bool = True
@@ -116,7 +116,7 @@ class Source(NamedTuple):
     @property
     def path(self) -> Path:
         """The place as a Path."""
-        return Path(self.place)
+        return Path(self.path_str)
 
 
 def seal(backup: Backup, earlier: Backup | None = None) -> bytes:

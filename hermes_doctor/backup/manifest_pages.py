@@ -44,9 +44,9 @@ class Page(NamedTuple):
 class Pages(Sequence[Entry]):
     """The entries of a manifest that stays on disk."""
 
-    def __init__(self, path: Path, taken: Snapshot) -> None:
+    def __init__(self, path: Path, snapshot: Snapshot) -> None:
         self.path = path
-        self.taken = taken
+        self.snapshot = snapshot
         self.size = 0
         """Bytes of all files."""
         self.sound = True
@@ -74,9 +74,9 @@ class Pages(Sequence[Entry]):
             self.sound = self.sound and entry.integrity in (None, "ok")
         self._count += len(entries)
 
-    def end(self, place: int) -> None:
+    def end(self, offset: int) -> None:
         """Record the offset of the end of the entries."""
-        self._places.append(place)
+        self._places.append(offset)
 
     def __len__(self) -> int:
         return self._count
@@ -139,7 +139,7 @@ class Pages(Sequence[Entry]):
         """Read a page from the file and check it again: the file may have changed since."""
         start, end = self._places[page], self._places[page + 1]
         try:
-            if snapshot(self.path)[:5] != self.taken[:5]:
+            if snapshot(self.path)[:5] != self.snapshot[:5]:
                 raise ValueError("it was replaced")
             fd = open_regular(self.path)
             try:

@@ -56,7 +56,7 @@ class Partial:
         copy = f"{self.folder}/{relative_place(name)}"
         folder = copy.rpartition("/")[0]
         if folder not in self._folders:
-            disk.make_folder(Path(folder), lasting=False)
+            disk.make_folder(Path(folder), durable=False)
             self._folders.add(folder)
         return copy
 
@@ -102,7 +102,7 @@ class Partial:
 class Saver(Protocol):
     """The interface of the object that saves files into an unfinished backup."""
 
-    made: Partial
+    partial: Partial
     earlier: PreviousBackup
     missing: list[MissingFile]
 

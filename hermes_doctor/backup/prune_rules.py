@@ -15,7 +15,7 @@ from hermes_doctor.system import progress
 class Pruning(NamedTuple):
     """Which backups a prune rule removes, and which it must keep."""
 
-    doomed: list[str]
+    to_remove: list[str]
     """The ids of backups to remove, oldest first."""
     protected: Mapping[str, str]
     """Backups that the rule would remove but that are still needed, with the reason."""

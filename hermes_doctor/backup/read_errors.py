@@ -21,7 +21,7 @@ def why_unreadable(group: Sequence[Source], error: CouldNotLook | OSError) -> st
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return os_error_reason(error)
     for source in group:
-        if why := _why(source.place):
+        if why := _why(source.path_str):
             return why
     cause = error.__cause__ if isinstance(error, CouldNotLook) else None
     return os_error_reason(cause) if isinstance(cause, OSError) else None

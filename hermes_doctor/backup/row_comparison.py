@@ -175,17 +175,17 @@ def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -
 
 
 def count_lacking(
-    mine: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
+    source: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
 ) -> int:
     """How many rows of these groups none of the known databases has.
 
     They are read in turn, and only as long as a row is missing.
     """
-    number = sum(mine.sums[group].number for group in groups)
+    number = sum(source.sums[group].number for group in groups)
     parts = 1 + number // AT_ONCE
     total = 0
     for part in range(parts if groups else 0):
-        with mine.opened() as rows:
+        with source.opened() as rows:
             here = Counter(
                 row for row in rows if row[0] in groups and (row[0] ^ row[1]) % parts == part
             )
@@ -193,7 +193,7 @@ def count_lacking(
         for contents in known:
             if not left:
                 break
-            left = left & _lacking_in(contents(), here, left, mine.sums)
+            left = left & _lacking_in(contents(), here, left, source.sums)
         total += left.total()
     return total
 

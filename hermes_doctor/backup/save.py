@@ -45,8 +45,8 @@ class BackupWriter:
         self, home: Home, partial: Path, earlier: PreviousBackup, progress: Progress | None
     ) -> None:
         self.earlier = earlier
-        self.made = Partial(partial, earlier, progress)
-        self.files = Files(self.made)
+        self.partial = Partial(partial, earlier, progress)
+        self.files = Files(self.partial)
         self.databases = Databases(home, self.files)
         self.missing: list[MissingFile] = []
         """Files that could not be read."""
@@ -65,10 +65,10 @@ class BackupWriter:
         The entries of a large home are in no particular order, and on disk.
         """
         if len(sources) > AT_ONCE:
-            lines = Lines(self.made.folder)
+            lines = Lines(self.partial.folder)
             for found in self._found(sources):
                 lines.add(found)
-                self.made.put_away()
+                self.partial.put_away()
             return lines
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
         names = dict.fromkeys((*(source.name for source in sources), *saved))
@@ -77,12 +77,12 @@ class BackupWriter:
     def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
         """Save databases one by one, then share or save the other files, many in parallel."""
         own = self._own_rights(sources)
-        databases = groups(source for source in sources if is_database(source.place))
+        databases = groups(source for source in sources if is_database(source.path_str))
         large = [group for group in databases if own and self._is_large(group)]
         slow = self._processes.enter_context(save_worker.start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
-        with self.earlier.reread_due_copies(beside=own) as read:
-            files = (source for source in sources if not is_database(source.place))
+        with self.earlier.reread_due_copies(in_worker=own) as read:
+            files = (source for source in sources if not is_database(source.path_str))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)
         yield slow.finished()
@@ -126,11 +126,11 @@ class BackupWriter:
             return True
         known = ""
         for source in sources:
-            folder = source.place.rpartition("/")[0]
+            folder = source.path_str.rpartition("/")[0]
             if folder != known and privileges.of(f"{folder}/any") is not None:
                 return False
             known = folder
-        return privileges.of(f"{self.made.folder}/any") is None
+        return privileges.of(f"{self.partial.folder}/any") is None
 
     def wanted(self, sources: Sequence[Source]) -> int:
         """Bytes of disk space that the backup needs, with the logs of live databases."""
@@ -148,7 +148,9 @@ class BackupWriter:
     def read_back(self) -> list[str]:
         """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
-        return [text for written in self.made.unread_lists() for text in self._wrong(written, own)]
+        return [
+            text for written in self.partial.unread_lists() for text in self._wrong(written, own)
+        ]
 
     def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
         count = SHARES if own and len(written) > MANY else 1
@@ -162,7 +164,7 @@ class BackupWriter:
                 f"The backup could not be read back ({why}). Nothing was changed."
             ) from None
         wrong = [
-            copy.removeprefix(f"{self.made.folder}/")
+            copy.removeprefix(f"{self.partial.folder}/")
             for share, answer in zip(shares, answers, strict=True)
             for (copy, _), right in zip(share, answer, strict=True)
             if right != "1"
@@ -182,9 +184,9 @@ class BackupWriter:
             if why is None:
                 raise
         for source in group:
-            for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
+            for suffix in ("", *SIDECARS) if is_database(source.path_str) else ("",):
                 with suppress(OSError):  # a path too long for a copy
-                    self.made.drop(source.name + suffix)
+                    self.partial.drop(source.name + suffix)
         self.missing += [MissingFile(source.name, why) for source in group]
         return []
 
@@ -194,7 +196,7 @@ def _room_of(source: Source) -> int:
     if source.expect.size < LARGE:
         return source.expect.size
     try:
-        return sparse_files.allocated(os.lstat(source.place))
+        return sparse_files.allocated(os.lstat(source.path_str))
     except OSError:
         return source.expect.size
 

@@ -46,7 +46,7 @@ class Databases:
             if before == _moment(database) and not in_use(database):
                 return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
-                self.files.made.drop(source.name)
+                self.files.partial.drop(source.name)
             live = in_use(database) and _keeps_log(database)
             if live:
                 break
@@ -88,7 +88,7 @@ class Databases:
         A killed writer has left a log or a journal. Without it, an unfinished transaction would
         count, or a committed one would be lost.
         """
-        known = {source.place for source in group}
+        known = {source.path_str for source in group}
         beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
         return [
             *group,

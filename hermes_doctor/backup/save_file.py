@@ -21,9 +21,9 @@ TRIES = 10
 class Files:
     """Saves single files."""
 
-    def __init__(self, made: Partial) -> None:
-        self.made = made
-        self.earlier = made.earlier
+    def __init__(self, partial: Partial) -> None:
+        self.partial = partial
+        self.earlier = partial.earlier
 
     def save(self, source: Source) -> Entry | None:
         """Save one path into the unfinished backup; return None if it vanished before.
@@ -31,21 +31,21 @@ class Files:
         A path that changes its kind or vanishes while it is saved is tried again.
         """
         for _ in range(TRIES):
-            taken = snapshot(source.place)
+            taken = snapshot(source.path_str)
             try:
                 return self._saved(source, taken)
             except (CouldNotLook, FileNotFoundError):
-                if not source.patient or snapshot(source.place) == taken:
+                if not source.patient or snapshot(source.path_str) == taken:
                     raise
             except Trouble:
-                if not source.live or snapshot(source.place).ino == taken.ino:
+                if not source.live or snapshot(source.path_str).ino == taken.ino:
                     raise
-            self.made.drop(source.name)
-        raise busy_file_error(source.place)
+            self.partial.drop(source.name)
+        raise busy_file_error(source.path_str)
 
     def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
         """Save a path that has this snapshot now."""
-        place = source.place
+        place = source.path_str
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(
@@ -92,7 +92,7 @@ class Files:
 
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
-        changed = self.made.begin_blocks(entry.path, base)
+        changed = self.partial.begin_blocks(entry.path, base)
         if base is None or changed is None:
             return None
         examine = not backup_unchanged.was_checked_recently(like)
@@ -102,14 +102,14 @@ class Files:
             changed,
             known=self.earlier.known(entry.path),
             examine=examine,
-            in_place=self.made.alone,
-            progress=self.made.progress,
+            in_place=self.partial.alone,
+            progress=self.partial.progress,
         )
         if done is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
         verdict, made = done
-        self.made.written(changed, made.changes)
+        self.partial.written(changed, made.changes)
         examined_at = time.time_ns() if examine or like is None else like.examined_at
         return entry._replace(
             method="sqlite",
@@ -124,8 +124,8 @@ class Files:
     def _live_whole(self, entry: Entry, path: Path) -> Entry:
         from hermes_doctor.sqlite import live_copy
 
-        copy = Path(self.made.place(entry.path))
-        made = live_copy.copy(path, copy, self.made.progress)
+        copy = Path(self.partial.place(entry.path))
+        made = live_copy.copy(path, copy, self.partial.progress)
         return entry._replace(
             method="sqlite",
             integrity=made.verdict,
@@ -158,12 +158,12 @@ class Files:
                         mtime_ns=taken.mtime_ns,
                         read_at=time.time_ns(),
                     )
-                self.made.drop(entry.path)
+                self.partial.drop(entry.path)
                 if right and (shared := self._shared(same, taken)):
                     return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
                 shares = False  # the previous copy is damaged, so make a whole one
                 continue
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             if patient and now.kind != "file":
@@ -173,33 +173,35 @@ class Files:
 
     def _grown(self, entry: Entry, path: Path) -> Entry | None:
         """Copy a file that is being appended to; return None if it changes in another way."""
-        copy, taken = self.made.place(entry.path), snapshot(path)
-        with disk.new_file(copy, lasting=False) as fd:
-            made = growing_file.copy(path, fd, self.made.progress) if taken.kind == "file" else None
+        copy, taken = self.partial.place(entry.path), snapshot(path)
+        with disk.new_file(copy, durable=False) as fd:
+            made = (
+                growing_file.copy(path, fd, self.partial.progress) if taken.kind == "file" else None
+            )
         if made is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
-        self.made.written(copy, made[0])
+        self.partial.written(copy, made[0])
         return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
     def _still_blocks(self, entry: Entry, place: str) -> Entry | None:
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
-        changed = self.made.begin_blocks(entry.path, base)
+        changed = self.partial.begin_blocks(entry.path, base)
         if like is None or base is None or changed is None:
             return None
         with (
             blocks.open_as_owner(Path(place)) as fd,
             blocks.open_as_owner(base) as earlier,
-            disk.new_file(changed, lasting=False) as target,
+            disk.new_file(changed, durable=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MAX_CHANGED_SHARE)
             known = self.earlier.known(entry.path)
             made = blocks.write(blocks.chunks(fd), earlier, target, most, known)
         if made is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
-        self.made.written(changed, made.changes)
+        self.partial.written(changed, made.changes)
         return entry._replace(
             blocks=True,
             size=made.size,
@@ -208,10 +210,10 @@ class Files:
         )
 
     def _still_whole(self, entry: Entry, place: str) -> Entry:
-        copy = self.made.place(entry.path)
-        with disk.new_file(copy, lasting=False) as fd:
-            digest, count, read_back = disk.copy_read_back(place, fd, self.made.progress)
-        self.made.written(copy, digest, read_back=read_back)
+        copy = self.partial.place(entry.path)
+        with disk.new_file(copy, durable=False) as fd:
+            digest, count, read_back = disk.copy_read_back(place, fd, self.partial.progress)
+        self.partial.written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)
 
     # -- sharing with the previous backup ---------------------------------------------------------
@@ -225,7 +227,7 @@ class Files:
 
     def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
         """Share an earlier copy; the entry gets the current mode and owner."""
-        given = self.earlier.give(earlier, self.made.folder) if earlier is not None else None
+        given = self.earlier.give(earlier, self.partial.folder) if earlier is not None else None
         if given is None:
             return None
         owner = (given.mode, given.uid, given.gid)
@@ -234,7 +236,7 @@ class Files:
         return given._replace(mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
 
-def busy_file_error(place: str) -> Trouble:
+def busy_file_error(path: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
-    name = os.path.basename(place)
+    name = os.path.basename(path)
     return Trouble(f"{name} is being written to. Nothing was changed; try again.")

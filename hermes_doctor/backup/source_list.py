@@ -77,9 +77,9 @@ class Sources(Sequence[Source]):
         self._live, self._merged = frozenset(live), frozenset(merged)
         if self._few is not None:
             self._few = [
-                source._replace(live=True) if source.place in self._live else source
+                source._replace(live=True) if source.path_str in self._live else source
                 for source in self._few
-                if source.place not in self._merged
+                if source.path_str not in self._merged
             ]
             self._count = len(self._few)
         elif merged:

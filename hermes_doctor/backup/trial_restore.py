@@ -109,7 +109,7 @@ def _place(scratch: Path, name: str) -> Path:
 def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
     """Restore one file; return why that fails, or None."""
     try:
-        with disk.new_file(place, lasting=False) as fd:
+        with disk.new_file(place, durable=False) as fd:
             found = entry_content.write_content(backup, entry, fd)
     except FileNotFoundError:
         return "the copy is missing"

@@ -144,14 +144,14 @@ class PreviousBackup:
         return entry
 
     @contextmanager
-    def reread_due_copies(self, *, beside: bool) -> Iterator[Callable[[], None]]:
+    def reread_due_copies(self, *, in_worker: bool) -> Iterator[Callable[[], None]]:
         """Read the copies that are due in a worker process; yield a function that waits for it.
 
-        A process, because threads would compete for Python's GIL. Without `beside`, each copy is
+        A process, because threads would compete for Python's GIL. Without `in_worker`, each copy is
         read when it is needed.
         """
         due = [entry for name in sorted(self.due) if (entry := self._entry(name))]
-        if not due or not beside:
+        if not due or not in_worker:
             yield lambda: None
             return
         from hermes_doctor.system.workers import start_worker, wait_for_result
@@ -191,7 +191,7 @@ class PreviousBackup:
         folder = os.fspath(new).rpartition("/")[0]
         try:
             if folder not in self._folders:
-                disk.make_folder(Path(folder), lasting=False)
+                disk.make_folder(Path(folder), durable=False)
                 self._folders[folder] = privileges.of(old) is None and privileges.of(new) is None
             disk.link_into_folder(old, new, own=self._folders[folder])
         except OSError:  # if the disk is full, the copy that follows will report it
@@ -202,9 +202,9 @@ class PreviousBackup:
         """Note that a folder was removed, so it is created again for the next link."""
         self._folders.pop(os.fspath(folder), None)
 
-    def forget(self, most: int) -> None:
-        """Clear the cache of folders if it has more than `most`."""
-        if len(self._folders) > most:
+    def forget(self, limit: int) -> None:
+        """Clear the cache of folders if it has more than `limit`."""
+        if len(self._folders) > limit:
             self._folders.clear()
 
     def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:

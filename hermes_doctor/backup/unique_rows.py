@@ -260,7 +260,7 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
         disk.save(scratch / HOME_FILE, str(vault.home.path).encode("utf-8", "surrogateescape"))
         for one, place in ((entry, scratch / "copy"), (log, scratch / "copy-wal")):
             if one:
-                with disk.new_file(place, lasting=False) as fd:
+                with disk.new_file(place, durable=False) as fd:
                     entry_content.write_content(backup, one, fd)
         yield scratch / "copy", how
     finally:

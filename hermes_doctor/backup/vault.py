@@ -88,9 +88,9 @@ class Vault:
             return False
         return folder.st_uid in (0, os.geteuid(), self.owner)
 
-    def next_id(self, also: Iterable[str] = ()) -> str:
-        """Make an id for a new backup or run, after all existing ones and those in `also`."""
-        known = list(also)
+    def next_id(self, reserved: Iterable[str] = ()) -> str:
+        """Make an id for a new backup or run, after all existing ones and those in `reserved`."""
+        known = list(reserved)
         for place in (self.root, self.home.runs):
             with contextlib.suppress(CouldNotLook):
                 known += listing(place)
@@ -182,12 +182,12 @@ class Vault:
                 f"Nothing was changed. Another place: --vault DIR"
             )
 
-    def room(self, wanted: int) -> None:
+    def room(self, needed: int) -> None:
         """Raise Trouble if the vault's disk has too little free space."""
         place = self.root
         while not place.exists():
             place = place.parent
-        check_free_space(place, wanted)
+        check_free_space(place, needed)
 
     def create(
         self,
@@ -220,7 +220,7 @@ class Vault:
             disk.save(partial / HOME_FILE, str(self.home.path).encode("utf-8", "surrogateescape"))
             with privileges.cache_owners(), saving:
                 entries = saving.all(sources)
-                disk.sync_tree(partial, saving.made.fresh)
+                disk.sync_tree(partial, saving.partial.fresh)
                 # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:

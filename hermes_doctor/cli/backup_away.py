@@ -245,7 +245,7 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
         lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
     else:
         rows = [
-            {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
+            {"path": str(copy.path), "kind": copy.kind, "made": copy.made_at.isoformat()}
             for copy in hermes_backups.find_backups(home)
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
@@ -278,22 +278,27 @@ def exclusive_vault(store: Vault) -> Iterator[None]:
 
 
 def verify_others(
-    store: Vault, word: str | None, lock: ArchiveKeys, *, every: bool
+    store: Vault, backup_name: str | None, lock: ArchiveKeys, *, all_backups: bool
 ) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with backups outside of the vault; None if `word` names none."""
+    """What is wrong with backups outside of the vault; None if `backup_name` names none."""
     from hermes_doctor.backup import archive, hermes_backups
 
-    if word and not every and Path(word).is_file() and archive.is_archive(Path(word)):
-        return [(word, archive.verify(Path(word), lock))]
-    copies = hermes_backups.find_backups(store.home) if every else []
+    if (
+        backup_name
+        and not all_backups
+        and Path(backup_name).is_file()
+        and archive.is_archive(Path(backup_name))
+    ):
+        return [(backup_name, archive.verify(Path(backup_name), lock))]
+    copies = hermes_backups.find_backups(store.home) if all_backups else []
     one = (
-        hermes_backups.find_named(store.home, word)
-        if word and not every and not _is_id(store, word)
+        hermes_backups.find_named(store.home, backup_name)
+        if backup_name and not all_backups and not _is_id(store, backup_name)
         else None
     )
     if one is not None:
         copies = [one]
-    if not copies and not every:
+    if not copies and not all_backups:
         return None
     results = []
     with exclusive_vault(store):
@@ -304,7 +309,7 @@ def verify_others(
     return results
 
 
-def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet: bool) -> str:
+def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, quiet: bool) -> str:
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
@@ -314,21 +319,21 @@ def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    if _is_id(store, word):
-        return word
-    copy = hermes_backups.find_named(store.home, word)
-    is_archive = copy is None and Path(word).is_file() and archive.is_archive(Path(word))
+    if _is_id(store, name):
+        return name
+    copy = hermes_backups.find_named(store.home, name)
+    is_archive = copy is None and Path(name).is_file() and archive.is_archive(Path(name))
     if copy is None and not is_archive:
-        return word  # the vault reports that there is no such backup
-    if not sure and not sys.stdin.isatty():
+        return name  # the vault reports that there is no such backup
+    if not confirmed and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():
         if copy is not None:
             made = hermes_backups.import_backup(store, copy)
         else:
-            made = archive.import_archive(store, Path(word), lock)
+            made = archive.import_archive(store, Path(name), lock)
     if not quiet:
-        show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
+        show([row(f"{Path(name).name} is backup {made.id} of the vault by now.", hang=2)])
     return made.id
 
 

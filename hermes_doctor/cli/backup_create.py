@@ -73,7 +73,7 @@ def run(
 
             with pruning_bar(quiet=json):
                 pruned = select_by_retention(store, rule)
-                for one in pruned.doomed:
+                for one in pruned.to_remove:
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
     return int(not made.sound or bool(made.missing))
@@ -100,7 +100,7 @@ def _print(
         "not_followed": omitted.unfollowed,
         "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
-        "removed": pruned.doomed if pruned else [],
+        "removed": pruned.to_remove if pruned else [],
         "protected": [
             {"id": id, "why": why} for id, why in (pruned.protected if pruned else {}).items()
         ],
@@ -181,8 +181,8 @@ def _show(
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
-    if pruned and pruned.doomed:
-        show([row((f"Removed: {', '.join(pruned.doomed)}", "faint"), indent=2)])
+    if pruned and pruned.to_remove:
+        show([row((f"Removed: {', '.join(pruned.to_remove)}", "faint"), indent=2)])
     if pruned and pruned.protected:
         from hermes_doctor.render.prune import protected_lines
 

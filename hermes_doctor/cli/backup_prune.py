@@ -85,7 +85,7 @@ def prune(
                 found = prune_rules.select_by_count_and_age(
                     store, 10 if keep is None else keep, age
                 )
-        doomed = found.doomed
+        doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
             show([row(("! ", "warning"), text, hang=2) for text in lost])

@@ -62,7 +62,7 @@ def restore_items(
     vault: Path | None,
     repeat: str,
     report: bool = True,
-    left: Sequence[str] = (),
+    skipped: Sequence[str] = (),
 ) -> Journal | None:
     """Restore from a backup in an ordinary run; None if the operator did not agree.
 
@@ -113,7 +113,7 @@ def restore_items(
                 made
                 | repair.run_document(done)
                 | {"recovered": [one.text for one in ended]}
-                | ({"left": list(left)} if left else {})
+                | ({"left": list(skipped)} if skipped else {})
                 | ({"missing": [o.document for o in backup.missing]} if backup.missing else {})
             )
         )

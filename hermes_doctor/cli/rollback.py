@@ -153,7 +153,7 @@ def _go_back(
         runs: list[Journal] = []
         try:
             with gateways_stopped(home, update, tell) as up_again:
-                rollback.restore_hermes(home, plan.commands, update.before, tell, hold=hold)
+                rollback.restore_hermes(home, plan.commands, update.before, tell, lock_fd=hold)
                 if backup is not None:
                     _restore(home, update, backup, ended, runs, repeat, json=json)
                 up_again()

@@ -90,9 +90,9 @@ def switch_provider(
 class Asking:
     """One call of the command: the home and the options."""
 
-    def __init__(self, home: Home, wish: SwitchRequest, *, ask_key: bool, tested: bool) -> None:
+    def __init__(self, home: Home, request: SwitchRequest, *, ask_key: bool, tested: bool) -> None:
         self.home = home
-        self.wish = wish
+        self.request = request
         self.ask_key = ask_key
         self.tested = tested
 
@@ -110,14 +110,14 @@ class Asking:
         probes = self.look()
         try:
             world = probes.resolved().world
-            wanted = plan.missing_key_variable(probes, self.wish)
+            wanted = plan.missing_key_variable(probes, self.request)
             if self.ask_key:
-                wanted = target.find_target(world, self.wish).variable
+                wanted = target.find_target(world, self.request).variable
                 if wanted is None:
                     raise CannotFix("its key stands in no variable; name one with --key-env")
             if wanted and typed:
-                return plan.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
-            switch = plan.plan(probes, self.wish, plan.PLACEHOLDER_KEY if wanted else None)
+                return plan.plan(probes, self.request, _typed(wanted, world.release.is_usable))
+            switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
         if not wanted:
@@ -161,7 +161,7 @@ def _show(asking: Asking, command: str, *, json: bool) -> int:
     if json:
         typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
-        name = asking.wish.name
+        name = asking.request.name
         show([row(("✓ ", "good"), f"{name} is what the next message uses already.")])
     else:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
@@ -175,7 +175,7 @@ def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
 
     from hermes_doctor.cli.shared_options import named_home, repeat_options
 
-    wish = asking.wish
+    wish = asking.request
     words = ["hermes-doctor", "switch-provider", wish.name]
     options = {
         "--base-url": wish.base_url,
@@ -220,10 +220,12 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     run = _run(where, switch, proof, vault)
     exits.note_change()
     if json:
-        typer.echo(document.dump(provider_switch.document(where.path, switch, run, proof.said)))
+        typer.echo(
+            document.dump(provider_switch.document(where.path, switch, run, proof.test_result))
+        )
     else:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
-        show([row(f"Test: {proof.said}.")])
+        show([row(f"Test: {proof.test_result}.")])
     return int(run.state != "done" or run.leaves_files)
 
 

@@ -158,11 +158,11 @@ def watch(
 
     from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
-    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE_VARIABLE)
+    unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not once and not unknown:
         made.run()
         return 0
-    report = made.once(loud=json or (sys.stdout is not None and sys.stdout.isatty()))
+    report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone
     if report is None:

@@ -48,7 +48,7 @@ class Timeline(NamedTuple):
 
     since: datetime
     events: tuple[Event, ...]
-    doubts: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 def make_timeline(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:

@@ -210,7 +210,7 @@ class GatewayControl:
             pulse = self.probes().pulse()
         except CouldNotLook:
             return None
-        if pulse is None or pulse.pid != pid or pulse.turns is not False:
+        if pulse is None or pulse.pid != pid or pulse.running is not False:
             return None
         return pulse if pulse.certain or pulse.mute else None
 

@@ -22,9 +22,9 @@ class Change(NamedTuple):
     at: datetime
 
 
-def code_change(where: Path) -> Change | None:
+def code_change(environment: Path) -> Change | None:
     """Return when the Hermes of an environment was installed, or its checkout was updated."""
-    found = [Change(path, at) for path in _witnesses(where) if (at := modified_at(path))]
+    found = [Change(path, at) for path in _witnesses(environment) if (at := modified_at(path))]
     return max(found, key=lambda one: one.at, default=None)
 
 

@@ -65,12 +65,12 @@ def read_details(found: Installation) -> InstallationDetails:
     )
 
 
-def has_changed(found: Installation | None, then: InstallationDetails | None) -> bool:
+def has_changed(found: Installation | None, recorded: InstallationDetails | None) -> bool:
     """Whether the version or the commit is different from the recorded one."""
     now = read_details(found) if found else None
-    if now is None or then is None:
-        return now is not then
-    return (now.version, now.revision) != (then.version, then.revision)
+    if now is None or recorded is None:
+        return now is not recorded
+    return (now.version, now.revision) != (recorded.version, recorded.revision)
 
 
 def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:

@@ -60,10 +60,10 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
     return max(found, key=lambda one: one.release, default=None)
 
 
-def installation_at(place: Path) -> Installation | None:
+def installation_at(path: Path) -> Installation | None:
     """Return the Hermes in one environment or checkout; None if there is none."""
-    version = _in_environment(place) or _in_checkout(place)
-    return Installation(version, place, running=False) if version else None
+    version = _in_environment(path) or _in_checkout(path)
+    return Installation(version, path, running=False) if version else None
 
 
 def all_installations(home: Home) -> list[Installation]:

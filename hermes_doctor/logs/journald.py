@@ -27,11 +27,13 @@ _BLIND = ("not seeing messages from other users", "insufficient permissions", "P
 _NOTHING = "No journal files were found"
 
 
-def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Iterator[Entry]:
-    """Yield what was written since then, from the newest `most` records."""
+def entries(
+    unit: Unit, span: Span, max_bytes: int | None, report_unread: ReportUnread
+) -> Iterator[Entry]:
+    """Yield what was written since then; without `max_bytes`, more records."""
     from hermes_doctor.system import commands
 
-    count = 50 * MOST if most is None else MOST
+    count = 50 * MOST if max_bytes is None else MOST
     source = f"{SOURCE} of {unit.name}"
     command = ["journalctl", "--no-pager", "--output=json", f"--output-fields={_FIELDS}"]
     limits = [f"--since=@{max(0, span.since):.0f}", f"--lines={count}"]
@@ -39,16 +41,16 @@ def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Ite
         limits.append(f"--until=@{span.until + 1:.0f}")
     try:
         answer = commands.ask(
-            *(*command, *limits, *_matches(unit)), limit=_PATIENCE, most=count * _RECORD
+            *(*command, *limits, *_matches(unit)), limit=_PATIENCE, max_bytes=count * _RECORD
         )
     except CouldNotLook as why:
-        tell(Unread(source, str(why)))
+        report_unread(Unread(source, str(why)))
         return
     found = [record for record in map(_record, answer.out.split("\n")) if record]
     if why_not := _silence(answer.code, answer.err, bool(found)):
-        tell(Unread(source, why_not))
+        report_unread(Unread(source, why_not))
     if len(found) >= count:
-        tell(Unread(source, f"only the last {count} records were read", partly=True))
+        report_unread(Unread(source, f"only the last {count} records were read", partly=True))
     yield from output.entries(
         (_line(record, number) for number, record in enumerate(found)), span, SOURCE, SOURCE
     )

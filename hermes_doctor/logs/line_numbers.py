@@ -72,7 +72,7 @@ class SourceFiles:
                 )
             except (FileNotFoundError, CouldNotLook):
                 continue
-            if file.place == place:
+            if file.identity == place:
                 return file
             file.close()
         return None

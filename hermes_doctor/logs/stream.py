@@ -55,15 +55,15 @@ _UNDATED = ("gateway.error.log", "gateway-stdio.log")
 class Reading:
     """One pass over the sources. It can be iterated once."""
 
-    def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
+    def __init__(self, home: Home, span: Span, max_bytes: int | None, zone: tzinfo | None) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
         self.covered: dict[str, float] = {}
         """The time since which each log is complete, by name; known once iteration has started."""
-        self._tell = self.unread.append
+        self._report_unread = self.unread.append
         self._home = home
         self._span = span
-        self._most = most
+        self._max_bytes = max_bytes
         self._zone = zone
         self._places = SourceFiles()
         self._streams: list[Iterator[Entry]] = []
@@ -111,9 +111,9 @@ class Reading:
             rotated.entries(
                 *(files, form, self._span),
                 covers=partial(self.covered.__setitem__, files[0][1]),
-                most=self._most,
+                max_bytes=self._max_bytes,
                 zone=self._zone,
-                tell=self._tell,
+                report_unread=self._report_unread,
                 note=note,
             )
         )
@@ -122,7 +122,7 @@ class Reading:
         """Add output that was recorded without times."""
         name = self._home.name_of(path)
         note = self._places.noting({name: path})
-        self.add(undated.entries(path, name, self._span, self._tell, note))
+        self.add(undated.entries(path, name, self._span, self._report_unread, note))
 
 
 def read(
@@ -131,7 +131,7 @@ def read(
     since: float,
     records_since: float | None = None,
     until: float | None = None,
-    most: int | None = QUICK,
+    max_bytes: int | None = QUICK,
     wanted: Wanted | None = None,
     whole: bool = False,
     zone: tzinfo | None = None,
@@ -139,14 +139,14 @@ def read(
 ) -> Reading:
     """Return a stream of what was written about this home since then.
 
-    The small records of starts, ends and updates may be requested from further back. `most` limits
-    the bytes of one log, the newest first; None reads the whole window. `whole` takes every line
-    from the log that contains everything, instead of only what is in no other. `zone` is that of
-    the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose supervisor
-    is asked for their output, with one command each.
+    The small records of starts, ends and updates may be requested from further back. `max_bytes`
+    limits what is read of one log, the newest first; None reads the whole window. `whole` takes
+    every line from the log that contains everything, instead of only what is in no other. `zone` is
+    that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
+    supervisor is asked for their output, with one command each.
     """
     span = Span(since, float("inf") if until is None else until, wanted)
-    reading = Reading(home, span, most, zone)
+    reading = Reading(home, span, max_bytes, zone)
     folder = home / "logs"
     try:
         present = listing(folder)
@@ -168,7 +168,7 @@ def read(
     for slot in _slots(home, present, reading.unread):
         _add_slot(reading, slot)
     for unit in units:
-        _add_unit(reading, unit, span, most)
+        _add_unit(reading, unit, span, max_bytes)
     return reading
 
 
@@ -201,14 +201,14 @@ def _add_slot(reading: Reading, folder: Path) -> None:
         reading.unread.append(Unread(f"logs/gateways/{folder.name}", str(why)))
 
 
-def _add_unit(reading: Reading, unit: Unit, span: Span, most: int | None) -> None:
+def _add_unit(reading: Reading, unit: Unit, span: Span, max_bytes: int | None) -> None:
     from hermes_doctor.supervisors.unit import DOCKER
 
     if unit.systemd:
         from hermes_doctor.logs import journald
 
-        reading.add(journald.entries(unit, span, most, reading.unread.append))
+        reading.add(journald.entries(unit, span, max_bytes, reading.unread.append))
     elif unit.kind == DOCKER:
         from hermes_doctor.logs import containers
 
-        reading.add(containers.entries(unit, span, most, reading.unread.append))
+        reading.add(containers.entries(unit, span, max_bytes, reading.unread.append))

@@ -13,13 +13,15 @@ from hermes_doctor.system.files import listing
 
 
 def entries(
-    home: Home, name: str, most: int, *, since: float = 0.0, wanted: Wanted | None = None
+    home: Home, name: str, max_bytes: int, *, since: float = 0.0, wanted: Wanted | None = None
 ) -> Iterator[Entry]:
     """Yield the entries in the last bytes, oldest first; CouldNotLook if they cannot be read."""
     folder = home / "logs"
     files = [(folder / one, f"logs/{one}") for one in rotated.names(name, listing(folder))]
     span = Span(since, wanted=wanted)
-    yield from rotated.entries(files, hermes.FORMAT, span, most=most, tell=_refuse)
+    yield from rotated.entries(
+        files, hermes.FORMAT, span, max_bytes=max_bytes, report_unread=_refuse
+    )
 
 
 def _refuse(unread: Unread) -> None:

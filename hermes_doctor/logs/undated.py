@@ -20,7 +20,7 @@ _TAIL = 64 * 1024
 
 
 def entries(
-    path: Path, name: str, span: Span, tell: ReportUnread, note: NoteFile
+    path: Path, name: str, span: Span, report_unread: ReportUnread, note: NoteFile
 ) -> Iterator[Entry]:
     """Yield the last lines, dated with the file's mtime."""
     try:
@@ -28,7 +28,7 @@ def entries(
     except FileNotFoundError:
         return
     except CouldNotLook as why:
-        tell(Unread(name, str(why)))
+        report_unread(Unread(name, str(why)))
         return
     try:
         if file.written < span.since:
@@ -38,8 +38,8 @@ def entries(
     finally:
         file.close()
     if why_not := file.lacks():
-        tell(Unread(name, why_not))
-    note(name, file.place)
+        report_unread(Unread(name, why_not))
+    note(name, file.identity)
     yield from output.entries(_last(data, start, file.written), span, name, "stderr")
 
 

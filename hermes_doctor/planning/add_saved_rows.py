@@ -31,13 +31,13 @@ class AddSavedRows(ReplaceDatabase):
     backup: str = ""
     files: tuple[Path, ...] = ()
     """The saved database and its log."""
-    settles: bool = False
+    completes_backup: bool = False
     """Whether the database then has every row of the backup, and the backup no other database."""
     joined: list[Path] = field(default_factory=list, compare=False)
     """The temporary file that joins the saved database and its log."""
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:  # noqa: ARG002
-        if self.settles:
+        if self.completes_backup:
             receipt.settled.append(self.backup)
 
     def _make(self, target: Path) -> None:
@@ -111,6 +111,6 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
         times=3,
         backup=id,
         files=files,
-        settles=len(logs) == 1 and not found.left,
+        completes_backup=len(logs) == 1 and not found.left,
         joined=joined,
     )

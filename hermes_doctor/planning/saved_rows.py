@@ -42,7 +42,7 @@ class SavedFiles(Protocol):
         """The databases with their deleted logs."""
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Notes for the receipt."""
 
     @property
@@ -50,7 +50,7 @@ class SavedFiles(Protocol):
         """The vault of the run."""
 
     @property
-    def rooms(self) -> list[Path]:
+    def scratch_folders(self) -> list[Path]:
         """Temporary folders for private copies."""
 
 
@@ -59,25 +59,25 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
         changes = _restored(step, saved)
-        if changes and saved.pair.database in found:
+        if changes and saved.open_database.database in found:
             ids = " and ".join(one.backup.id for one in step.saved)
             raise CannotFix(
                 text(
                     "two deleted logs of {database} hold rows that are not in it. They "
                     "are kept as backups {ids}",
-                    database=saved.pair.database.name,
+                    database=saved.open_database.database.name,
                     ids=ids,
                 )
             )
         if changes:
-            found[saved.pair.database] = changes
+            found[saved.open_database.database] = changes
     return [change for changes in found.values() for change in changes]
 
 
 def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
     """The changes for one database; raise CannotFix if this run must not restore its rows."""
-    path = Path(os.path.realpath(saved.pair.database))
-    if saved.pair.replaced:  # the current file is another database
+    path = Path(os.path.realpath(saved.open_database.database))
+    if saved.open_database.replaced:  # the current file is another database
         return []
     progress.report(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
@@ -140,7 +140,7 @@ def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) 
     then = "when the gateway stopped"
     if wanted is before:
         then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
-    step.said.append(
+    step.messages.append(
         f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
         f"together with its deleted log, {then}"
     )
@@ -184,16 +184,16 @@ def _room(step: SavedFiles) -> Path:
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(room)
-    step.rooms.append(room)
+    step.scratch_folders.append(room)
     disk.save(room / HOME_FILE, str(step.home.path).encode("utf-8", "surrogateescape"))
     return room
 
 
-def remove_scratch_folder(room: Path) -> None:
+def remove_scratch_folder(folder: Path) -> None:
     """Remove a temporary folder made by `_room`."""
-    for name in os.listdir(room) if room.is_dir() else ():
-        disk.remove(room / name)
-    disk.remove_folder(room)
+    for name in os.listdir(folder) if folder.is_dir() else ():
+        disk.remove(folder / name)
+    disk.remove_folder(folder)
 
 
 class OpenDatabase(NamedTuple):
@@ -210,7 +210,7 @@ class OpenDatabase(NamedTuple):
 class SavedDatabase(NamedTuple):
     """A pair that was saved in the vault, and an open descriptor of its deleted log."""
 
-    pair: OpenDatabase
+    open_database: OpenDatabase
     backup: Backup
     name: str
     """The name of the database in the backup."""

@@ -94,7 +94,7 @@ def import_plugin(name: str, *, patient: bool) -> ModuleType:
         target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
     )
     thread.start()
-    if not time_limits.Stopwatch(cell.began).wait(cell.done, IMPORT_LIMIT):
+    if not time_limits.Stopwatch(cell.started_at).wait(cell.done, IMPORT_LIMIT):
         raise TimeoutError
     if isinstance(cell.error, KeyboardInterrupt):  # raised by the plugin, not by the user
         raise ImportError(name=name)

@@ -34,14 +34,14 @@ class CoreProbes:
         deep: bool = False,
         network: bool = False,
         alone: bool = True,
-        spends: bool = True,
+        paid_requests: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """Only this home is examined, so our environment variables apply to it."""
         self.deep = deep
         self.network = network
-        self.spends = spends
+        self.paid_requests = paid_requests
         """Whether requests that cost money are allowed."""
         self.cells: dict[tuple[object, ...], Cell] = {}
         self.guard = threading.Lock()
@@ -148,11 +148,11 @@ class CoreProbes:
         return sockets.process_with_socket(inode)
 
     @once(limit=3)
-    def kill(self, pid: int, began: datetime) -> Kill | None:
+    def kill(self, pid: int, started_at: datetime) -> Kill | None:
         """How the kernel killed this process because memory ran out; None if it did not."""
         from hermes_doctor.processes import oom_kills
 
-        return oom_kills.find(pid, began)
+        return oom_kills.find(pid, started_at)
 
     @once(limit=2)
     def memory_kills(self) -> int:

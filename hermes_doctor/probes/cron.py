@@ -65,8 +65,8 @@ class Job(NamedTuple):
 class Ticker(NamedTuple):
     """When the gateway's ticker last looked for jobs (once a minute); recorded since 0.18."""
 
-    beat: datetime | None
-    success: datetime | None
+    last_tick: datetime | None
+    last_success: datetime | None
 
 
 class Target(NamedTuple):
@@ -160,14 +160,14 @@ def _epoch(path: Path) -> datetime | None:
 
 
 def undeliverable(
-    every: Iterable[Job],
+    jobs: Iterable[Job],
     settings: Settings,
     platforms: frozenset[str],
     installed: tuple[int, ...] | None,
 ) -> list[tuple[Job, Target]]:
     """Return every target to which a job's result cannot be delivered."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
-    parts = ((job, part) for job in every for part in job.deliver)
+    parts = ((job, part) for job in jobs for part in job.deliver)
     asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
     return [(job, lost) for job, lost in asked if lost]
 

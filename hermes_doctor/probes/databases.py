@@ -18,7 +18,7 @@ class Databases(NamedTuple):
     """The existing databases, most important first, and those that could not be checked."""
 
     paths: tuple[Path, ...]
-    doubts: tuple[str, ...]
+    unreadable: tuple[str, ...]
     missing: tuple[Path, ...] = ()
     """The paths at which there is no database."""
 
@@ -62,12 +62,12 @@ def kind_of(path: Path) -> str | None:
     return f"a symlink to {what}" if what and os.path.islink(path) else what
 
 
-def time_share(found: Databases, small: int, seconds: float) -> float:
+def time_share(found: Databases, small_bytes: int, seconds: float) -> float:
     """Return how many seconds one database may take, because large ones share the time."""
     large = 0
     for path in found.paths:
         try:
-            large += os.stat(path).st_size > small
+            large += os.stat(path).st_size > small_bytes
         except OSError:
             continue
     return seconds / max(1, large)

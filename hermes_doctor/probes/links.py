@@ -64,19 +64,19 @@ def assign(
     platforms: Sequence[Platform],
     connections: Iterable[Connection],
     *,
-    others: Iterable[Endpoint] = (),
+    providers: Iterable[Endpoint] = (),
     addresses: Mapping[str, frozenset[str]] | None = None,
 ) -> list[Link]:
     """Return each platform with a held connection, with the connections that belong to it.
 
-    `others` are the addresses of model providers, whose connections belong to no platform;
+    `providers` are the addresses of model providers, whose connections belong to no platform;
     `addresses` are the resolved host names, where they were resolved.
     """
     found = list(connections)
     listening = {one.local[1] for one in found if one.state == "LISTEN"}
     outgoing = [one for one in found if one.remote and one.local[1] not in listening]
     known = {**_hosts(), **(addresses or {})}
-    foreign = {(ip, one.port) for one in others for ip in _addresses(one.host, known)}
+    foreign = {(ip, one.port) for one in providers for ip in _addresses(one.host, known)}
     links = []
     for platform in platforms:
         if platform.link != ALWAYS_CONNECTED:
@@ -203,9 +203,9 @@ def _number(ip: str) -> tuple[int, int]:
 
 
 def wait_for_links(
-    look: Callable[[], list[Connection]],
+    get_connections: Callable[[], list[Connection]],
     sort: Callable[[list[Connection]], list[Link]],
-    held: Collection[str],
+    expected: Collection[str],
 ) -> list[Link]:
     """Check again for a moment while a platform that should be connected is not.
 
@@ -213,8 +213,8 @@ def wait_for_links(
     """
     end = time.monotonic() + time_limits.stretch(PATIENCE)
     while True:
-        found = sort(look())
-        lost = any(one.how is None for one in found if one.platform.name in held)
+        found = sort(get_connections())
+        lost = any(one.how is None for one in found if one.platform.name in expected)
         if not lost or time.monotonic() >= end:
             return found
         time.sleep(0.25)

@@ -31,13 +31,13 @@ class Orphan(NamedTuple):
     name: str
     kind: str
     """MCP or BROWSER."""
-    began: datetime
+    started_at: datetime
     proof: str
     """The file that proves that it belongs to this home."""
 
 
-def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
-    """Find MCP servers of this home without a Hermes parent; `now` are the running gateways."""
+def servers(home: Home, gateway_pids: Iterable[int]) -> list[Orphan]:
+    """Find MCP servers of this home without a Hermes parent; `gateway_pids` are running."""
     log = home / "logs" / "mcp-stderr.log"
     try:
         known = os.stat(log)
@@ -45,7 +45,7 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         return []
     if not os.path.exists("/proc/self/fd"):
         raise CouldNotLook("whose MCP servers there are cannot be seen here")
-    living = set(now)
+    living = set(gateway_pids)
     found = []
     for pid in gateway_processes.all_pids():
         try:

@@ -60,7 +60,9 @@ class Probes(StoreProbes):
         }
         return links.wait_for_links(
             lambda: sockets.of(pid),
-            lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
+            lambda found: links.assign(
+                self.platforms(), found, providers=others, addresses=addresses
+            ),
             held,
         )
 
@@ -148,7 +150,7 @@ class Probes(StoreProbes):
             self.home,
             since=since,
             records_since=records_since,
-            most=most,
+            max_bytes=most,
             wanted=wanted,
             zone=self._zone(),
             units=[owner] if owner else [],

@@ -33,14 +33,14 @@ class Unrestored(NamedTuple):
     """The rows that a backup has and the live database lacks."""
 
     backup: str
-    made: datetime
+    saved_at: datetime
     run: str
     database: str
     """Its path within the home."""
     noun: str
     addable: int
     """How many rows the tool can add."""
-    others: int
+    not_addable: int
     """How many rows it cannot add without mixing them up with existing ones."""
     options: str
     """The command line options for this home, and for the vault if it is not the default."""

@@ -118,12 +118,12 @@ def _of_profile(base: Path, profile: str | None) -> Path:
     return base if inside else base / "profiles" / profile
 
 
-def is_same_folder(one: Path, other: Path) -> bool:
+def is_same_folder(first: Path, second: Path) -> bool:
     """Whether two paths are the same folder."""
     try:
-        return os.path.samestat(os.stat(one), os.stat(other))
+        return os.path.samestat(os.stat(first), os.stat(second))
     except OSError:
-        return one == other
+        return first == second
 
 
 def is_reachable(home: Path) -> bool:

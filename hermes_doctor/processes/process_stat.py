@@ -159,9 +159,9 @@ def waits_in(pid: int) -> str:
     return place if place.isidentifier() else ""
 
 
-def is_event_wait(place: str) -> bool:
+def is_event_wait(kernel_function: str) -> bool:
     """Whether a kernel function is the one that an idle event loop waits in."""
-    return "epoll" in place or "ep_poll" in place
+    return "epoll" in kernel_function or "ep_poll" in kernel_function
 
 
 def waits_for_events(pid: int) -> bool:

@@ -25,9 +25,9 @@ class UnfinishedRun(NamedTuple):
     id: str
     state: str
     started_at: datetime | None
-    at_work: bool
+    running: bool
     """Whether a process holds the home's lock, so the run is still going on."""
-    waits: bool = False
+    waits_for_gateway: bool = False
     """Whether it told the gateway to end and still waits for that."""
 
 

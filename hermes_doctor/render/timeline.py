@@ -22,21 +22,21 @@ _MARKS = {
 _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 
-def lines(home: Path, told: Timeline) -> Iterator[Line]:
+def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
     """The events by day, in local time."""
-    since = _local(told.since)
+    since = _local(timeline.since)
     yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
-    if not told.events:
+    if not timeline.events:
         yield BLANK
         yield row("Nothing happened that left a trace.")
-    for day, events in groupby(told.events, key=lambda one: _local(one.at).date()):
+    for day, events in groupby(timeline.events, key=lambda one: _local(one.at).date()):
         yield BLANK
         yield row((f"{day:%A} {day.isoformat()}", "strong"))
         for event in events:
             yield from _event(event)
-    if told.doubts:
+    if timeline.unknown:
         yield BLANK
-    for doubt in told.doubts:
+    for doubt in timeline.unknown:
         yield row(("? ", "warning"), f"not known: {doubt}", hang=2)
 
 
@@ -73,15 +73,15 @@ def _often(event: Event) -> str:
     return f" (×{event.times}, until {until:{'%H:%M:%S' if same else '%Y-%m-%d %H:%M'}})"
 
 
-def document(home: Path, version: str, told: Timeline) -> dict[str, Any]:
+def document(home: Path, version: str, timeline: Timeline) -> dict[str, Any]:
     """The timeline as JSON data."""
     return {
         "schema": "hermes-doctor/timeline/1",
         "version": version,
         "home": str(home),
-        "since": _iso(told.since),
-        "events": [_dict(event) for event in told.events],
-        "unknown": list(told.doubts),
+        "since": _iso(timeline.since),
+        "events": [_dict(event) for event in timeline.events],
+        "unknown": list(timeline.unknown),
     }
 
 

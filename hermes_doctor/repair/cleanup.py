@@ -19,7 +19,7 @@ from hermes_doctor.system.files import LONGEST_NAME, listing, snapshot
 class _Replaced(NamedTuple):
     """A replaced file, and the state it must have to be removed."""
 
-    place: Path
+    path: Path
     state: State
     ending: str
     """The suffix that its visible name gets if the file is kept."""
@@ -112,7 +112,7 @@ def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: Pat
     if record.joined_after:
         place = paths.joined_new_path(path, log.id)
         found.append(_Replaced(place, record.joined_after, "-joined-new"))
-    if backup is None and _is_alone(found[0].place, path):
+    if backup is None and _is_alone(found[0].path, path):
         _keep(home, log, path, found[0])
     for one in found:
         if _is_edited(path, one):
@@ -130,22 +130,22 @@ def _is_edited(path: Path, one: _Replaced) -> bool:
 
     The content decides, not the timestamp: an editor may have set the time back.
     """
-    now = snapshot(one.place)
+    now = snapshot(one.path)
     if now.kind != "file" or path.name.endswith("-shm"):
         return False
     if one.state.kind != "file":
         return True
     with contextlib.suppress(OSError, CouldNotLook):
         return (
-            _is_alone(one.place, path)
-            and disk.digest(one.place, like=one.state.sha256) != one.state.sha256
+            _is_alone(one.path, path)
+            and disk.digest(one.path, like=one.state.sha256) != one.state.sha256
         )
     return True
 
 
 def _keep(home: Home, log: Journal, path: Path, one: _Replaced) -> None:
     """Rename a file to a visible name; a database and its logs are renamed together."""
-    group = [(path, one.place)]
+    group = [(path, one.path)]
     if is_database(path) and not one.ending:
         database = database_of(path)
         names = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-journal")]

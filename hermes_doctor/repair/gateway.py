@@ -29,11 +29,11 @@ class Handover:
     It starts the gateway once with the new files and, after a rollback, once with the old ones.
     """
 
-    def __init__(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
+    def __init__(self, steps: Sequence[GatewayStep], log: Journal, journals: Journals) -> None:
         self.service: Service | None = steps[0].service if steps else None
         self.restart = any(step.restart for step in steps)
         self.log = log
-        self.book = book
+        self.journals = journals
         self._starts = any(step.expected or not step.restart for step in steps)
         """Whether to start it even if it was not running before."""
         self._found_down = False
@@ -94,7 +94,7 @@ class Handover:
 
     def forget(self) -> None:
         """Remove the file that is kept in case the run is interrupted."""
-        remove_origin_file(self.book, self.log)
+        remove_origin_file(self.journals, self.log)
 
     def _stop(self) -> bool:
         if self.service is None:
@@ -102,16 +102,16 @@ class Handover:
         self._pid = self.service.running()
         if self._pid is None and not self.service.restless():
             return False
-        self.service.remember(self.book.folder(self.log) / ORIGIN)
+        self.service.remember(self.journals.folder(self.log) / ORIGIN)
         self.log.gateway = STOPPED
-        self.book.save(self.log)
+        self.journals.save(self.log)
         self.service.stop(STOP_LIMIT)
         return True
 
     def _start(self, service: Service) -> None:
         service.start(START_LIMIT)
         self.log.gateway = STARTED
-        self.book.save(self.log)
+        self.journals.save(self.log)
 
 
 def pending_stop_message(pid: int) -> str:
@@ -122,13 +122,13 @@ def pending_stop_message(pid: int) -> str:
     )
 
 
-def remove_origin_file(book: Journals, log: Journal) -> None:
+def remove_origin_file(journals: Journals, log: Journal) -> None:
     """Remove the file that was kept to start the gateway again."""
     with contextlib.suppress(OSError):
-        disk.remove(book.folder(log) / ORIGIN)
+        disk.remove(journals.folder(log) / ORIGIN)
 
 
-def start_stopped_gateway(home: Home, book: Journals, log: Journal) -> str:
+def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
     """Start the gateway that an interrupted run had stopped; return a sentence for the user."""
     from hermes_doctor.gateway import control
     from hermes_doctor.probes.probes import Probes
@@ -137,7 +137,7 @@ def start_stopped_gateway(home: Home, book: Journals, log: Journal) -> str:
         return ""
     try:
         service = control.gateway_service(Probes(home))
-        service.recall(book.folder(log) / ORIGIN)
+        service.recall(journals.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:
             return f" Still {pending_stop_message(pid)}."

@@ -136,9 +136,9 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         if not isinstance(step, machine.RevertAction) or not probes.gateways():
             continue
-        if isinstance(step.act, machine.InstallService):
-            return [*steps, removal_restart(probes, step.act)]
-        if isinstance(step.act, machine.ReloadUnits):
+        if isinstance(step.action, machine.InstallService):
+            return [*steps, removal_restart(probes, step.action)]
+        if isinstance(step.action, machine.ReloadUnits):
             why = "it gets its settings when it starts"
             return [*steps, GatewayStep(control.gateway_service(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)

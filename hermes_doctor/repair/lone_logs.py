@@ -39,7 +39,7 @@ class SaveDatabase(Step):
     path: Path
     known: Snapshot | None
     """The snapshot that the database must still have; None accepts any."""
-    beside: tuple[Path, ...] = ()
+    sidecars: tuple[Path, ...] = ()
     """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
@@ -56,7 +56,7 @@ class SaveDatabase(Step):
                     path=self.path.name,
                 )
             )
-        taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
+        taken = [(self.path, now), *((one, snapshot(one)) for one in self.sidecars)]
         return [
             Change(path, was, make=partial(_copy, path), restored=True, room=was.size)
             for path, was in taken

@@ -21,7 +21,7 @@ def mark_refused(log: Journal, error: Refused) -> Journal:
     for number, item in enumerate(log.items):
         if number not in error.items:
             item.outcome, item.reason = "left", "tried again without the one that was refused"
-        elif error.tried and item.then:
+        elif error.tried_on_copy and item.then:
             item.outcome = "not-enough"
             item.reason = f"{error}. It goes on with {item.then}."
         else:

@@ -125,13 +125,13 @@ def was_used_since(home: Home, log: Journal, path: Path) -> bool:
     return False
 
 
-def is_another_database(database: Path, beside: Iterable[PathRecord]) -> bool:
+def is_another_database(database: Path, records: Iterable[PathRecord]) -> bool:
     """Whether a log was changed without its database, and the database has other content now.
 
     A log belongs only to the database that it was taken from: SQLite would apply it to any other.
     Receipts of earlier versions do not record that database, so it counts as another one.
     """
-    logs = [record for record in beside if is_log(record.path) and not changes_only_mode(record)]
+    logs = [record for record in records if is_log(record.path) and not changes_only_mode(record)]
     if not logs:
         return False
     was = next((record.database for record in logs if record.database), None)

@@ -167,14 +167,14 @@ def _about(record: ItemRecord, reason: str) -> bool:
 
 
 def verifier(
-    make: Callable[[], Probes], plugins: Plugins
+    make_probes: Callable[[], Probes], plugins: Plugins
 ) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
     """Make a function that verifies items by running their checks again on fresh probes."""
 
     def verify(records: Sequence[ItemRecord]) -> list[str | None]:
         wanted = {record.check for record in records}
         checks = [check for check in plugins.checks if check.id in wanted]
-        probes = make()
+        probes = make_probes()
         results, findings = examine(probes, checks)
         probes.close()
         ended = {result.id: result for result in results}

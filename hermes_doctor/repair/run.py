@@ -105,14 +105,14 @@ class Run:
                     guards.callback(step.release)
                     step.prepare()
                 if gateway.stop():
-                    targets = targets_of(items, settled=True)
+                    targets = targets_of(items, gateway_stopped=True)
                 backup = self._back_up(targets, log, book)
                 stage(self.home, self.id, targets, log, book)
                 _note(items)
                 for database in databases_of(targets, self.id):
                     if snapshot(database).kind == "file":  # late: a starting gateway has to wait
                         guards.enter_context(exclusive_access(database))
-                preflight.refuse_holders(targets, excused=[])
+                preflight.refuse_holders(targets, allowed_pids=[])
                 book.reserve_mark(log)
             except BaseException as error:
                 with uninterrupted():
@@ -145,7 +145,7 @@ class Run:
 
     # -- before anything changes -----------------------------------------------------------
 
-    def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
+    def _back_up(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> Backup:
         sources = [
             Source(
                 self.home.name_of(target.path),
@@ -178,13 +178,13 @@ class Run:
             )
             for target in targets
         ]
-        book.save(log)
+        all_journals.save(log)
         return backup
 
     def _abandon(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         gateway: Handover,
         guards: contextlib.ExitStack,
         error: BaseException,
@@ -197,16 +197,16 @@ class Run:
         gateway.again(changed=True)
         if log.gateway == ASKED and log.note:
             log.note = log.note.replace("nothing was changed", "no file was changed", 1)
-        self._end(log, book)
+        self._end(log, all_journals)
 
     # -- the change, and after -------------------------------------------------------------
 
-    def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+    def _commit(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> None:
         """Put every path in place; from here on an interrupted run is rolled back."""
         from hermes_doctor.processes import gateway_processes
 
         log.state = journals.COMMITTING
-        book.save(log)
+        all_journals.save(log)
         commit(self.home, log, targets)
         for folder in sorted({target.path.parent for target in targets}):
             disk.sync_folder(folder)
@@ -224,12 +224,12 @@ class Run:
                 )
             )
         log.state = journals.VERIFYING
-        book.save(log)
+        all_journals.save(log)
 
     def _settle(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
         verify: Verify,
         gateway: Handover,
@@ -270,13 +270,13 @@ class Run:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             else:
                 log.finish(journals.ABANDONED, "it was done, but did not help")
-            book.save(log)
-            self._end(log, book, backup)
+            all_journals.save(log)
+            self._end(log, all_journals, backup)
 
     def _give_back(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
         gateway: Handover,
         acts: actions.MachineActions,
@@ -303,26 +303,26 @@ class Run:
         log.finish(state, f"{told}: {error_reason(error)}" + left_paths_note(left))
         gateway.again(changed=changed)
         try:
-            book.save(log)
+            all_journals.save(log)
         except OSError:
             complete = not left and all(act.reverted for act in acts.begun())
-            if not complete or not book.mark_rolled_back(log):
+            if not complete or not all_journals.mark_rolled_back(log):
                 log.close()  # the files beside the targets stay: they show how far the run came
                 return
-        self._end(log, book, backup)
+        self._end(log, all_journals, backup)
 
-    def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
+    def _end(self, log: Journal, all_journals: Journals, backup: Backup | None = None) -> None:
         """Remove temporary files and close the journal; on a full disk the last save may fail."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
         if text := left_files_note(self.home, log).strip().removesuffix("."):
             log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to finish the run
-            remove_origin_file(book, log)
+            remove_origin_file(all_journals, log)
             log.close()
         with contextlib.suppress(OSError):
-            book.save(log)
-            book.remove_marks(log)
+            all_journals.save(log)
+            all_journals.remove_marks(log)
 
 
 def _beforehand(log: Journal, verify: Verify) -> Verify:

@@ -176,15 +176,18 @@ def _owner_stays(path: Path, entry: Entry) -> str | None:
     return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
 
 
-def last_run(book: Journals) -> Journal:
+def last_run(all_journals: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
-    known = {journal.id: journal for journal in book.all()}
+    known = {journal.id: journal for journal in all_journals.all()}
     for journal in reversed(known.values()):
         ended = journal.state in (journals.DONE, journals.PARTLY)
         if ended and journal.undoable and _in_force(journal, known):
             return journal
     raise Trouble(
-        text("No run of hermes-doctor on {home_path} is left to undo.", home_path=book.home.path)
+        text(
+            "No run of hermes-doctor on {home_path} is left to undo.",
+            home_path=all_journals.home.path,
+        )
     )
 
 

@@ -65,14 +65,14 @@ class Entry:
         return not borrowed
 
 
-def stored(world: World, provider: str) -> list[Entry]:
+def stored(inputs: World, provider: str) -> list[Entry]:
     """Return a provider's entries in auth.json; a profile without any uses the root home's."""
-    for store in (world.store, world.root_store):
+    for store in (inputs.store, inputs.root_store):
         pool = store.get("credential_pool")
         entries = pool.get(provider) if isinstance(pool, dict) else None
         if isinstance(entries, list) and entries:
             found = [_entry(one) for one in entries if isinstance(one, dict)]
-            if world.release.since(0, 15):  # writes no borrowed tokens and removes older ones
+            if inputs.release.since(0, 15):  # writes no borrowed tokens and removes older ones
                 for entry in found:
                     entry.token = entry.token if entry.is_owned else entry.token.like("")
             return found
@@ -136,11 +136,11 @@ def _iso(value: str) -> float | None:
 class Pool:
     """The credentials of one provider, including those from variables and config.yaml."""
 
-    def __init__(self, world: World, provider: str, seeds: list[Entry]) -> None:
-        self.world = world
+    def __init__(self, inputs: World, provider: str, seeds: list[Entry]) -> None:
+        self.inputs = inputs
         self.provider = provider
-        self.entries = stored(world, provider)
-        suppressed = world.store.get("suppressed_sources")
+        self.entries = stored(inputs, provider)
+        suppressed = inputs.store.get("suppressed_sources")
         hidden = suppressed.get(provider) if isinstance(suppressed, dict) else None
         for seed in seeds:
             if not (isinstance(hidden, list) and seed.origin in hidden):
@@ -158,7 +158,7 @@ class Pool:
             return
         same[0].token = seed.token
         same[0].base_url = seed.base_url
-        if self.world.release.since(0, 19):
+        if self.inputs.release.since(0, 19):
             self.entries = [e for e in self.entries if e.origin != seed.origin or e is same[0]]
 
     def _prune(self, live: set[str]) -> None:
@@ -169,8 +169,8 @@ class Pool:
             if entry.is_manual or entry.origin in live:
                 return False
             if entry.origin.startswith("env:"):
-                return custom or not self.world.release.since(0, 18)
-            if not self.world.release.since(0, 15):
+                return custom or not self.inputs.release.since(0, 18)
+            if not self.inputs.release.since(0, 15):
                 return entry.origin in ("claude_code", "hermes_pkce")
             return entry.is_key
 
@@ -187,20 +187,20 @@ class Pool:
 
     def available(self) -> Iterator[Entry]:
         """Yield the entries that may be used now, in order of preference."""
-        release = self.world.release
+        release = self.inputs.release
         for entry in self.entries:
             if entry.is_key and not entry.token and release.since(0, 19):
                 continue
             if entry.status == "dead" and release.since(0, 16):
                 continue
-            if entry.until is not None and self.world.now < entry.until:
+            if entry.until is not None and self.inputs.now < entry.until:
                 continue
             yield entry
 
     def select(self) -> Entry | None:
         """Return the entry for the next request; with `random`, one of those possible."""
         able = list(self.available())
-        strategies = self.world.config.get("credential_pool_strategies")
+        strategies = self.inputs.config.get("credential_pool_strategies")
         chosen = strategies.get(self.provider) if isinstance(strategies, dict) else None
         if str(chosen or "").strip().lower() == "least_used" and len(able) > 1:
             return min(able, key=lambda entry: entry.uses)

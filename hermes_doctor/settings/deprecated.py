@@ -16,8 +16,8 @@ class DeprecatedSetting(NamedTuple):
 
     name: str
     source: Source
-    instead: str
-    beaten: bool = False
+    replacement: str
+    overridden: bool = False
     """Whether the replacement is set too and overrides it."""
 
 

@@ -65,82 +65,82 @@ class Resolved(NamedTuple):
     """What could not be read, and why."""
 
 
-def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
+def of(inputs: World, doubts: tuple[str, ...] = ()) -> Resolved:
     """Resolve all settings of a gateway from its inputs."""
-    main, falls_back = _main(world)
-    chain = tuple(_link(world, link) for link in fallback.chain(world))
+    main, falls_back = _main(inputs)
+    chain = tuple(_link(inputs, link) for link in fallback.chain(inputs))
     used: Route | None = main
     if main.trouble:
-        used = _instead(world, main) if falls_back else None
+        used = _instead(inputs, main) if falls_back else None
     return Resolved(
-        release=world.release.version,
+        release=inputs.release.version,
         main=main,
         used=used,
         fallback=chain,
-        tasks=tuple(_task(one) for one in auxiliary.tasks(world)),
-        platforms=tuple(accesses(world)),
-        world=world,
+        tasks=tuple(_task(one) for one in auxiliary.tasks(inputs)),
+        platforms=tuple(accesses(inputs)),
+        world=inputs,
         doubts=doubts,
     )
 
 
-def _main(world: World) -> tuple[Route, bool]:
+def _main(inputs: World) -> tuple[Route, bool]:
     asked = Text("auto")
     others: list[Text] = []
-    model = model_answer(world)
+    model = model_answer(inputs)
     try:
-        asked, others = request_route.requested_provider(world)
-        found = request_route.resolve(world, asked)
+        asked, others = request_route.requested_provider(inputs)
+        found = request_route.resolve(inputs, asked)
     except Unresolved as error:
         trouble = RouteProblem(error.kind, str(error))
-        return _route(world, "model", asked, others, model, None, trouble), error.falls_back
+        return _route(inputs, "model", asked, others, model, None, trouble), error.falls_back
     if not model.value:
-        model = _default_model(world, found.provider)
-    return _route(world, "model", asked, others, model, found, None), False
+        model = _default_model(inputs, found.provider)
+    return _route(inputs, "model", asked, others, model, found, None), False
 
 
-def model_answer(world: World) -> Answer:
+def model_answer(inputs: World) -> Answer:
     """Return the model's name as the gateway sends it, without expanding `${NAME}`."""
-    model = world.gateway.get("model")
+    model = inputs.gateway.get("model")
     if not isinstance(model, dict):
         written = model if isinstance(model, str) else ""
-        return Answer(str(written), world.source(written, "model") if written else _NOWHERE)
+        return Answer(str(written), inputs.source(written, "model") if written else _NOWHERE)
     able = [(key, model[key]) for key in ("default", "model") if model.get(key)]
     if not able:
         return Answer("", _NOWHERE)
-    made = [Answer(str(value), world.source(value, "model", key)) for key, value in able]
+    made = [Answer(str(value), inputs.source(value, "model", key)) for key, value in able]
     return Answer(made[0].value, made[0].source, tuple(made[1:]))
 
 
-def _default_model(world: World, provider: str) -> Answer:
-    found = world.release.topic("models").get(provider, "")
+def _default_model(inputs: World, provider: str) -> Answer:
+    found = inputs.release.topic("models").get(provider, "")
     return Answer(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
 
 
-def _instead(world: World, main: Route) -> Route | None:
+def _instead(inputs: World, main: Route) -> Route | None:
     """Return the first fallback with credentials; if it names no model, with the main one."""
-    routes = (_link(world, link) for link in fallback.tried_links(world))
+    routes = (_link(inputs, link) for link in fallback.tried_links(inputs))
     found = next((one for one in routes if not one.trouble), None)
     if found is None or found.model.value:
         return found
     model = main.model
     if not model.value and found.provider and found.provider.value:
-        model = _default_model(world, found.provider.value)
+        model = _default_model(inputs, found.provider.value)
     return found._replace(model=model)
 
 
-def _link(world: World, link: fallback.Link) -> Route:
+def _link(inputs: World, link: fallback.Link) -> Route:
     model = Answer(str(link.model), link.model.source)
     try:
-        found = link.resolve(world)
+        found = link.resolve(inputs)
     except Unresolved as error:
         trouble = RouteProblem(error.kind, str(error))
-        return _route(world, link.path, link.provider, [], model, None, trouble)
-    return _route(world, link.path, link.provider, [], model, found, None)
+        return _route(inputs, link.path, link.provider, [], model, None, trouble)
+    return _route(inputs, link.path, link.provider, [], model, found, None)
 
 
 def _route(
-    world: World,
+    inputs: World,
     path: str,
     asked: Text,
     others: list[Text],
@@ -159,7 +159,7 @@ def _route(
         provider=Answer(found.provider, asked.source),
         base_url=Answer(str(url), url.source, tuple(answer(one) for one in found.urls)),
         api_mode=Answer(str(found.api_mode), _mode_source(found.api_mode)),
-        key=key_of(world.release, found.key, found.keys),
+        key=key_of(inputs.release, found.key, found.keys),
     )
 
 

@@ -33,9 +33,9 @@ class YamlMistake(NamedTuple):
     what: str
     """In words, with what to do about it."""
     line: int | None = None
-    mended: bytes | None = None
+    repaired: bytes | None = None
     """The repaired file, if a rule repairs it and the result parses."""
-    how: str = ""
+    repair: str = ""
     """What the repair does."""
     shown: str = ""
     """The line with possible secrets redacted."""
@@ -45,9 +45,9 @@ class _Rule(NamedTuple):
     """A kind of mistake that is visible in the text."""
 
     what: str
-    how: str
+    repair: str
     line: Callable[[list[str]], int | None]
-    mends: tuple[Callable[[str], str], ...]
+    repairs: tuple[Callable[[str], str], ...]
 
 
 def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
@@ -76,13 +76,13 @@ def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
         )
     found = [(rule, line) for rule in _RULES if (line := rule.line(lines))]
     for rule, line in found:
-        mended = _mended(text, rule.mends)
+        mended = _mended(text, rule.repairs)
         if mended:
-            return YamlMistake(rule.what, line, mended, rule.how)
+            return YamlMistake(rule.what, line, mended, rule.repair)
     if len(found) > 1:
         mended = _mended(text, _together([rule for rule, _ in found]))
         if mended:
-            how = ", and ".join(rule.how for rule, _ in found)
+            how = ", and ".join(rule.repair for rule, _ in found)
             return YamlMistake(found[0][0].what, found[0][1], mended, how)
     here = next((YamlMistake(rule.what, line) for rule, line in found if line == fault.line), None)
     return here or _told(text, lines, fault)
@@ -107,8 +107,8 @@ def _encoding(data: bytes, fault: Fault) -> YamlMistake:
         mended = b""
     return YamlMistake(
         f"The file is saved as {name}, as some editors on Windows do. Save it as UTF-8.",
-        mended=mended if mended and config_file.parse(mended)[1] is None else None,
-        how="saved as UTF-8",
+        repaired=mended if mended and config_file.parse(mended)[1] is None else None,
+        repair="saved as UTF-8",
     )
 
 
@@ -189,12 +189,12 @@ def _together(rules: list[_Rule]) -> tuple[Callable[[str], str], ...]:
     def chained(number: int) -> Callable[[str], str]:
         def change(text: str) -> str:
             for rule in rules:
-                text = rule.mends[min(number, len(rule.mends) - 1)](text)
+                text = rule.repairs[min(number, len(rule.repairs) - 1)](text)
             return text
 
         return change
 
-    return tuple(chained(number) for number in range(max(len(rule.mends) for rule in rules)))
+    return tuple(chained(number) for number in range(max(len(rule.repairs) for rule in rules)))
 
 
 def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:

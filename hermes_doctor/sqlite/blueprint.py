@@ -32,7 +32,7 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     orders: tuple[tuple[str, ...], ...] = ()
     """The column orders a file can have, depending on the releases that upgraded it."""
-    lazy: bool = False
+    created_on_demand: bool = False
     """Hermes creates it only when it is first needed, so a missing one is not a finding."""
     if_unkeyed: str = "harmless"
     """What the release does when the table has lost its primary key."""

@@ -78,7 +78,7 @@ def read(pages: Pages) -> Catalog:
     entries: list[Entry] = []
     damaged = False
     try:
-        for row in records.rows(pages, 1, most=MOST_PAGES):
+        for row in records.rows(pages, 1, max_pages=MOST_PAGES):
             kind, name, table, root, sql = (*row, None, None, None, None, None)[:5]
             if not (isinstance(kind, str) and isinstance(name, str) and isinstance(table, str)):
                 damaged = True

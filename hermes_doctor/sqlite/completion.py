@@ -36,7 +36,7 @@ def complete(
             work = _Completion(db, plan)
             work.make(missing, changed)
             db.execute("COMMIT")
-            return work.said
+            return work.messages
     except sqlite3.IntegrityError as error:
         raise CannotFix(
             text(
@@ -60,7 +60,7 @@ class _Completion:
     def __init__(self, db: sqlite3.Connection, plan: Blueprint) -> None:
         self.db = db
         self.plan = plan
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.again: set[str] = set()
         """The tables to rebuild as declared."""
         self.renumbered: set[str] = set()
@@ -95,7 +95,7 @@ class _Completion:
             else:
                 self.db.execute(f"DROP {one.kind} {quoted(one.name)}")
                 self.dropped.add(one.name)
-                self.said.append(f"The {one.kind} {one.name} was made as declared.")
+                self.messages.append(f"The {one.kind} {one.name} was made as declared.")
                 yield Missing(one.kind, one.table, one.name, "unknown")
 
     def _index(self, name: str, sql: str) -> None:
@@ -151,7 +151,7 @@ class _Completion:
             self.db.execute(table.sql)
         elif table.name in self.again:
             self._rebuild(table, lost)
-            self.said.append(f"The table {table.name} was rebuilt as declared, with its rows.")
+            self.messages.append(f"The table {table.name} was rebuilt as declared, with its rows.")
         elif all(can_append(table, column) for column in lost):
             for column in lost:
                 self.db.execute(
@@ -211,7 +211,7 @@ class _Completion:
         (count,) = self.db.execute(sql).fetchone()
         if not count:
             return name
-        self.said.append(f"Rows of {table.name} that got the declared {there.name}: {count:,}.")
+        self.messages.append(f"Rows of {table.name} that got the declared {there.name}: {count:,}.")
         return f"coalesce({name}, {default})"
 
     def _columns(self, table: str) -> dict[str, Column]:

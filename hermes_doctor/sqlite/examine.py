@@ -79,7 +79,7 @@ def _once(
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
-            return found._replace(log=book.read_log(most=256))
+            return found._replace(log=book.read_log(max_frames=256))
         if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
             return found._replace(journal=cut)
         from hermes_doctor.sqlite.examination import Examination
@@ -100,4 +100,4 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
             text("{files_path}: is being written just now", files_path=found.files.path.name)
         )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
-    return hot_journal.judge(book, path, found.header, most=most, limit=limit)
+    return hot_journal.judge(book, path, found.header, max_bytes=most, limit=limit)

@@ -177,22 +177,24 @@ def clear_settings(database: sqlite3.Connection, index: Index) -> None:
         database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
 
 
-def check_integrity(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
-    """Raise unless the index is sound; `against` also compares it with text stored elsewhere."""
+def check_integrity(
+    database: sqlite3.Connection, index: Index, *, compare_content: bool = False
+) -> str:
+    """Raise unless the index is sound; `compare_content` also compares it with its source."""
     name = quoted(index.name)
     try:
         database.execute(
-            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(against)]
+            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(compare_content)]
         )
     except sqlite3.DatabaseError as error:
         raise CannotFix("the full-text table that was made is not sound") from error
     return f"integrity-check of {index.name}"
 
 
-def split_slowest(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
-    """Separate the slowest index, for a thread of its own (`beside`), from the others."""
+def split_slowest(indexes: Sequence[Index], *, threaded: bool) -> tuple[Index | None, list[Index]]:
+    """Separate the slowest index, for a thread of its own (`threaded`), from the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
-    if not beside or not can_write_shadow_tables():
+    if not threaded or not can_write_shadow_tables():
         slow = None
     return slow, [one for one in indexes if one is not slow]
 

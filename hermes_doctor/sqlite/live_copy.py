@@ -57,7 +57,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
     held = snapshot(source)
     try:
         with _followed(target) as follower:
-            with disk.new_file(target, lasting=False) as fd, _held_still(source) as reader:
+            with disk.new_file(target, durable=False) as fd, _held_still(source) as reader:
                 final = 0
                 for now in consistent_copy.write_copy(source, fd, held):
                     follower.send(str(now))

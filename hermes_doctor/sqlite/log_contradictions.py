@@ -81,7 +81,7 @@ class Comparison:
         """By root page: the page of the schema that names it, which is not always page 1."""
         found: dict[int, int] = {}
         try:
-            for page, row in records.rows_with_pages(self.pages, 1, most=MOST_PAGES):
+            for page, row in records.rows_with_pages(self.pages, 1, max_pages=MOST_PAGES):
                 root = row[3] if len(row) > 3 else None
                 if isinstance(root, int) and root:
                     found.setdefault(root, page)

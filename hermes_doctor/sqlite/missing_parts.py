@@ -42,7 +42,7 @@ def find_missing(found: Schema, plan: Blueprint) -> list[Missing]:
 
 def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
     for name, table in plan.tables.items():
-        if name not in found.declarations and not table.lazy:
+        if name not in found.declarations and not table.created_on_demand:
             yield Missing("table", name, name, plan.if_missing[name])
     for name in plan.virtual:
         if name not in found.virtual:

@@ -63,15 +63,15 @@ class Image:
         same = self.log.salts == earlier.log.salts and self.log.salts != b""
         return same and self.log.committed >= earlier.log.committed
 
-    def is_made_of(self, others: tuple[Image, ...]) -> bool:
+    def is_made_of(self, images: tuple[Image, ...]) -> bool:
         """Whether every page is in another image, or was since that image's log was started."""
         versions: dict[int, list[tuple[int, int]]] = {}
-        for other in others:
+        for other in images:
             for number, place in other.frames():
                 versions.setdefault(number, []).append((other.log_fd or 0, place))
         for number, page in self.pages():
             at = (number - 1) * self.page_size
-            if any(page in (one.page(number), _read(one.main, page, at)) for one in others):
+            if any(page in (one.page(number), _read(one.main, page, at)) for one in images):
                 continue
             if not any(_read(fd, page, place) == page for fd, place in versions.get(number, ())):
                 return False

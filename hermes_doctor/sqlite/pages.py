@@ -103,9 +103,9 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
 class PagesWithLog(Pages):
     """The pages of a database whose write-ahead log has already been read."""
 
-    def __init__(self, book: OpenFiles, log: Log, header: Header) -> None:
-        self.db = book.main
-        self.wal = book.log
+    def __init__(self, files: OpenFiles, log: Log, header: Header) -> None:
+        self.db = files.main
+        self.wal = files.log
         self.frames = dict(log.pages)
         self.page_size = log.page_size if log.pages else header.page_size
         self.count = log.db_pages or header.snapshot.size // self.page_size

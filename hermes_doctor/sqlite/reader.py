@@ -67,7 +67,7 @@ class InMemory:
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.asked = inspector.TimedConnection(self.connection)
+        self.timed_connection = inspector.TimedConnection(self.connection)
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -82,7 +82,7 @@ class InMemory:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return Answer(**self.asked.ask(sql, _by_the_clock(seconds), allowed))
+            return Answer(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Free the memory."""
@@ -94,13 +94,15 @@ class OnConnection:
     """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.asked = inspector.TimedConnection(connection)
+        self.timed_connection = inspector.TimedConnection(connection)
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> Answer:
         """The rows of one statement."""
-        return Answer(**self.asked.ask(sql, seconds, None if tables is None else list(tables)))
+        return Answer(
+            **self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
+        )
 
     def close(self) -> None:
         """Leave the connection open: it belongs to the caller."""
@@ -109,10 +111,10 @@ class OnConnection:
 class InProcess:
     """Queries the file itself in a separate process that cannot write."""
 
-    def __init__(self, path: Path, how: str) -> None:
+    def __init__(self, path: Path, file_state: str) -> None:
         import subprocess
 
-        command = [sys.executable, "-I", "-S", inspector.__file__, how, str(path)]
+        command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
         self.guard = threading.Lock()
         try:
             self.process = subprocess.Popen(

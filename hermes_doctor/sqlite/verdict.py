@@ -104,7 +104,7 @@ class _Reading:
 
 
 def find_damage(
-    said: Iterable[tuple[str, str]],
+    messages: Iterable[tuple[str, str]],
     error: str,
     catalog: Catalog,
     pages: Pages | None,
@@ -113,7 +113,7 @@ def find_damage(
 ) -> Damage:
     """Find out what is damaged from the messages of a check (table, text) or its error."""
     reading = _Reading()
-    for table, text in said:
+    for table, text in messages:
         for sentence in text.split("\n"):
             reading.take(table, sentence)
     if malformed := _SCHEMA.search(error):

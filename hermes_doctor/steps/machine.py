@@ -212,24 +212,24 @@ class InstallService(MachineAction):
 class RevertAction(MachineAction):
     """Machine action that reverts another one, for `undo`; reverting it repeats the other."""
 
-    act: MachineAction
+    action: MachineAction
     kind: ClassVar[str] = _BACK
     lasting: ClassVar[bool] = True
 
     def words(self) -> dict[str, str]:
-        return {**self.act.words(), "of": self.act.kind}
+        return {**self.action.words(), "of": self.action.kind}
 
     def sentence(self) -> str:
-        return f"take back: {self.act.sentence()}"
+        return f"take back: {self.action.sentence()}"
 
     def refuse(self) -> None:
-        self.act.refuse()
+        self.action.refuse()
 
     def do(self) -> None:
-        self.act.revert()
+        self.action.revert()
 
     def revert(self) -> None:
-        self.act.do()
+        self.action.do()
 
 
 def action_from_record(home: Home, record: MachineActionRecord) -> MachineAction | None:

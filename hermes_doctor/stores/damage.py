@@ -42,7 +42,7 @@ class ExaminedStore(NamedTuple):
 
     values: Any
     """None if nothing can be read without a repair."""
-    flaw: Flaw | None
+    damage: Flaw | None
 
 
 def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> ExaminedStore:
@@ -61,10 +61,10 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
         kind = "it is UTF-16" if data.startswith(_UTF16) else f"byte {error.start} is not UTF-8"
         return ExaminedStore(None, Flaw(BINARY, kind))
     found = _parsed(text)
-    if found.flaw is None:
+    if found.damage is None:
         flaws = (one for one in _shape(found.values, store) if one.kind not in harmless)
         found = ExaminedStore(found.values, next(flaws, None))
-    if found.flaw is None and marked:
+    if found.damage is None and marked:
         return ExaminedStore(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
     return found
 
@@ -98,7 +98,7 @@ def _decoded(text: str) -> ExaminedStore:
     if bare != text:
         inner = _parsed(bare)
         count = len(text) - len(bare)
-        if inner.flaw is None:
+        if inner.damage is None:
             return ExaminedStore(inner.values, Flaw(PADDING, f"{count} NUL bytes follow its end"))
         return ExaminedStore(None, Flaw(TORN, f"it breaks off; {count} NUL bytes follow"))
     values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())

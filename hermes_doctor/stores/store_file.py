@@ -41,7 +41,7 @@ class Stores(NamedTuple):
     """All store files of a home, and those that could not be read."""
 
     found: tuple[StoreFile, ...]
-    doubts: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
     def of(self, kind: str) -> StoreFile | None:
         """Return the first one of a kind."""

@@ -63,13 +63,13 @@ class User(NamedTuple):
     uid: int
     gids: frozenset[int]
 
-    def may_write(self, taken: Snapshot) -> bool:
+    def may_write(self, snapshot: Snapshot) -> bool:
         """Whether the mode of a file lets this user write it."""
         if self.uid == 0:
             return True
-        if taken.uid == self.uid:
-            return bool(taken.mode & 0o200)
-        return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
+        if snapshot.uid == self.uid:
+            return bool(snapshot.mode & 0o200)
+        return bool(snapshot.mode & (0o020 if snapshot.gid in self.gids else 0o002))
 
     def may_enter(self, st: os.stat_result) -> bool:
         """Whether the mode of a folder lets this user pass through it."""

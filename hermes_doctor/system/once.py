@@ -20,10 +20,10 @@ T = TypeVar("T")
 class Cell:
     """The result of one call, or the exception that it raised."""
 
-    __slots__ = ("answer", "began", "done", "error")
+    __slots__ = ("answer", "done", "error", "started_at")
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
+        self.started_at = time.monotonic()
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -73,7 +73,7 @@ def once(
                 question = functools.partial(look, self, *args, **kwargs)
                 threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")
             patience = limit * (DEEP if self.deep else 1)
-            clock = time_limits.Stopwatch(cell.began)
+            clock = time_limits.Stopwatch(cell.started_at)
             if not cell.done.is_set() and not clock.wait(cell.done, patience):
                 what = look.__name__.replace("_", " ")
                 raise CouldNotLook(f"looking at the {what} took longer than {patience:g} s")

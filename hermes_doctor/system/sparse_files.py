@@ -80,18 +80,18 @@ def chunks(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes | memoryv
 def copy(
     source: int,
     target: int,
-    place: Callable[[int, bytes, int], None],
-    seen: Callable[[bytes | memoryview], None],
+    write_at: Callable[[int, bytes, int], None],
+    on_read: Callable[[bytes | memoryview], None],
 ) -> int:
     """Copy a file in its current length into an empty one, keeping holes; return the length.
 
-    `place` writes bytes at an offset of the target. `seen` gets all bytes, also those of holes.
+    `write_at` writes bytes at an offset of the target. `on_read` gets all bytes, also of holes.
     """
     total = 0
     for at, piece, is_hole in chunks(source, 0, os.fstat(source).st_size):
         if not is_hole:
-            place(target, bytes(piece), at)
-        seen(piece)
+            write_at(target, bytes(piece), at)
+        on_read(piece)
         total = at + len(piece)
     if os.fstat(target).st_size < total:
         os.ftruncate(target, total)

@@ -21,7 +21,7 @@ class Way(NamedTuple):
 
     name: str
     covered: bool
-    how: str
+    description: str
     expected: bool = True
     """Whether `hook install` is meant to cover it."""
 

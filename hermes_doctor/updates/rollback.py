@@ -38,7 +38,7 @@ class Command(NamedTuple):
     """One command of the rollback."""
 
     words: tuple[str, ...]
-    ours: bool = False
+    as_current_user: bool = False
     """Whether to run it as the current user, who alone may talk to the container engine."""
 
     def __str__(self) -> str:
@@ -80,7 +80,9 @@ def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
     """Plan the return to the previous container image."""
     made = images.way_back(home, before, update)
     note = f"{before.source} is the image of before again, for every container that names it."
-    return _runnable([Command(words, ours=True) for words in made], (note,) if made else ())
+    return _runnable(
+        [Command(words, as_current_user=True) for words in made], (note,) if made else ()
+    )
 
 
 def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
@@ -134,20 +136,20 @@ def _same(before: InstallationDetails, after: InstallationDetails) -> bool:
 
 def restore_hermes(
     home: Home,
-    todo: Sequence[Command],
+    commands: Sequence[Command],
     before: InstallationDetails,
-    tell: Callable[[str], None],
+    report_progress: Callable[[str], None],
     *,
-    hold: int,
+    lock_fd: int,
 ) -> None:
     """Run the commands in order; raise CannotFix if the old Hermes is not there afterwards.
 
     They inherit the lock's descriptor, so that a command that outlives us keeps the lock.
     """
     owner = owner_of(home)
-    for one in todo:
-        tell(f"running {one.words[0]} to bring Hermes {before.version} back")
-        said = _ask(one, owner, hold)
+    for one in commands:
+        report_progress(f"running {one.words[0]} to bring Hermes {before.version} back")
+        said = _ask(one, owner, lock_fd)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
     there = current_hermes.hermes_in_place_of(before)
@@ -163,13 +165,13 @@ def restore_hermes(
         name, version = left[0]
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         raise CannotFix(f"{name} {version}{more} is not there afterwards")
-    if todo and (broken := requirements.damaged(there, owner)):
+    if commands and (broken := requirements.damaged(there, owner)):
         raise CannotFix(f"{broken[0]} is not whole afterwards")
 
 
 def _ask(one: Command, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
-    if one.ours:
-        return run_command(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
+    if one.as_current_user:
+        return run_command(one.words, env=os.environ, limit=LIMIT, pass_fds=(hold,))
     env = dict(os.environ) if owner.is_us else login_environment(owner)
-    return run_command(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))
+    return run_command(one.words, user=owner, env=env, limit=LIMIT, pass_fds=(hold,))

@@ -23,16 +23,16 @@ class CurrentFinding(NamedTuple):
     severity: Severity
     title: str
     check: str
-    seen: int
+    rounds: int
     """Rounds in a row as a problem, or as an info; 0 while its check has no answer."""
-    grave: int = 0
+    error_rounds: int = 0
     """Rounds in a row in which it was an error or worse."""
 
 
 class Compared(NamedTuple):
     """The result of comparing one round with the previous one."""
 
-    standing: dict[Key, CurrentFinding]
+    current: dict[Key, CurrentFinding]
     unanswered: dict[str, int]
     """By check: for how many rounds in a row it has had no answer."""
     events: list[Event]
@@ -43,9 +43,9 @@ def compare(
     unanswered: Mapping[str, int],
     report: Report,
     at: datetime,
-    most: int,
+    max_rounds: int,
 ) -> Compared:
-    """Compare a report with the previous round; the counts of rounds stop at `most`."""
+    """Compare a report with the previous round; the counts of rounds stop at `max_rounds`."""
     found = _by_key(report.findings)
     doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
     asked = {c.id for c in report.checks}
@@ -53,7 +53,7 @@ def compare(
     events: list[Event] = []
     for key, finding in found.items():
         old = before.get(key)
-        after[key] = _counted(old, finding, most)
+        after[key] = _counted(old, finding, max_rounds)
         kind = _kind(old, finding)
         if kind is not None:
             events.append(finding_event(report, finding, kind, at, old.severity if old else None))
@@ -61,7 +61,7 @@ def compare(
         if key in found:
             continue
         if old.check in doubtful or old.check not in asked:
-            after[key] = old._replace(seen=0, grave=0)
+            after[key] = old._replace(rounds=0, error_rounds=0)
         else:
             code, subject = key
             events.append(
@@ -80,7 +80,11 @@ def compare(
 
 
 def finding_event(
-    report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
+    report: Report,
+    finding: Finding,
+    kind: Kind,
+    at: datetime,
+    previous_severity: Severity | None = None,
 ) -> Event:
     """Turn a finding into an event."""
     offer = report.offer(finding)
@@ -91,7 +95,7 @@ def finding_event(
         severity=finding.severity,
         code=finding.code,
         subject=finding.subject,
-        was=was if was is not finding.severity else None,
+        was=previous_severity if previous_severity is not finding.severity else None,
         since=finding.since,
         command=offer.command if offer else f"hermes-doctor explain {finding.code}",
     )
@@ -105,12 +109,14 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
     return found
 
 
-def _counted(old: CurrentFinding | None, finding: Finding, most: int) -> CurrentFinding:
+def _counted(old: CurrentFinding | None, finding: Finding, max_rounds: int) -> CurrentFinding:
     """Count this round; a change between warning and error does not restart the count."""
     worth = finding.severity is not Severity.INFO
     before = old is not None and (old.severity is not Severity.INFO) is worth
-    seen = min(most, (old.seen if old and before else 0) + 1)
-    grave = min(most, (old.grave if old else 0) + 1) if is_grave(finding.severity) else 0
+    seen = min(max_rounds, (old.rounds if old and before else 0) + 1)
+    grave = (
+        min(max_rounds, (old.error_rounds if old else 0) + 1) if is_grave(finding.severity) else 0
+    )
     return CurrentFinding(finding.severity, finding.title, finding.check, seen, grave)
 
 

@@ -21,9 +21,9 @@ DRIFT = 0.001
 class Reading(NamedTuple):
     """All clocks at one moment, in seconds."""
 
-    steady: float
+    monotonic: float
     """The monotonic clock; it stops while the machine sleeps."""
-    awake: float | None
+    boottime: float | None
     """A monotonic clock that runs during sleep; None if the system has none."""
     wall: float
     """The wall clock; it can be set."""
@@ -45,7 +45,7 @@ class Clock:
     def lasting(self) -> float:
         """Seconds on a clock that all processes of this boot share, also across sleep."""
         now = self.read()
-        return now.wall if now.awake is None else now.awake
+        return now.wall if now.boottime is None else now.boottime
 
     def now(self) -> datetime:
         """The current time of day, in UTC."""
@@ -54,9 +54,9 @@ class Clock:
 
 def gap(before: Reading, after: Reading, longest: float) -> str | None:
     """Why the previous round says little about now; None if there was no gap."""
-    steady, wall = after.steady - before.steady, after.wall - before.wall
-    known = before.awake is not None and after.awake is not None
-    real = (after.awake or 0) - (before.awake or 0) if known else steady
+    steady, wall = after.monotonic - before.monotonic, after.wall - before.wall
+    known = before.boottime is not None and after.boottime is not None
+    real = (after.boottime or 0) - (before.boottime or 0) if known else steady
     slack = SLACK + DRIFT * abs(steady)
     if real - steady > slack:
         return f"the machine slept for {format_duration(real - steady)}"

@@ -28,7 +28,7 @@ def unfinished_runs(home: Home) -> list[str]:
         found = unfinished.unfinished_runs(home)
     except CouldNotLook:
         return []
-    return [one.id for one in found if not one.at_work and one.state != "unreadable"]
+    return [one.id for one in found if not one.running and one.state != "unreadable"]
 
 
 def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:

@@ -60,7 +60,7 @@ class Event:
     since: datetime | None = None
     command: str = ""
     """The command to type now."""
-    more: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -93,7 +93,7 @@ class Event:
             "title": clean(self.title),
             "since": self.since.isoformat(timespec="seconds") if self.since else None,
             "command": clean(self.command) or None,
-            **self.more,
+            **self.extra,
         }
 
 

@@ -52,9 +52,9 @@ class Healer:
     ledger: Ledger
     clock: Clock
     signals: Signals
-    after: int
-    patience: float
-    agreed: frozenset[str] = frozenset()
+    min_rounds: int
+    timeout: float
+    confirmed: frozenset[str] = frozenset()
     """Codes and fixes that the operator agreed to although they ask."""
     vault: Path | None = None
     options: str = ""
@@ -81,7 +81,9 @@ class Healer:
         due = [
             one
             for one in report.findings
-            if consent.is_due(one, report, memory.standing.get(one.key), self.after, self.agreed)
+            if consent.is_due(
+                one, report, memory.standing.get(one.key), self.min_rounds, self.confirmed
+            )
         ]
         named = {one.subject: one for one in report.findings}
         cut_off = {
@@ -128,7 +130,7 @@ class Healer:
             return None
         budget = self.ledger.budget
         return (
-            f"the budget of {budget.most} in {format_duration(budget.period)} is spent; "
+            f"the budget of {budget.limit} in {format_duration(budget.period)} is spent; "
             f"the next repair may be at {self._clock(free - now)}"
         )
 
@@ -140,9 +142,9 @@ class Healer:
             return None
         if memory.busy_since is None or memory.busy_since > now:
             memory.busy_since = now
-        if now - memory.busy_since >= self.patience:
+        if now - memory.busy_since >= self.timeout:
             return None
-        return f"an answer is being written; it waits for at most {format_duration(self.patience)}"
+        return f"an answer is being written; it waits for at most {format_duration(self.timeout)}"
 
     def _clock(self, seconds: float) -> str:
         from datetime import timedelta
@@ -209,9 +211,11 @@ class Healer:
         try:
             chosen = []
             for one in repair_run.plan_repairs(self.home, self.plugins, due):
-                if consent.is_too_early(one, self.memory.standing.get(one.finding.key), self.after):
+                if consent.is_too_early(
+                    one, self.memory.standing.get(one.finding.key), self.min_rounds
+                ):
                     continue
-                refusal = consent.refusal(one, self.agreed)
+                refusal = consent.refusal(one, self.confirmed)
                 if refusal is None:
                     chosen.append(one)
                     continue
@@ -221,7 +225,7 @@ class Healer:
                 events += self._held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
-            why = self.lease.refusal(make=True)
+            why = self.lease.refusal(create=True)
             if why:
                 return [*events, *self._held(OTHER, why, at)], False
             self._spend()

@@ -34,7 +34,7 @@ def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
 def prepare(
     home: Home,
     plugins: Plugins,
-    asked: assembly.WatchOptions,
+    chosen: assembly.WatchOptions,
     *,
     system: bool,
     cron: bool,
@@ -44,26 +44,26 @@ def prepare(
     from hermes_doctor.planning.install_service import refuse_temporary_home
 
     refuse_temporary_home(home.path)
-    assembly.validate(asked, home, plugins)
+    assembly.validate(chosen, home, plugins)
     manager = choose(home, system=system, cron=cron)
     folder = _folder(home, system)
-    user = _user(home, asked) if system else None
+    user = _user(home, chosen) if system else None
     if system and user is None:
         _refuse_untrusted()
     return manager, Job(
         home,
-        tuple(_options(asked, Store(home, folder), folders)),
-        heal=asked.healing is not None,
-        interval=assembly.interval_seconds(asked),
+        tuple(_options(chosen, Store(home, folder), folders)),
+        heal=chosen.healing is not None,
+        interval=assembly.interval_seconds(chosen),
         folder=folder,
-        vault=asked.healing.vault if asked.healing else None,
+        vault=chosen.healing.vault if chosen.healing else None,
         user=user,
     )
 
 
-def install(manager: Manager, job: Job, asked: assembly.WatchOptions) -> bool:
+def install(manager: Manager, job: Job, chosen: assembly.WatchOptions) -> bool:
     """Install the job and store its secrets in private files; return whether anything changed."""
-    ways, store = asked.ways, store_of(job)
+    ways, store = chosen.notify, store_of(job)
     webhook = secrets.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
     command = secrets.option_value(ways.command, "--notify-command") if ways.command else ""
     changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
@@ -161,32 +161,32 @@ def _keep(store: Store, path: Path, secret: str) -> bool:
     return True
 
 
-def _options(asked: assembly.WatchOptions, store: Store, folders: Sequence[Path]) -> Iterator[str]:
+def _options(chosen: assembly.WatchOptions, store: Store, folders: Sequence[Path]) -> Iterator[str]:
     """The options as command-line words."""
-    yield from ("--interval", asked.interval)
-    healing, ways = asked.healing, asked.ways
+    yield from ("--interval", chosen.interval)
+    healing, ways = chosen.healing, chosen.notify
     if healing:
-        yield from ("--heal", "--after", str(healing.after), "--budget", healing.budget)
-        yield from ("--patience", healing.patience)
-        for word in healing.also:
+        yield from ("--heal", "--after", str(healing.min_rounds), "--budget", healing.budget)
+        yield from ("--patience", healing.timeout)
+        for word in healing.confirmed:
             yield from ("--also", word)
         if healing.vault:
             yield from ("--vault", str(healing.vault.expanduser().absolute()))
     if ways.command or ways.webhook or ways.hermes:
-        yield from ("--notify-on", ways.on)
+        yield from ("--notify-on", ways.min_severity)
     if ways.command:
         yield from ("--notify-command", f"@{store.command}")
     if ways.webhook:
         yield from ("--notify-webhook", f"@{store.webhook}")
     if ways.hermes:
         yield from ("--notify-hermes", ways.hermes)
-    if asked.network:
+    if chosen.network:
         yield "--network"
     for folder in folders:
         yield from ("--plugins", str(folder.expanduser().absolute()))
 
 
-def _user(home: Home, asked: assembly.WatchOptions) -> str | None:
+def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
     """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.probes.probes import Probes
@@ -197,7 +197,7 @@ def _user(home: Home, asked: assembly.WatchOptions) -> str | None:
         return None
     if owner.name is None:
         raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
-    if asked.healing is None:
+    if chosen.healing is None:
         return owner.name
     try:
         found = Probes(home).supervision().owner

@@ -91,9 +91,9 @@ class Notices:
                 del notified[topic]
         return self._said()
 
-    def close(self, patience: float = FAREWELL) -> None:
+    def close(self, timeout: float = FAREWELL) -> None:
         """Wait a moment for unsent notices."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while any(one.unfinished_tasks for one in self._queues) and time.monotonic() < end:
             time.sleep(0.02)
 

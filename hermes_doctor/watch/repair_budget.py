@@ -40,9 +40,9 @@ class Ledger:
     def free_at(self, now: float) -> float | None:
         """When the budget allows the next repair; None if it does now."""
         self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
-        if len(self.repairs) < self.budget.most:
+        if len(self.repairs) < self.budget.limit:
             return None
-        return self.repairs[-self.budget.most] + self.budget.period
+        return self.repairs[-self.budget.limit] + self.budget.period
 
     def spend(self, now: float) -> None:
         """Count one repair."""
@@ -63,10 +63,10 @@ class Ledger:
         failure = self.failures.get(key)
         return failure is None or (failure.times < MAX_TRIES and now >= failure.until)
 
-    def forget(self, standing: Mapping[Key, object], now: float) -> None:
+    def forget(self, current: Mapping[Key, object], now: float) -> None:
         """Drop the failures of findings that are gone and whose wait is over."""
         self.failures = {
             key: failure
             for key, failure in self.failures.items()
-            if key in standing or now < failure.until
+            if key in current or now < failure.until
         }

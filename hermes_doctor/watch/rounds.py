@@ -44,21 +44,21 @@ class Watch:
     """One watch on one home."""
 
     home: Home
-    look: Callable[[], Report]
-    tell: Callable[[Event], None]
+    examine: Callable[[], Report]
+    print_event: Callable[[Event], None]
     store: Store
     interval: float
-    after: int
+    min_rounds: int
     clock: Clock = field(default_factory=Clock)
     signals: Signals = field(default_factory=Signals)
     notices: Notices | None = None
-    heals: Heals | None = None
+    healer: Heals | None = None
     title: str = ""
     """What is watched, for the first line."""
 
     def __post_init__(self) -> None:
         known = self.store.load(self.clock.boot)
-        self.fresh = known is None or not known.place
+        self.first_watch = known is None or not known.place
         """No watch has examined this home before."""
         self.memory = known or Memory()
         self.rounds = 0
@@ -68,24 +68,24 @@ class Watch:
         self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
         """The identity of the home's folder in the previous round."""
         self._troubles: set[str] = set()
-        self._quiet = self.clock.read().steady
+        self._quiet = self.clock.read().monotonic
 
     def _resume(self) -> None:
         """Continue from the state of the last process, unless too much time has passed since."""
         memory, now, last = self.memory, self.clock.read(), self.memory.clocks
         usual = max(self.interval, memory.spacing, HOUR / 3) if self._single else self.interval
-        if memory.boot != self.clock.boot or last is None or now.steady < last.steady:
+        if memory.boot != self.clock.boot or last is None or now.monotonic < last.monotonic:
             self._anew()
         else:
-            memory.spacing = now.steady - last.steady
+            memory.spacing = now.monotonic - last.monotonic
             if clocks.gap(last, now, 3 * usual + 60):
                 self._anew()
         memory.boot = self.clock.boot
-        memory.interval, memory.heals = self.interval, self.heals is not None
+        memory.interval, memory.heals = self.interval, self.healer is not None
 
-    def enable(self, heals: Heals) -> None:
+    def enable(self, healer: Heals) -> None:
         """Enable repairs."""
-        self.heals = heals
+        self.healer = healer
         self.memory.heals = True
 
     # -- the two ways to run ---------------------------------------------------------------
@@ -97,10 +97,10 @@ class Watch:
         with self.signals.heard():
             try:
                 while not self.signals.ending:
-                    begun = self.clock.read().steady
+                    begun = self.clock.read().monotonic
                     self.signals.hurry = False
                     again = self.round(begins=not self._begun)
-                    now = self.clock.read().steady
+                    now = self.clock.read().monotonic
                     due = begun + self.interval
                     self.signals.wait(0 if again else due - now if due > now else self.interval)
             except StopRequested:
@@ -112,15 +112,20 @@ class Watch:
         if self.notices:
             self.notices.close()
 
-    def once(self, *, loud: bool) -> Report | None:
+    def once(self, *, always_report: bool) -> Report | None:
         """Run one round and report only changes; None if the home could not be examined."""
         self._single = True
         with self.signals.heard():
             try:
-                self.round(begins=self.fresh)
+                self.round(begins=self.first_watch)
             except StopRequested:
                 return None
-        if self.last_report is not None and loud and not self.fresh and not self._told:
+        if (
+            self.last_report is not None
+            and always_report
+            and not self.first_watch
+            and not self._event_count
+        ):
             self._say(
                 Event(Kind.QUIET, self.clock.now(), f"no change: {state_summary(self.last_report)}")
             )
@@ -131,7 +136,7 @@ class Watch:
     # -- one round -------------------------------------------------------------------------
 
     last_report: Report | None = None
-    _told = 0
+    _event_count = 0
 
     def round(self, *, begins: bool) -> bool:
         """Examine once and report; return whether the next round is due at once."""
@@ -145,16 +150,16 @@ class Watch:
         if report is not None:
             at = self.clock.now()
             found = changes.compare(
-                self.memory.standing, self.memory.unanswered, report, at, self.after
+                self.memory.standing, self.memory.unanswered, report, at, self.min_rounds
             )
             self._begun = True
             self._begin(report, found.events, at) if begins else None
             for event in found.events:
-                if not (begins and self.fresh):
+                if not (begins and self.first_watch):
                     self._say(event)
-            self.memory.standing, self.memory.unanswered = found.standing, found.unanswered
-            if self.heals is not None and not self.signals.ending:
-                told, again = self.heals.attempt(report, self.memory, at)
+            self.memory.standing, self.memory.unanswered = found.current, found.unanswered
+            if self.healer is not None and not self.signals.ending:
+                told, again = self.healer.attempt(report, self.memory, at)
                 for event in told:
                     self._say(event)
                     self._note_deed(event)
@@ -183,7 +188,7 @@ class Watch:
         self._mind_the_place(place)
         try:
             with self.signals.stoppable():
-                return self.look()
+                return self.examine()
         except CouldNotLook as doubt:
             self._trouble(f"could not look: {doubt}")
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
@@ -213,7 +218,7 @@ class Watch:
         memory = self.memory
         memory.busy_since = None
         memory.standing = {
-            key: one._replace(seen=0, grave=0) for key, one in memory.standing.items()
+            key: one._replace(rounds=0, error_rounds=0) for key, one in memory.standing.items()
         }
 
     # -- telling ---------------------------------------------------------------------------
@@ -222,17 +227,17 @@ class Watch:
         """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
-        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", more=more))
-        known = {event.key for event in told} if not self.fresh else set()
+        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", extra=more))
+        known = {event.key for event in told} if not self.first_watch else set()
         for finding in report.findings:
             if finding.key not in known:
                 self._say(changes.finding_event(report, finding, Kind.FOUND, at))
 
     def _say(self, event: Event) -> None:
-        self._told += 1
-        self._quiet = self.clock.read().steady
+        self._event_count += 1
+        self._quiet = self.clock.read().monotonic
         try:
-            self.tell(event)
+            self.print_event(event)
         except BrokenPipeError:  # the reader has closed the pipe
             self.signals.ending = True
         if self.notices:
@@ -245,7 +250,7 @@ class Watch:
             self._say(Event(Kind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
 
     def _daily(self, report: Report, at: datetime) -> None:
-        if self.clock.read().steady - self._quiet >= DAY:
+        if self.clock.read().monotonic - self._quiet >= DAY:
             self._say(Event(Kind.QUIET, at, f"still watching: {state_summary(report)}"))
 
     def _note_deed(self, event: Event) -> None:

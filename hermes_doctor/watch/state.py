@@ -76,7 +76,7 @@ def document(memory: Memory) -> dict[str, Any]:
         "heals": memory.heals,
         "away": memory.away,
         "standing": [
-            [*key, one.severity.value, one.title, one.check, one.seen, one.grave]
+            [*key, one.severity.value, one.title, one.check, one.rounds, one.error_rounds]
             for key, one in list(memory.standing.items())[:MOST]
         ],
         "unanswered": dict(list(memory.unanswered.items())[:MOST]),
@@ -89,38 +89,38 @@ def document(memory: Memory) -> dict[str, Any]:
     }
 
 
-def parse(said: Any) -> Memory:
+def parse(data: Any) -> Memory:
     """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
     return Memory(
-        boot=str(said["boot"]),
-        place=str(said["place"]),
-        pid=int(said["pid"]),
-        began=str(said["began"]),
-        round_at=str(said["round_at"]),
-        clocks=_reading(said["clocks"]),
-        spacing=_number(said["spacing"]),
-        interval=_number(said["interval"]),
-        heals=bool(said["heals"]),
-        away=str(said["away"]),
+        boot=str(data["boot"]),
+        place=str(data["place"]),
+        pid=int(data["pid"]),
+        began=str(data["began"]),
+        round_at=str(data["round_at"]),
+        clocks=_reading(data["clocks"]),
+        spacing=_number(data["spacing"]),
+        interval=_number(data["interval"]),
+        heals=bool(data["heals"]),
+        away=str(data["away"]),
         standing={
             (str(code), str(subject)): CurrentFinding(
                 Severity(severity), str(title), str(check), _count(seen), _count(grave)
             )
-            for code, subject, severity, title, check, seen, grave in said["standing"]
+            for code, subject, severity, title, check, seen, grave in data["standing"]
         },
-        unanswered={str(id): _count(count) for id, count in said["unanswered"].items()},
-        repairs=[_number(at) for at in said["repairs"]],
+        unanswered={str(id): _count(count) for id, count in data["unanswered"].items()},
+        repairs=[_number(at) for at in data["repairs"]],
         failures={
             (str(code), str(subject)): Failure(_count(times), _number(until))
-            for code, subject, times, until in said["failures"]
+            for code, subject, times, until in data["failures"]
         },
-        busy_since=None if said["busy_since"] is None else _number(said["busy_since"]),
-        said={(str(code), str(subject)): str(text) for code, subject, text in said["said"]},
+        busy_since=None if data["busy_since"] is None else _number(data["busy_since"]),
+        said={(str(code), str(subject)): str(text) for code, subject, text in data["said"]},
         notified={
             (str(code), str(subject)): (str(state), _number(at))
-            for code, subject, state, at in said["notified"]
+            for code, subject, state, at in data["notified"]
         },
-        deeds=[dict(deed) for deed in said["deeds"]],
+        deeds=[dict(deed) for deed in data["deeds"]],
     )
 
 

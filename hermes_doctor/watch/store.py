@@ -28,8 +28,8 @@ _OTHER = (KeyError, TypeError, AttributeError)
 class Store:
     """The state files of one home's watch."""
 
-    def __init__(self, home: Home, place: Path | None = None) -> None:
-        self.folder = place or state_folder()
+    def __init__(self, home: Home, folder: Path | None = None) -> None:
+        self.folder = folder or state_folder()
         self.file = self.folder / f"watch-{identity(home)}.json"
         self.lock = self.folder / f"watch-{identity(home)}.lock"
         self.webhook = self.folder / f"watch-{identity(home)}.webhook"
@@ -97,7 +97,7 @@ class Store:
         if self._fd is not None:
             return True
         disk.make_folder(self.folder)
-        fd = open_lock_file(self.lock, make=True)
+        fd = open_lock_file(self.lock, create=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -111,7 +111,7 @@ class Store:
         if self._fd is not None:
             return False
         try:
-            fd = open_lock_file(self.lock, make=False)
+            fd = open_lock_file(self.lock, create=False)
         except (OSError, Trouble):
             return False
         try:

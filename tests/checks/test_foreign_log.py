@@ -38,7 +38,7 @@ FRAME = damage.PAGE + 24
 @pytest.fixture(params=["memory", "process"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small databases and large ones, with time enough on a busy machine."""
-    for limit in ("WHOLE", "ATTRIBUTION", "ALONE"):
+    for limit in ("SMALL_QUERY_SECONDS", "ATTRIBUTION_SECONDS", "FILE_ALONE_SECONDS"):
         monkeypatch.setattr(condition, limit, 30.0)
     if request.param == "process":
         monkeypatch.setattr(condition, "SMALL_BYTES", 0)

@@ -80,7 +80,7 @@ def made(path: Path, plan: Blueprint) -> Path:
     """A database with every table, lazy ones too, and a row in each."""
     with contextlib.closing(creation.create(path, plan)) as db:
         for name, table in plan.tables.items():
-            if table.lazy:
+            if table.created_on_demand:
                 db.execute(table.sql)
                 for index, sql in plan.indexes.items():
                     if plan.table_of[index] == name:

@@ -98,7 +98,7 @@ class Scene(Probes):
     def links(self, pid: int, held: frozenset[str]) -> list[Link]:
         """Assign the connections to platforms at once."""
         others = provider_hosts.find(self.settings()).values()
-        return links.assign(self.platforms(), self.table, others=others)
+        return links.assign(self.platforms(), self.table, providers=others)
 
     def listeners(self, pid: int) -> list[Connection]:
         """Return the listening sockets."""

@@ -39,8 +39,8 @@ def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
 
 
 def reading(home: Path, since: float = 0, **options: object) -> Reading:
-    """Read all of a window."""
-    return read(Home(home), since=since, **({"most": None} | options))  # type: ignore[arg-type]
+    """A reading of all of a window."""
+    return read(Home(home), since=since, **({"max_bytes": None} | options))  # type: ignore[arg-type]
 
 
 def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:

@@ -131,7 +131,7 @@ def saved(
     target.unlink(missing_ok=True)
     plan = plan or blueprint(folder)
     before = {path: path.read_bytes() for path in sick.parent.glob(sick.name + "*")}
-    account = salvage(sick, target, plan, others=others)
+    account = salvage(sick, target, plan, older_copies=others)
     assert {path: path.read_bytes() for path in sick.parent.glob(sick.name + "*")} == before
     assert [path.name for path in folder.glob("saved.db*")] == ["saved.db"]
     with contextlib.closing(sqlite3.connect(target)) as database:
@@ -139,7 +139,7 @@ def saved(
         assert not database.execute("PRAGMA foreign_key_check").fetchall()
         names = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         wanted = {*plan.tables, *plan.virtual, *plan.indexes, *plan.triggers}
-        lazy = {name for name, table in plan.tables.items() if table.lazy}
+        lazy = {name for name, table in plan.tables.items() if table.created_on_demand}
         lazy |= {name for name, table in plan.table_of.items() if table in lazy}
         assert wanted - lazy <= names
         for table in plan.virtual:

@@ -91,11 +91,11 @@ def watch(
         look = lambda: next(given)  # noqa: E731
     made = Watch(
         home=Home(home),
-        look=look,
-        tell=heard,
+        examine=look,
+        print_event=heard,
         store=more.pop("store", None) or Store(Home(home), home.parent / "state"),
         interval=more.pop("interval", 30.0),
-        after=more.pop("after", 3),
+        min_rounds=more.pop("after", 3),
         clock=clock,
         title="watches",
         **more,

@@ -171,7 +171,7 @@ def test_bounds(home: Path, says: Callable[..., Path], monkeypatch: pytest.Monke
     monkeypatch.setattr("hermes_doctor.logs.journald.MOST", 3)
     says("journalctl", "".join(record("x", n) + "\n" for n in range(3)))
 
-    found = reading(home, most=1, units=[unit(home)])
+    found = reading(home, max_bytes=1, units=[unit(home)])
 
     assert len(list(found)) == 3
     assert [gap.partly for gap in found.unread] == [True]

@@ -49,7 +49,9 @@ def test_any_bytes(data: bytes, size: int, ago: float) -> None:
         for form in FORMATS:
             told: list[Unread] = []
             span = Span(NOON - ago, NOON + ago)
-            stream = rotated.entries([(path, "log")], form, span, tell=told.append, size=size)
+            stream = rotated.entries(
+                [(path, "log")], form, span, report_unread=told.append, size=size
+            )
             assert all(abs(one.at - NOON) <= ago for one in stream)
             assert told == []
 
@@ -92,7 +94,9 @@ def test_every_entry_once(
         written = NOON - wrote[-1][0] if wrote else NOON
         path = write(Path(folder) / "log", data.encode(), written)
         span = Span(NOON - window)
-        stream = rotated.entries([(path, "log")], hermes.FORMAT, span, tell=refuse, size=size)
+        stream = rotated.entries(
+            [(path, "log")], hermes.FORMAT, span, report_unread=refuse, size=size
+        )
         found = [(round(e.at, 3), e.level, e.text, e.more, e.session) for e in stream]
     assert found == expected
 

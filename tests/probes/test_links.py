@@ -27,7 +27,8 @@ def sort(
     settings = Settings(variables, frozenset(), {}, ())
     found = platforms.find(settings, (0, 19, 0))
     return {
-        one.platform.name: one for one in assign(found, table, addresses=addresses, others=others)
+        one.platform.name: one
+        for one in assign(found, table, addresses=addresses, providers=others)
     }
 
 

@@ -27,9 +27,9 @@ class Cron:
         clock.reading = self.reading
         clock.turn(after, asleep=asleep)
         self.reading = clock.reading
-        made.once(loud=False)
+        made.once(always_report=False)
         known = made.memory.standing.get(("A", "thing"))
-        return known.seen if known else 0
+        return known.rounds if known else 0
 
 
 def test_every_five_minutes_is_in_a_row(home: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_home_that_is_away_is_told_once(home: Path) -> None:
         elif gone.exists() and not away:
             gone.rename(home)
         made, heard, _ = watch(home, [WELL])
-        assert (made.once(loud=False) is None) is away
+        assert (made.once(always_report=False) is None) is away
         told.append(heard.kinds)
 
     assert told == [["start"], ["away"], [], ["back"], ["away"]]

@@ -67,7 +67,7 @@ def test_ten_thousand_rounds(home: Path) -> None:
     changing = cycle(one for one in given for _ in range(10))
     notices = Notices([Sink()], str(home), Severity.WARNING)
     made, _, clock = watch(home, lambda: next(changing), notices=notices)
-    made.tell = forget
+    made.print_event = forget
 
     def run(until: int) -> None:
         while made.rounds < until:
@@ -102,7 +102,7 @@ def test_hundreds_of_real_rounds(home: Path) -> None:
             probes.close()
 
     made, _, clock = watch(home, look)
-    made.tell = forget
+    made.print_event = forget
     log = home / "logs" / "gateway.log"
 
     def run(count: int) -> None:

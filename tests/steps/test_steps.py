@@ -628,7 +628,7 @@ def test_ends_later(home: Path) -> None:
     assert crash_server.state(home) == before
     [log] = Journals(Home(home)).all()
     assert (log.state, log.gateway, log.final) == ("ending", "asked", False)
-    assert [run.waits for run in Probes(Home(home)).unfinished_runs()] == [True]
+    assert [run.waits_for_gateway for run in Probes(Home(home)).unfinished_runs()] == [True]
     with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
     assert "waits for the end of the gateway" in ended.text

@@ -38,13 +38,13 @@ class Keeper(GatewayControl):
     def ask_to_stop(self, process: ProcessHandle) -> None:
         raise AssertionError("there is none")
 
-    def laid_down(self) -> bool:
+    def was_stopped_on_purpose(self) -> bool:
         return self.laid
 
     def restless(self) -> bool:
         return self.tries
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         return self.tries
 
     def trouble(self) -> str | None:
@@ -128,7 +128,7 @@ def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatc
     update = an_update(home, None)
     owned(monkeypatch, Keeper(home, tries=True))
 
-    outcome = after_update.examine(home, update, load.load(), settle=0)
+    outcome = after_update.examine(home, update, load.load(), settle_seconds=0)
 
     assert not outcome.gateway_up and not outcome.good
     assert "again and again" in outcome.gateway

@@ -270,7 +270,7 @@ def test_no_database_stays_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     moment = Preflight((), tuple(profile_findings(Home(home), load.load())))
     update = record_state(Home(home), None, None, moment)
-    after_update.examine(Home(home), update, load.load(), restart=False, settle=0)
+    after_update.examine(Home(home), update, load.load(), restart=False, settle_seconds=0)
 
     assert len(opened) > 3
     assert {id(one) for one in opened} == {id(one) for one in closed}

@@ -29,7 +29,7 @@ START = Reading(100.0, 200.0, 1e9)
 )
 def test_gap(now: Reading, why: str | None) -> None:
     """Sleep, a clock that was set, and a long pause are each told from a plain wait."""
-    before = START if now.awake is not None else START._replace(awake=None)
+    before = START if now.boottime is not None else START._replace(boottime=None)
 
     said = gap(before, now, longest=150.0)
 

@@ -121,7 +121,7 @@ def test_one_that_only_looks_leaves_it(home: Path) -> None:
     """One that only looks leaves it."""
     cut_off(home)
     ward = Ward(home)
-    ward.watch.heals = None
+    ward.watch.healer = None
     before = support.tree(home, vault=True)
     ward.rounds(3)
 

@@ -64,9 +64,9 @@ class Ward:
             ledger=self.ledger,
             clock=self.clock,
             signals=Signals(),
-            after=more.get("after", 3),
-            patience=more.get("patience", 600.0),
-            agreed=frozenset(more.get("agreed", ())),
+            min_rounds=more.get("after", 3),
+            timeout=more.get("patience", 600.0),
+            confirmed=frozenset(more.get("agreed", ())),
             busy=more.get("busy", lambda _: False),
         )
         self.watch.enable(self.healer)
@@ -156,7 +156,7 @@ def test_what_wavers_is_healed(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found = tuple(one._replace(severity=now) for one in report.findings)
         return report._replace(findings=found)
 
-    ward.watch.look = look
+    ward.watch.examine = look
 
     assert "healed ENV-BOM" in ward.rounds(3)
 
@@ -176,7 +176,7 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         found = tuple(one._replace(severity=now) for one in report.findings)
         return report._replace(findings=found)
 
-    ward.watch.look = look
+    ward.watch.examine = look
     carried: list[object] = []
 
     def carry_out(*given: object) -> None:

@@ -55,10 +55,10 @@ class _Candidates:
         """Matches of texts seen before, because logs repeat themselves."""
         self.turn = 0
 
-    def of(self, begun: Mapping[str, int], turn: int) -> list[_Candidate]:
+    def of(self, open_incidents: Mapping[str, int], turn: int) -> list[_Candidate]:
         """Return the lines to try; followers and clearing lines only for open incidents."""
         if turn != self.turn and self.after:
-            asked = self.first + [one for one in self.after if one.rule.id in begun]
+            asked = self.first + [one for one in self.after if one.rule.id in open_incidents]
             if len(asked) != len(self.asked) or asked != self.asked:
                 self.asked = asked
                 self.known.clear()

@@ -21,7 +21,7 @@ class _Stretch(NamedTuple):
     """A repetition that what follows it so far does not delimit."""
 
     chars: frozenset[str]
-    most: int
+    max_repeats: int
 
 
 def inside(kind: Any, value: Any) -> Iterator[Any]:
@@ -102,7 +102,7 @@ def _settled(loose: Sequence[_Stretch], chars: frozenset[str]) -> tuple[_Stretch
 def _product(loose: Sequence[_Stretch]) -> int:
     found = 1
     for one in loose:
-        found *= one.most
+        found *= one.max_repeats
     return found
 
 

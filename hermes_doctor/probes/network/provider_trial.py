@@ -57,9 +57,9 @@ class Trial(NamedTuple):
         return self.verdict is not None and self.verdict.kind == verdict.OK
 
 
-def ask_all(every: Iterable[Request], settings: Settings) -> list[Trial]:
+def ask_all(requests: Iterable[Request], settings: Settings) -> list[Trial]:
     """Ask all providers at once; abandon those that do not answer in time."""
-    wanted = list(every)
+    wanted = list(requests)
     found: dict[int, Trial] = {}
     links: dict[int, socket.socket] = {}
 
@@ -134,8 +134,8 @@ def ask(
             if not verdict.wants_other_limit(status, body):
                 break
         found = verdict.judge(status, body, request.place)
-        if any(found.said in value.lower() for value in request.headers.values()):
-            found = found._replace(said="")  # it may be the key
+        if any(found.message in value.lower() for value in request.headers.values()):
+            found = found._replace(message="")  # it may be the key
     except Failure as failure:
         failed, why = failure.stage, failure.why
     except ValueError:  # an impossible address

@@ -78,15 +78,15 @@ def targets(
     settings: Settings,
     platforms: Sequence[Platform],
     providers: Mapping[str, Endpoint],
-    asked: Iterable[Target] = (),
+    exact: Iterable[Target] = (),
 ) -> list[Target]:
-    """Return every host that a gateway with these settings needs; `asked` are known exactly."""
+    """Return every host that a gateway with these settings needs; `exact` are known exactly."""
     found: dict[Endpoint, Target] = {}
     for platform in platforms:
         for end in platform.endpoints:
             proxy = proxy_for(settings, end.host, platform.proxy_variables)
             found.setdefault(end, _target(platform.label, end, proxy))
-    for target in asked:
+    for target in exact:
         found.setdefault(target.endpoint, target)
     for name, end in providers.items():
         found.setdefault(end, _target(name, end, proxy_for(settings, end.host)))
@@ -98,9 +98,9 @@ def _target(what: str, end: Endpoint, proxy: Proxy | None) -> Target:
     return Target(what, end, None if local else proxy, not local and end.port not in _PLAIN)
 
 
-def test_hosts(every: Iterable[Target], settings: Settings) -> list[Reached]:
+def test_hosts(hosts: Iterable[Target], settings: Settings) -> list[Reached]:
     """Test all hosts at once; abandon those that do not answer in time."""
-    wanted = list(every)
+    wanted = list(hosts)
     found: dict[int, Reached] = {}
 
     def one(number: int, target: Target) -> None:
@@ -136,10 +136,10 @@ def reach(target: Target, settings: Settings) -> Reached:
     return Reached(target, failed, why, addresses, time.monotonic() - began)
 
 
-def open_connection(target: Target, settings: Settings, began: float) -> socket.socket:
+def open_connection(target: Target, settings: Settings, started_at: float) -> socket.socket:
     """Open a connection to one host, encrypted if the target requires it."""
     addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
-    link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
+    link = _connected(target, addresses, started_at, tunnelled=not is_forwarded(target))
     return _secured(link, target, settings)
 
 

@@ -67,12 +67,12 @@ class Verdict(NamedTuple):
 
     kind: str
     status: int
-    said: str
+    message: str
     """The provider's name for the error, or what came instead of an answer."""
 
 
-def judge(status: int, body: bytes, place: str = CHOICES) -> Verdict:
-    """Return the verdict on one answer; `place` is the field that would contain a message."""
+def judge(status: int, body: bytes, message_field: str = CHOICES) -> Verdict:
+    """Return the verdict on one answer; `message_field` would contain the message."""
     found = _json(body)
     said = _short(found) if found is not None else _instead(body)
     words = _words(found).lower()
@@ -82,7 +82,7 @@ def judge(status: int, body: bytes, place: str = CHOICES) -> Verdict:
         if found is None:
             return Verdict(ADDRESS, status, said)
         error = _error(found)
-        if not error and _is_message(found, place):
+        if not error and _is_message(found, message_field):
             return Verdict(OK, status, "")
         code = error.get("code") or found.get("code")
         if isinstance(code, int) and 400 <= code < 600:

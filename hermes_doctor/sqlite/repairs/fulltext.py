@@ -64,7 +64,7 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
             fulltext.check_integrity(connection, index)
             if index in own and index.external:
                 with fulltext_views.allow_view(connection, index):
-                    fulltext.check_integrity(connection, index, against=True)
+                    fulltext.check_integrity(connection, index, compare_content=True)
         if integrity_errors(
             connection, 1
         ):  # pages of a table that was already missing from the schema

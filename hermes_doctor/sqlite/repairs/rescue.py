@@ -22,7 +22,7 @@ def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Database
             copy,
             rescued,
             plan,
-            others=sources(plan, home, copies),
+            older_copies=sources(plan, home, copies),
             progress=lambda done, total: progress.report("saving its rows", done / total),
         )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):

@@ -13,9 +13,9 @@ FROM_TRANSCRIPTS = "the transcripts"
 ONLY_FITTING_VALUE = "the only value that fits"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2 rows`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True)

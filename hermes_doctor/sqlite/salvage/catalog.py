@@ -52,7 +52,7 @@ class Layout:
     """The column that is an alias of the rowid; it is NULL in the record."""
     plain: bool = True
     """An ordinary table with rowids."""
-    refers: tuple[tuple[str, str, str], ...] = ()
+    foreign_keys: tuple[tuple[str, str, str], ...] = ()
     """The foreign keys: column, referenced table, referenced column."""
     computed: frozenset[str] = frozenset()
     """Generated columns; they are not written."""

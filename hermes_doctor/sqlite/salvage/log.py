@@ -22,7 +22,7 @@ class Log:
     frames: int = 0
     dropped: int = 0
     """Damaged frames of this log."""
-    beyond: int = 0
+    frames_after_damage: int = 0
     """Valid frames after a damaged one, which SQLite would not read."""
     pages: int = 0
     """The size of the database after the last commit, in pages."""
@@ -30,7 +30,7 @@ class Log:
     @property
     def damaged(self) -> bool:
         """Whether SQLite reads less from this log than was committed."""
-        return bool(self.dropped or self.beyond)
+        return bool(self.dropped or self.frames_after_damage)
 
 
 def read(fd: int, page_size: int) -> Log:
@@ -87,7 +87,7 @@ def read(fd: int, page_size: int) -> Log:
             chain, hurt = False, True
             log.dropped += 1
             continue
-        log.beyond += not chain
+        log.frames_after_damage += not chain
         pending[page] = at + FRAME
         if commit:
             log.places.update(pending)

@@ -42,7 +42,7 @@ class RowCompleter:
         forest: Forest,
         target: Target,
         texts: Mapping[str, FulltextCopies],
-        others: OlderCopies,
+        older_copies: OlderCopies,
         transcripts: Transcripts,
     ) -> None:
         self.survey = survey
@@ -50,7 +50,7 @@ class RowCompleter:
         self.forest = forest
         self.target = target
         self.texts = texts
-        self.others = others
+        self.older_copies = older_copies
         self.transcripts = transcripts
         self.tallies: dict[str, Tally] = {}
         self.transcribed = 0
@@ -69,7 +69,7 @@ class RowCompleter:
     def complete_table(self, loaded: LoadedTable) -> None:
         """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
-        if not (loaded.stand.damaged or loaded.pending or loaded.broken):
+        if not (loaded.pages.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
         witness = self.evidence(name)
@@ -84,7 +84,7 @@ class RowCompleter:
             gone = self._from_transcripts(loaded, gone, facts)
         self._rebuild(loaded, gone, facts)
         if not witness.whole:
-            loaded.tally.unsure = bool(loaded.stand.tree.gaps)
+            loaded.tally.unsure = bool(loaded.pages.tree.gaps)
 
     def _present(self, name: str) -> array[int]:
         rows = self.target.database.execute(f"SELECT rowid FROM {quoted(name)} ORDER BY rowid")
@@ -103,7 +103,7 @@ class RowCompleter:
         for rowid in witness.rowids:
             if contains(present, rowid) or contains(begun, rowid):
                 continue
-            if loaded.stand.lost(rowid) or rowid in broken:
+            if loaded.pages.lost(rowid) or rowid in broken:
                 gone.append(rowid)
             else:
                 self.withheld += 1
@@ -129,7 +129,7 @@ class RowCompleter:
 
     def _complete(self, loaded: LoadedTable, row: Row, facts: Mapping[str, Value]) -> None:
         """Complete a truncated row: texts from a full-text copy, the rest from indexes or files."""
-        layout = loaded.stand.layout
+        layout = loaded.pages.layout
         texts = self.texts.get(loaded.name)
         source = FROM_FULLTEXT_COPIES if texts is not None and texts.complete(row) else ""
         for place, value in enumerate(row.values):
@@ -138,7 +138,7 @@ class RowCompleter:
                 row.values[place] = facts[column]
                 source = source or FROM_INDEXES
         if LOST in row.values:
-            source = self.others.complete(layout, row) or source
+            source = self.older_copies.complete(layout, row) or source
         whole = LOST not in row.values
         if not whole:
             rebuild.keep_beginning(layout, row)
@@ -152,7 +152,7 @@ class RowCompleter:
 
     def _from_others(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost rows from the newest other file that has them; return those still lost."""
-        if not self.others.sources:
+        if not self.older_copies.sources:
             return gone
         left = []
         for rowid in gone:
@@ -180,7 +180,7 @@ class RowCompleter:
 
         Returns the name of the source; empty if there is none.
         """
-        found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
+        found = self.older_copies.row(self.target.layouts[loaded.name], rowid, facts)
         if found is None or self._severed(loaded.name, found.values):
             return ""
         if jury is not None and jury.denies(rowid, found.values):
@@ -191,7 +191,7 @@ class RowCompleter:
         """Whether a row refers to a deleted one: a row that its sound table does not have."""
         for child, parent, column in rebuild.foreign_keys(self.target, name):
             value = values.get(child)
-            if value is None or self.forest.stands[parent].damaged:
+            if value is None or self.forest.tables[parent].damaged:
                 continue
             if not self.target.database.execute(
                 f"SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?", (value,)
@@ -202,14 +202,14 @@ class RowCompleter:
     def _unnamed(self, loaded: LoadedTable, gone: set[int]) -> Iterator[int]:
         """Rows of other files that belong on a lost page and that no index can confirm."""
         layout = self.target.layouts[loaded.name]
-        if not loaded.stand.rooted or layout.rowid_column is None:
+        if not loaded.pages.has_root or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
         witness = self.evidence(loaded.name)
-        for rowid in self.others.rowids(layout):
+        for rowid in self.older_copies.rowids(layout):
             if (
                 rowid not in gone
-                and loaded.stand.lost(rowid)
+                and loaded.pages.lost(rowid)
                 and not contains(present, rowid)
                 and not witness.denies(rowid)
             ):

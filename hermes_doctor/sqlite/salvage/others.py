@@ -41,9 +41,9 @@ class Found:
 class OlderCopies:
     """The databases among the sources, newest first; they are opened when first needed."""
 
-    def __init__(self, sources: Sequence[Source], room: Path) -> None:
-        """`room` is a private path; copies get names that start with it."""
-        self.room = room
+    def __init__(self, sources: Sequence[Source], scratch_path: Path) -> None:
+        """`scratch_path` is a private path; copies get names that start with it."""
+        self.scratch_path = scratch_path
         self._copies: list[Path] = []
         self.sources = sorted(
             (s for s in sources if s.path.suffix not in (".json", ".jsonl")),
@@ -89,7 +89,7 @@ class OlderCopies:
 
     def _copied(self, path: Path, log: Path) -> sqlite3.Connection | None:
         """A connection to a copy of a database and its log."""
-        copy = self.room.with_name(f"{self.room.name}-other-{len(self._copies)}")
+        copy = self.scratch_path.with_name(f"{self.scratch_path.name}-other-{len(self._copies)}")
         self._copies.append(copy)
         try:
             for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):

@@ -43,14 +43,14 @@ class SalvageRun:
         source: Path,
         target: Path,
         blueprint: Blueprint,
-        others: Sequence[Source],
+        older_copies: Sequence[Source],
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self.source = source
         self.path = target
         self.blueprint = blueprint
-        self.others = OlderCopies(others, target)
-        self.transcripts = Transcripts(others)
+        self.older_copies = OlderCopies(older_copies, target)
+        self.transcripts = Transcripts(older_copies)
         self.progress = progress
         self.indexes = fulltext.parse_indexes(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
@@ -71,7 +71,7 @@ class SalvageRun:
                 account = self._salvage(image)
             finished = True
         finally:
-            self.others.close()
+            self.older_copies.close()
             if self.target is not None:
                 self.target.database.close()
             for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
@@ -86,11 +86,11 @@ class SalvageRun:
         forest = self.assign_leaves(survey, catalog)
         texts = self._texts(survey, forest)
         self.target = target = Target(self.path, self.blueprint, catalog, image)
-        slow, quick = fulltext.split_slowest(self.indexes, beside=target.shared)
+        slow, quick = fulltext.split_slowest(self.indexes, threaded=target.shared)
         beside = FulltextFiller(self.path, slow) if slow is not None else None
         try:
             mender = RowCompleter(
-                survey, catalog, forest, target, texts, self.others, self.transcripts
+                survey, catalog, forest, target, texts, self.older_copies, self.transcripts
             )
             loader = Loader(survey, target, texts, mender.evidence, self._step)
             loaded = self._load(loader, forest, target, beside)
@@ -166,10 +166,10 @@ class SalvageRun:
         texts: dict[str, FulltextCopies] = {}
         for table, contents in forest.copies.items():
             columns = {index.columns for index in self.indexes if index.table == table}
-            names = forest.stands[table].layout.names
+            names = forest.tables[table].layout.names
             if len(columns) != 1 or not set(*columns) <= set(names):
                 continue
-            copies = [ByRowid(survey, forest.stands[name].tree) for name in contents]
+            copies = [ByRowid(survey, forest.tables[name].tree) for name in contents]
             texts[table] = FulltextCopies(copies, [names.index(column) for column in columns.pop()])
         return texts
 
@@ -181,7 +181,7 @@ class SalvageRun:
         names = sorted(target.layouts, key=lambda name: name != first)
         loaded = []
         for name in names:
-            stand = forest.stands.get(name)
+            stand = forest.tables.get(name)
             if stand is None or name.startswith("sqlite_"):
                 continue
             told = beside.rows if beside and name == first else None

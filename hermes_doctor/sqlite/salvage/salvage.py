@@ -26,7 +26,7 @@ def salvage(
     target: Path,
     blueprint: Blueprint,
     *,
-    others: Sequence[Source] = (),
+    older_copies: Sequence[Source] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Account:
     """Save the rows of the damaged database `source` into `target`, which must not exist.
@@ -39,7 +39,7 @@ def salvage(
     if os.path.lexists(target):
         raise CannotFix(text("{target} exists already", target=target.name))
     try:
-        return SalvageRun(source, target, blueprint, others, progress).run()
+        return SalvageRun(source, target, blueprint, older_copies, progress).run()
     except (sqlite3.Error, OSError, MemoryError) as error:
         name = name_of(error)
         raise CannotFix(

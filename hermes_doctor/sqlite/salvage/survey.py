@@ -168,13 +168,13 @@ class Survey:
         for place, at in enumerate(found[1] if found else ()):
             yield self._cell(page, at, (number << 16) + place, whole=whole)
 
-    def cell(self, number: int, place: int) -> Cell:
+    def cell(self, number: int, cell_number: int) -> Cell:
         """One cell of a table leaf, with its overflow pages."""
         page = self.image.page(number)
         found = page_header(page, 100 if number == 1 else 0, self.usable)
-        if not found or place >= len(found[1]):
+        if not found or cell_number >= len(found[1]):
             return NOTHING
-        return self._cell(page, found[1][place], (number << 16) + place, whole=True)
+        return self._cell(page, found[1][cell_number], (number << 16) + cell_number, whole=True)
 
     def _cell(self, page: bytes, at: int, mark: int, *, whole: bool) -> Cell:
         try:
@@ -246,5 +246,5 @@ def decode(cell: Cell) -> Row | None:
     except PARSE_ERRORS:
         return None
     if whole or LOST not in values:
-        return Row(cell.rowid, kinds, values, frayed=cell.frayed)
+        return Row(cell.rowid, kinds, values, bad_overflow=cell.bad_overflow)
     return Row(cell.rowid, kinds, values, False, truncated_value(cell.payload, kinds, at))

@@ -62,7 +62,7 @@ class Target:
         self.shared = mode == "wal"
         """Whether another connection can read while we write; not on some network drives."""
         for name, table in blueprint.tables.items():
-            if not table.lazy or name in catalog.layouts:
+            if not table.created_on_demand or name in catalog.layouts:
                 self.database.execute(table.sql)
                 self._widen(name, catalog.layouts.get(name))
                 self.layouts[name] = layout_of(self.database, name, table.sql)
