@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
@@ -292,7 +292,7 @@ def copy(folder: Path, target: int, like: str | None) -> str:
     return found
 
 
-def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -> str:
+def digest_of(copy: Path, entry: BackupEntry, progress: disk.Progress | None = None) -> str:
     """The digest of an entry's content in the backup, in the format of the recorded digest."""
     if not entry.blocks:
         return disk.digest(copy, progress, entry.sha256)

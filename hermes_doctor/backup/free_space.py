@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
@@ -25,7 +25,7 @@ def check_free_space(path: Path, needed: int) -> None:
         )
 
 
-def total_size(sources: Iterable[Source]) -> int:
+def total_size(sources: Iterable[BackupSource]) -> int:
     """The bytes of all sources, with the logs of live databases, which go into their copies."""
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:

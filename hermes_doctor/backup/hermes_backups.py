@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from hermes_doctor import __version__
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.intake import finish_import, import_folder
-from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.manifest import MANIFEST, Backup, place_of
 from hermes_doctor.backup.selection import SECRET_STORES, is_process_file, of_store
 from hermes_doctor.backup.trial_restore import try_restore
-from hermes_doctor.backup.vault import MANIFEST, Vault
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -30,7 +30,7 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import (
     LONGEST_NAME,
     MEGABYTE,
-    listing,
+    list_folder,
     open_regular,
     read,
     snapshot,
@@ -139,7 +139,7 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
             sha256, size = disk.copy_stream(stream, fd)
         if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET_STORES):
             mode &= 0o700  # a zip made elsewhere may have lost the permissions
-        entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
+        entry = BackupEntry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
         entries.append(entry)
     backup = Backup(
         folder=partial,
@@ -259,7 +259,7 @@ def _said(error: Exception) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

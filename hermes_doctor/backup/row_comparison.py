@@ -130,7 +130,7 @@ def row_of(record: Mapping[str, object], counted: ComparedRows, key: bytes) -> R
     )
 
 
-class Remembered:
+class CachedRows:
     """The rows of one database in memory, up to a limit; 24 bytes each."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ def summarize(rows: Iterable[Row]) -> Sums:
 
 def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
     """Read the rows of a database, and keep them in memory if they are not too many."""
-    seen = Remembered()
+    seen = CachedRows()
     with opened() as rows:
         sums = summarize(seen.passing(rows))
     return Contents(sums, (lambda: nullcontext(seen)) if seen.complete else opened)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_rules import entries_of
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import SIDECARS, is_database
 from hermes_doctor.model import CannotFix
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STEP = 16 * MEGABYTE
 """Bytes between two progress messages."""
-Groups = Sequence[Sequence[Source]]
+Groups = Sequence[Sequence[BackupSource]]
 
 
 class SaveWorker:
@@ -43,7 +43,7 @@ class SaveWorker:
         while self._worker and not self._result and self._worker.has_output:
             self._hear(self._worker)
 
-    def finished(self) -> list[Entry]:
+    def finished(self) -> list[BackupEntry]:
         """Wait for the worker, and take over its results."""
         while self._worker and not self._result:
             self._hear(self._worker)
@@ -59,7 +59,7 @@ class SaveWorker:
         self._saver.missing += [MissingFile(*one) for one in told["missing"]]
         return [*entries_of(told["entries"])]
 
-    def _again(self) -> list[Entry]:
+    def _again(self) -> list[BackupEntry]:
         """Save the files in this process, because the worker died.
 
         A disk error kills a process that uses a memory map, but is an exception when reading.

@@ -14,7 +14,8 @@ from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.vault import Backup, Vault
+    from hermes_doctor.backup.manifest import Backup
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.home import Home
 
 PASSPHRASE = "passphrase"
@@ -93,7 +94,7 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row, tilde
@@ -103,7 +104,7 @@ def export(
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
     with interruptible():
         backup = _chosen(home, vault, id)
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
         print_schema_document(
@@ -127,7 +128,7 @@ def push(
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
     from hermes_doctor.backup import engines
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row
@@ -140,7 +141,7 @@ def push(
         repository = engines.Restic(restic) if restic is not None else None
         if repository and init:
             repository.make()
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             if repository is not None:
                 text = (
                     f"Backup {backup.id} is there as {repository.push(backup)}, "
@@ -173,7 +174,7 @@ def pull(
     from hermes_doctor.backup import engines
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.progress_bars import LARGE, sending_bar
+    from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -184,7 +185,10 @@ def pull(
     repository = engines.Restic(restic)
     with lost_home.recreated_folder(where):
         store = Vault(where, vault)
-        with exclusive_vault(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
+        with (
+            exclusive_vault(store),
+            transfer_progress(LARGE, quiet=json),
+        ):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
         print_schema_document(
@@ -240,7 +244,7 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 
     rows: list[dict[str, Any]]
     if restic is not None:
-        known = engines.Restic(restic).known()
+        known = engines.Restic(restic).list_backups()
         rows = [{"id": id, "restic": name, "made": time} for id, name, time in known]
         lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
     else:

@@ -72,8 +72,8 @@ def install(
     own_command.prove()
     said = []
     if shell:
-        shell_startup.refuse()
-        launcher.refuse()
+        shell_startup.refuse_unwritable()
+        launcher.refuse_foreign_launcher()
     if chat:
         with lock_home(where):
             said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]

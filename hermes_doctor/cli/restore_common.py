@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.recovery import RecoveredRun
-    from hermes_doctor.repair.run import Item
+    from hermes_doctor.repair.targets import Item
 
 
 @contextmanager

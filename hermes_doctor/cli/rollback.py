@@ -14,7 +14,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
 from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
     from hermes_doctor.installation.details import InstallationDetails
     from hermes_doctor.records.journal import Journal

@@ -16,7 +16,7 @@ from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
-    from hermes_doctor.updates.before_update import Preflight
+    from hermes_doctor.updates.before_update import UpdatePreflight
 
 PATIENCE = 120.0
 MOMENT = 60.0
@@ -152,7 +152,7 @@ def _before(
 
 
 def _backed_up(
-    home: Home, moment: Preflight, vault: Path | None, command: Sequence[str], *, quiet: bool
+    home: Home, moment: UpdatePreflight, vault: Path | None, command: Sequence[str], *, quiet: bool
 ) -> Update:
     from hermes_doctor.cli.progress_bars import bar
     from hermes_doctor.updates import before_update as first

@@ -89,7 +89,7 @@ class Detached(GatewayControl):
         command = self._command()
         umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
         options = user.options()
-        folder = self.hold()
+        folder = self.open_home_folder()
         output = None
         try:
             output = _log(self.home)

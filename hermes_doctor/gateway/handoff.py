@@ -28,7 +28,7 @@ class Handoff(GatewayControl):
         self.unit.refuse()
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
-        main = self.unit.manager.tell(self.unit.name, "MainPID")
+        main = self.unit.manager.property_of(self.unit.name, "MainPID")
         mine = self.unit.runs(main, process.pid)
         self.detached.origin = self.origin
         (self.unit if mine else self.detached).ask_to_stop(process)

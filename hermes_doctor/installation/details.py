@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 PIP, UV, PIPX, UV_TOOL, GIT, IMAGE = "pip", "uv", "pipx", "uv-tool", "git", "image"
 EDITABLE, COPIED = "editable", "copied"
@@ -156,7 +156,7 @@ def _info(packages: Path) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

@@ -43,7 +43,7 @@ def _minute(text: bytes) -> float | None:
     return (shown - _DAY_ONE).total_seconds()
 
 
-class Clock:
+class LogClock:
     """Converts the times of one file, by a zone or by a fixed number of seconds."""
 
     def __init__(self, zone: tzinfo | None = UTC, offset: float | None = None) -> None:
@@ -112,18 +112,20 @@ class Clock:
             return 0.0
 
 
-def of_file(last: float | None, written: float, zone: tzinfo | None, newer: Clock | None) -> Clock:
+def of_file(
+    last: float | None, written: float, zone: tzinfo | None, newer: LogClock | None
+) -> LogClock:
     """Return the clock of a file from its last line's local time and its mtime.
 
     `zone` is that of the process, if known; `newer` is the clock of the next newer file.
     """
     seen = None if last is None else _evidence(last, written)
     if last is None or seen is None:
-        return newer if newer is not None and zone is None else Clock(zone)
+        return newer if newer is not None and zone is None else LogClock(zone)
     behind, away = seen
-    if zone is not None and (away > _CLOSE or Clock(zone).fits(last, last + behind)):
-        return Clock(zone)
-    return Clock(None) if Clock(None).fits(last, last + behind) else Clock(UTC, behind)
+    if zone is not None and (away > _CLOSE or LogClock(zone).fits(last, last + behind)):
+        return LogClock(zone)
+    return LogClock(None) if LogClock(None).fits(last, last + behind) else LogClock(UTC, behind)
 
 
 def _evidence(last: float, written: float) -> tuple[float, float] | None:

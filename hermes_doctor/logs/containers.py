@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import LONG, Span
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LONG, LogWindow
 from hermes_doctor.logs.rotated import ReportUnread
 from hermes_doctor.model import CouldNotLook
 
@@ -25,8 +25,8 @@ _STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)
 
 
 def entries(
-    unit: Unit, span: Span, max_bytes: int | None, report_unread: ReportUnread
-) -> Iterator[Entry]:
+    unit: Unit, span: LogWindow, max_bytes: int | None, report_unread: ReportUnread
+) -> Iterator[LogEntry]:
     """Yield what the container of a unit has printed since then, with or without compose."""
     from hermes_doctor.supervisors import docker
     from hermes_doctor.system import commands
@@ -60,7 +60,7 @@ def entries(
     yield from output.entries(heapq.merge(*streams), span, SOURCE, SOURCE)
 
 
-def _lines(text: str) -> list[output.Line]:
+def _lines(text: str) -> list[output.OutputLine]:
     found = []
     for number, line in enumerate(text.split("\n")):
         match = _STAMP.match(line)
@@ -71,5 +71,5 @@ def _lines(text: str) -> list[output.Line]:
         except ValueError:
             continue
         said = line[match.end() : match.end() + LONG].rstrip("\r")
-        found.append(output.Line(at + float(match[2] or 0), number, said))
+        found.append(output.OutputLine(at + float(match[2] or 0), number, said))
     return found

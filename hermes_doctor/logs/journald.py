@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.logs import output
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import LONG, Span
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LONG, LogWindow
 from hermes_doctor.logs.rotated import ReportUnread
 from hermes_doctor.model import CouldNotLook
 
@@ -28,8 +28,8 @@ _NOTHING = "No journal files were found"
 
 
 def entries(
-    unit: Unit, span: Span, max_bytes: int | None, report_unread: ReportUnread
-) -> Iterator[Entry]:
+    unit: Unit, span: LogWindow, max_bytes: int | None, report_unread: ReportUnread
+) -> Iterator[LogEntry]:
     """Yield what was written since then; without `max_bytes`, more records."""
     from hermes_doctor.system import commands
 
@@ -90,7 +90,7 @@ def _record(text: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _line(record: dict[str, Any], number: int) -> output.Line:
+def _line(record: dict[str, Any], number: int) -> output.OutputLine:
     said = record.get("MESSAGE")
     if isinstance(said, list):  # bytes that are not text
         said = bytes(n for n in said[:LONG] if isinstance(n, int) and 0 <= n < 256)
@@ -100,7 +100,7 @@ def _line(record: dict[str, Any], number: int) -> output.Line:
     level = _LEVELS[min(int(priority), 7)] if known and priority else output.PLAIN
     other = record.get("_TRANSPORT") != "stdout"
     name = record.get("SYSLOG_IDENTIFIER")
-    return output.Line(
+    return output.OutputLine(
         int(record["__REALTIME_TIMESTAMP"]) / 1e6,
         number,
         said[:LONG] if isinstance(said, str) else "",

@@ -10,9 +10,9 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs import clock, window
 from hermes_doctor.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog, blocks
-from hermes_doctor.logs.clock import Clock
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.logs.clock import LogClock
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import Format, LogWindow
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import size as shown
 
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     file: OpenLog
     start: int
-    clock: Clock
+    clock: LogClock
 
 
 ReportUnread = Callable[[Unread], None]
@@ -59,7 +59,7 @@ def archives(present: Iterable[str]) -> list[str]:
 def entries(
     files: Iterable[tuple[Path, str]],
     form: Format,
-    span: Span,
+    span: LogWindow,
     *,
     max_bytes: int | None = None,
     zone: tzinfo | None = None,
@@ -67,7 +67,7 @@ def entries(
     note: NoteFile | None = None,
     covers: Callable[[float], None] | None = None,
     size: int = BLOCK,
-) -> Iterator[Entry]:
+) -> Iterator[LogEntry]:
     """Yield the entries of a rotated log, oldest first; `files` are given newest first.
 
     A rotation in the meantime neither hides nor repeats anything: open files stay open and are
@@ -150,11 +150,11 @@ def _part(
     since: float,
     left: int | None,
     zone: tzinfo | None,
-    newer: Clock | None,
+    newer: LogClock | None,
 ) -> tuple[Part, bool]:
     packed = isinstance(file, CompressedLog)
     if form.utc:
-        read_by = Clock(UTC)
+        read_by = LogClock(UTC)
     else:
         last = None if packed else window.last_time(file, form.local)
         read_by = clock.of_file(last, file.written, zone, newer)

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, records, rotated, s6, undated
 from hermes_doctor.logs.duplicates import without_duplicates
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LEVELS, Format, LogWindow, Wanted
 from hermes_doctor.logs.line_numbers import SourceFiles
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing
+from hermes_doctor.system.files import MEGABYTE, list_folder
 
 if TYPE_CHECKING:
     from hermes_doctor.supervisors.unit import Unit
@@ -52,10 +52,12 @@ _RECORDS = {
 _UNDATED = ("gateway.error.log", "gateway-stdio.log")
 
 
-class Reading:
+class LogStream:
     """One pass over the sources. It can be iterated once."""
 
-    def __init__(self, home: Home, span: Span, max_bytes: int | None, zone: tzinfo | None) -> None:
+    def __init__(
+        self, home: Home, span: LogWindow, max_bytes: int | None, zone: tzinfo | None
+    ) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
         self.covered: dict[str, float] = {}
@@ -66,18 +68,18 @@ class Reading:
         self._max_bytes = max_bytes
         self._zone = zone
         self._places = SourceFiles()
-        self._streams: list[Iterator[Entry]] = []
-        self._merged: Iterator[Entry] | None = None
+        self._streams: list[Iterator[LogEntry]] = []
+        self._merged: Iterator[LogEntry] | None = None
         self._doubled: Container[str] = ()
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         if self._merged is None:
             self._merged = heapq.merge(*self._streams)
             if self._doubled:
                 self._merged = without_duplicates(self._merged, self._doubled)
         return self._merged
 
-    def where(self, entry: Entry) -> str:
+    def where(self, entry: LogEntry) -> str:
         """Return the position of an entry: `logs/gateway.log:8812`."""
         return self._places.where(entry)
 
@@ -85,7 +87,7 @@ class Reading:
         """Set how far back the sources go that are added from now on."""
         self._span = self._span._replace(since=since)
 
-    def add(self, stream: Iterator[Entry]) -> None:
+    def add(self, stream: Iterator[LogEntry]) -> None:
         """Add a source whose entries are in order of time."""
         self._streams.append(stream)
 
@@ -136,7 +138,7 @@ def read(
     whole: bool = False,
     zone: tzinfo | None = None,
     units: Iterable[Unit] = (),
-) -> Reading:
+) -> LogStream:
     """Return a stream of what was written about this home since then.
 
     The small records of starts, ends and updates may be requested from further back. `max_bytes`
@@ -145,11 +147,11 @@ def read(
     that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
     supervisor is asked for their output, with one command each.
     """
-    span = Span(since, float("inf") if until is None else until, wanted)
-    reading = Reading(home, span, max_bytes, zone)
+    span = LogWindow(since, float("inf") if until is None else until, wanted)
+    reading = LogStream(home, span, max_bytes, zone)
     folder = home / "logs"
     try:
-        present = listing(folder)
+        present = list_folder(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
         present = [*_LOGS, COMPLETE_LOG]  # its files may be readable even if it cannot be listed
@@ -188,20 +190,20 @@ def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Pat
     folder = home / "logs" / "gateways"
     try:
         others = {path.name for path in home.profiles()}
-        return [folder / name for name in listing(folder) if name not in others]
+        return [folder / name for name in list_folder(folder) if name not in others]
     except CouldNotLook as why:
         unread.append(Unread("logs/gateways", str(why)))
         return []
 
 
-def _add_slot(reading: Reading, folder: Path) -> None:
+def _add_slot(reading: LogStream, folder: Path) -> None:
     try:
-        reading.add_series(folder, rotated.archives(listing(folder)), s6.FORMAT)
+        reading.add_series(folder, rotated.archives(list_folder(folder)), s6.FORMAT)
     except CouldNotLook as why:
         reading.unread.append(Unread(f"logs/gateways/{folder.name}", str(why)))
 
 
-def _add_unit(reading: Reading, unit: Unit, span: Span, max_bytes: int | None) -> None:
+def _add_unit(reading: LogStream, unit: Unit, span: LogWindow, max_bytes: int | None) -> None:
     from hermes_doctor.supervisors.unit import DOCKER
 
     if unit.systemd:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hermes_doctor.logs import output
 from hermes_doctor.logs.block_reader import OpenLog
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import Span
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LogWindow
 from hermes_doctor.logs.rotated import NoteFile, ReportUnread
 from hermes_doctor.model import CouldNotLook
 
@@ -20,8 +20,8 @@ _TAIL = 64 * 1024
 
 
 def entries(
-    path: Path, name: str, span: Span, report_unread: ReportUnread, note: NoteFile
-) -> Iterator[Entry]:
+    path: Path, name: str, span: LogWindow, report_unread: ReportUnread, note: NoteFile
+) -> Iterator[LogEntry]:
     """Yield the last lines, dated with the file's mtime."""
     try:
         file = OpenLog(path, name)
@@ -43,14 +43,14 @@ def entries(
     yield from output.entries(_last(data, start, file.written), span, name, "stderr")
 
 
-def _last(data: bytes, start: int, written: float) -> list[output.Line]:
-    kept: list[output.Line] = []
+def _last(data: bytes, start: int, written: float) -> list[output.OutputLine]:
+    kept: list[output.OutputLine] = []
     offset = start
     for number, line in enumerate(data.split(b"\n")):
         text = line.decode("utf-8", "replace").rstrip("\r")
         if output.is_log_line(text):
             kept = []
         elif (text.strip() or kept) and (number or not start):
-            kept.append(output.Line(written, offset, text))
+            kept.append(output.OutputLine(written, offset, text))
         offset += len(line) + 1
     return kept

@@ -14,7 +14,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.files import resolve_symlink
-from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
@@ -46,7 +46,7 @@ class AddSavedRows(ReplaceDatabase):
         try:
             with ExitStack() as opened:
                 main, log = (_open(path, opened) for path in self.files)
-                Image(main, log).write(joined)
+                DatabaseImage(main, log).write(joined)
             super()._make(target)
         finally:
             disk.remove(joined)
@@ -100,7 +100,7 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     joined: list[Path] = []
 
     def rebuild(copy: Path) -> list[str]:
-        return mending.add(copy, joined[0], saved, since, plan)
+        return mending.add_saved_messages(copy, joined[0], saved, since, plan)
 
     logs = [one for one in backup.entries if one.path.endswith("-wal")]
     return AddSavedRows(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -90,7 +90,7 @@ def _is_empty(file: OpenFile) -> bool:
     return False
 
 
-def refuse(home: Home) -> None:
+def refuse_deleted_logs(home: Home) -> None:
     """Raise CannotFix if a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
@@ -238,7 +238,7 @@ class SaveDeletedLogs(Step):
             name = self.home.name_of(pair.database)
             self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal")))
 
-    def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[Entry]:
+    def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[BackupEntry]:
         name = self.home.name_of(pair.database)
         target = place_of(folder, name)
         disk.make_folder(target.parent)
@@ -247,7 +247,7 @@ class SaveDeletedLogs(Step):
             path = _beside(target, suffix)
             if path in made:
                 st = os.fstat(fds[suffix])
-                yield Entry(
+                yield BackupEntry(
                     name + suffix,
                     "file",
                     size=path.stat().st_size,
@@ -258,7 +258,7 @@ class SaveDeletedLogs(Step):
                     sha256=made[path],
                 )
 
-    def release(self) -> None:
+    def close(self) -> None:
         from hermes_doctor.planning.saved_rows import remove_scratch_folder
 
         while self.saved:

@@ -138,7 +138,7 @@ class KeepDatabase(Step):
         finally:
             os.close(source)
 
-    def release(self) -> None:
+    def close(self) -> None:
         while self.open_copies:
             os.close(self.open_copies.popitem()[1])
 
@@ -220,7 +220,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
         raise CannotFix(f"{path.name} lacks no row that can be added from it. {left}".strip())
     return ReplaceDatabase(
         path,
-        partial(log_rows.add, log=log, plan=plan),
+        partial(log_rows.add_log_rows, log=log, plan=plan),
         why=" ".join([f"add {only.counted} from {log.name}.", *only.left_out()]),
         expect=snapshot(resolve_symlink(path)),
         times=2,

@@ -16,7 +16,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import nameless_log
-from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.sqlite.soundness import OK
 from hermes_doctor.steps.base import Change
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -83,29 +83,31 @@ def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
     with ExitStack() as files:
         before = _image(files, saved.copy_of(""), saved.copy_of("-wal"))
         now = _image(files, path, path.with_name(path.name + "-wal"))
-        ended = Image(before.main, saved.log)
+        ended = DatabaseImage(before.main, saved.log)
         if ended.extends(before):
-            return _judged(step, saved, path, Images(ended, before, now, exact=True))
+            return _judged(step, saved, path, WantedContent(ended, before, now, exact=True))
         # The log was restarted after it was saved, so the database has its earlier content.
-        last = Image(now.main, saved.log)
+        last = DatabaseImage(now.main, saved.log)
         for wanted in (last, before):
-            images = Images(wanted, before, now, exact=False)
+            images = WantedContent(wanted, before, now, exact=False)
             if changes := _judged(step, saved, path, images):
                 return changes
     return []
 
 
-class Images(NamedTuple):
+class WantedContent(NamedTuple):
     """The wanted content of a database, the saved one, and the current one."""
 
-    wanted: Image
-    before: Image
-    now: Image
+    wanted: DatabaseImage
+    before: DatabaseImage
+    now: DatabaseImage
     exact: bool
     """The database must have exactly the wanted content: only this log was written to."""
 
 
-def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) -> Sequence[Change]:
+def _judged(
+    step: SavedFiles, saved: SavedDatabase, path: Path, images: WantedContent
+) -> Sequence[Change]:
     wanted, before, now, exact = images
     if exact and now.equals(wanted):
         return []
@@ -167,9 +169,9 @@ def _counted(lost: Mapping[str, int]) -> str:
     return ", ".join(found)
 
 
-def _image(files: ExitStack, main: Path, log: Path) -> Image:
+def _image(files: ExitStack, main: Path, log: Path) -> DatabaseImage:
     there = snapshot(log).kind == "file"
-    return Image(_opened(files, main), _opened(files, log) if there else None)
+    return DatabaseImage(_opened(files, main), _opened(files, log) if there else None)
 
 
 def _opened(files: ExitStack, path: Path) -> int:

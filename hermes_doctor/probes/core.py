@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.once import Cell, once
+from hermes_doctor.system.once import CachedCall, once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import TextCopy
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.oom_kills import Kill
-    from hermes_doctor.processes.process_stat import Stat, Vitals
+    from hermes_doctor.processes.process_stat import ProcessDetails, Stat
     from hermes_doctor.settings.config_file import ConfigFile
     from hermes_doctor.settings.env_file import EnvFile
     from hermes_doctor.settings.gateway_json import OldSettings
@@ -43,7 +43,7 @@ class CoreProbes:
         self.network = network
         self.paid_requests = paid_requests
         """Whether requests that cost money are allowed."""
-        self.cells: dict[tuple[object, ...], Cell] = {}
+        self.cells: dict[tuple[object, ...], CachedCall] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
 
@@ -120,7 +120,7 @@ class CoreProbes:
         return process_stat.exists(pid)
 
     @once(limit=2)
-    def vitals(self, pid: int) -> Vitals:
+    def vitals(self, pid: int) -> ProcessDetails:
         """The state of one process, from the kernel."""
         from hermes_doctor.processes import process_stat
 

@@ -105,7 +105,7 @@ def _writes(pid: int, fd: str) -> bool:
         return True
 
 
-def still(file: OpenFile) -> bool:
+def is_still_open(file: OpenFile) -> bool:
     """Tell whether the process still has the file open, and still deleted if it was."""
     try:
         target = os.readlink(f"/proc/{file.pid}/fd/{file.fd}")
@@ -154,7 +154,7 @@ def lost_files(
         time.sleep(0.05)
     kept: dict[tuple[Path, int, str], LostFile] = {}
     for file, found in seen:
-        if still(file):
+        if is_still_open(file):
             kept.setdefault((found.database, found.pid, found.kind), found)
     return sorted(kept.values(), key=lambda one: (one.kind, one.database, one.pid))
 

@@ -23,7 +23,7 @@ STUCK = 15.0
 """Retransmissions and seconds without acknowledgement after which a connection is dead."""
 
 
-class Link(NamedTuple):
+class PlatformConnections(NamedTuple):
     """The connections of one platform."""
 
     platform: Platform
@@ -66,7 +66,7 @@ def assign(
     *,
     providers: Iterable[Endpoint] = (),
     addresses: Mapping[str, frozenset[str]] | None = None,
-) -> list[Link]:
+) -> list[PlatformConnections]:
     """Return each platform with a held connection, with the connections that belong to it.
 
     `providers` are the addresses of model providers, whose connections belong to no platform;
@@ -91,15 +91,15 @@ def assign(
     return links
 
 
-def _link(platform: Platform, groups: Mapping[str, list[Connection]]) -> Link:
+def _link(platform: Platform, groups: Mapping[str, list[Connection]]) -> PlatformConnections:
     trying = sum(
         one.state == "SYN_SENT" for how, some in groups.items() if how in SURE for one in some
     ) or sum(one.state == "SYN_SENT" for some in groups.values() for one in some)
     for how in (*SURE, *LIKELY):
         live = tuple(one for one in groups.get(how, ()) if one.state == "ESTABLISHED")
         if live:
-            return Link(platform, how, live, trying)
-    return Link(platform, None, (), trying)
+            return PlatformConnections(platform, how, live, trying)
+    return PlatformConnections(platform, None, (), trying)
 
 
 def _how(
@@ -204,9 +204,9 @@ def _number(ip: str) -> tuple[int, int]:
 
 def wait_for_links(
     get_connections: Callable[[], list[Connection]],
-    sort: Callable[[list[Connection]], list[Link]],
+    sort: Callable[[list[Connection]], list[PlatformConnections]],
     expected: Collection[str],
-) -> list[Link]:
+) -> list[PlatformConnections]:
     """Check again for a moment while a platform that should be connected is not.
 
     A platform that reconnects is without a connection for some seconds, which is not a fault.

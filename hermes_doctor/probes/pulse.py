@@ -14,14 +14,14 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.network import health
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.connection import Connection
-from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.process_stat import ProcessDetails
 from hermes_doctor.processes.runtime_files import Heartbeat, Runtime
 from hermes_doctor.system import space, time_limits
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.space import Space
 
 if TYPE_CHECKING:
-    from hermes_doctor.system.mounts import User
+    from hermes_doctor.system.mounts import FileUser
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
@@ -64,7 +64,7 @@ class Pulse(NamedTuple):
 
 
 def examine_process(
-    process: Vitals,
+    process: ProcessDetails,
     runtime: Runtime,
     listens: Iterable[Connection],
     ports: Iterable[int],
@@ -83,7 +83,7 @@ def examine_process(
     hindered = closed() if age is not None and age > FRESH else ""
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
-    asked = health.Answer(health.NOT_ASKED)
+    asked = health.HealthResult(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
         asked = health.test_port(process.pid, door, time_limits.stretch(patience))
@@ -103,7 +103,11 @@ def examine_process(
 
 
 def _judge(
-    found: Pulse, asked: health.Answer, process: Vitals, runtime: Runtime, space: Space | None
+    found: Pulse,
+    asked: health.HealthResult,
+    process: ProcessDetails,
+    runtime: Runtime,
+    space: Space | None,
 ) -> Pulse:
     age, silent = found.age, asked.result == health.SILENT
     if asked.result == health.ANSWERED:
@@ -182,7 +186,7 @@ def examine_url(url: str, *, network: bool) -> Pulse:
     return Pulse(None, turns, what, answer=asked.result)
 
 
-def beat_age(heartbeat: Heartbeat | None, process: Vitals) -> float | None:
+def beat_age(heartbeat: Heartbeat | None, process: ProcessDetails) -> float | None:
     """Return the age of this process's last heartbeat, without the time the machine slept.
 
     A heartbeat in the future was written before the clock was set back; then only the monotonic
@@ -201,7 +205,7 @@ def beat_age(heartbeat: Heartbeat | None, process: Vitals) -> float | None:
     return min(known, default=None)
 
 
-def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
+def _seen(process: ProcessDetails, runtime: Runtime) -> datetime | None:
     """Return when the process last recorded any activity."""
     mine = runtime.state_owner is not None and runtime.state_owner.pid == process.pid
     times = [runtime.updated_at] if mine else []
@@ -238,7 +242,7 @@ def _plain(value: object) -> str:
     return str(value)[:6]
 
 
-def heartbeat_obstacle(user: User, folder: Path) -> str:
+def heartbeat_obstacle(user: FileUser, folder: Path) -> str:
     """Return why this user cannot write a heartbeat to a folder; empty if nothing prevents it.
 
     Hermes writes a new file and renames it over the old one, so the folder's permissions decide.
@@ -256,7 +260,7 @@ def heartbeat_obstacle(user: User, folder: Path) -> str:
     return f"it cannot write its heartbeat, since {folder.name}/ belongs to uid {taken.uid}"
 
 
-def _excuse(process: Vitals, disk_space: Space | None) -> str:
+def _excuse(process: ProcessDetails, disk_space: Space | None) -> str:
     """Return why a running loop could neither write its heartbeat nor answer; else empty."""
     if _spent(process):
         return "it has no descriptor left"
@@ -265,7 +269,7 @@ def _excuse(process: Vitals, disk_space: Space | None) -> str:
     return ""
 
 
-def _spent(process: Vitals) -> bool:
+def _spent(process: ProcessDetails) -> bool:
     used, limit = process.files, process.files_limit
     return used is not None and bool(limit) and (limit or 0) - used <= NEARLY
 

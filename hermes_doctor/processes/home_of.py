@@ -28,7 +28,7 @@ class Claim(NamedTuple):
     """Device and inode of its open lock file; they differ from a lock file created later."""
 
 
-def by_files(pid: int) -> Claim | None:
+def home_by_lock_file(pid: int) -> Claim | None:
     """Return the home whose lock file the process has open, which is the strongest evidence."""
     claims = _claims(pid) or []
     return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
@@ -76,7 +76,7 @@ def shares_namespaces(pid: int) -> bool:
     return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
 
 
-def by_environment(pid: int, profile: str | None) -> Claim | None:
+def home_by_environment(pid: int, profile: str | None) -> Claim | None:
     """Return the home that its variables and its command line name, if it has no lock file open."""
     found = _surroundings(pid)
     if found is None:

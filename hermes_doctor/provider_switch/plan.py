@@ -9,11 +9,11 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits as editing
-from hermes_doctor.provider_switch.target import SwitchRequest, Target, find_target
+from hermes_doctor.provider_switch.target import SwitchRequest, TargetProvider, find_target
 from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.edit.edits import Assign, ConfigEdit, Drop, Put
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import CONFIG
 from hermes_doctor.steps.base import Step
@@ -28,7 +28,7 @@ _OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_ke
 _CHAIN = "fallback_providers"
 
 
-class Switch(NamedTuple):
+class SwitchPlan(NamedTuple):
     """The plan of a switch. Only its steps contain secrets."""
 
     before: Route
@@ -54,7 +54,7 @@ def missing_key_variable(probes: Probes, request: SwitchRequest) -> str | None:
     return None if key and key.state == "usable" else aim.variable
 
 
-def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Switch:
+def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> SwitchPlan:
     """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
     found = probes.resolved()
     _refuse_pinned(found)
@@ -80,7 +80,7 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
     then = _after(world, texts.get(config_file.NAME), texts.get(env_file.NAME))
     _refuse_other(then.main, aim, model, request, key, world)
     old = _kept(then, found.main) if chain else None
-    return Switch(found.main, then.main, old, tuple(steps), tuple(notes))
+    return SwitchPlan(found.main, then.main, old, tuple(steps), tuple(notes))
 
 
 def _refuse_pinned(found: Resolved) -> None:
@@ -92,7 +92,7 @@ def _refuse_pinned(found: Resolved) -> None:
         raise CannotFix(text("config.yaml {fault_what}; mend that first", fault_what=fault.what))
 
 
-def _model_name(found: Resolved, request: SwitchRequest, aim: Target) -> str:
+def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) -> str:
     """The model as the new provider calls it, without the prefix of another provider."""
     said = request.model or aim.model
     if said:
@@ -115,7 +115,7 @@ def _model_name(found: Resolved, request: SwitchRequest, aim: Target) -> str:
     return old
 
 
-def _model(world: World, aim: Target, model: str) -> list[ConfigEdit]:
+def _model(world: SettingInputs, aim: TargetProvider, model: str) -> list[ConfigEdit]:
     """Edits that put the new provider into `model:` and drop the settings of the old one."""
     edits: list[ConfigEdit] = []
     block = world.raw.get("model")
@@ -176,7 +176,11 @@ def _entry(found: Resolved) -> dict[str, Any] | str:
 
 
 def _keeps(
-    probes: Probes, world: World, old: Route, edits: Sequence[ConfigEdit], env: Sequence[Assign]
+    probes: Probes,
+    world: SettingInputs,
+    old: Route,
+    edits: Sequence[ConfigEdit],
+    env: Sequence[Assign],
 ) -> bool:
     """Whether the chain would then really lead to what is used now."""
     try:
@@ -213,7 +217,7 @@ def _steps(
     if env:
         steps += editing.edit_env(probes, f"the key of {request.name}", *env)
     steps += editing.edit_config(probes, f"{request.name} answers from now on", *edits)
-    return [*steps, *editing.reload(probes, *late)] if steps else []
+    return [*steps, *editing.restart_if_running(probes, *late)] if steps else []
 
 
 def _config(probes: Probes, edits: Sequence[ConfigEdit]) -> bytes | None:
@@ -226,7 +230,7 @@ def _env(probes: Probes, edits: Sequence[Assign]) -> bytes | None:
     return next((texts[2] for step in steps if (texts := step.texts())), None)
 
 
-def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
+def _after(world: SettingInputs, config: bytes | None, env: bytes | None) -> Resolved:
     """What a gateway would resolve with these files instead of its own."""
     from pathlib import Path
 
@@ -237,7 +241,7 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
         file = env_file.EnvFile(Path(env_file.NAME), env, ABSENT)
         readings = env_parsers.read(file, world.release, world.started_with)
     document = world.document if config is None else Document(config)
-    made = World(
+    made = SettingInputs(
         *(world.release, document, readings, world.started_with),
         *(world.store, world.root_store, world.now),
     )
@@ -245,7 +249,12 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
 
 
 def _refuse_other(
-    main: Route, aim: Target, model: str, request: SwitchRequest, key: str | None, world: World
+    main: Route,
+    aim: TargetProvider,
+    model: str,
+    request: SwitchRequest,
+    key: str | None,
+    world: SettingInputs,
 ) -> None:
     """Raise if Hermes would not do what was asked for, before anything is changed."""
     from hermes_doctor.settings.key_state import fingerprint

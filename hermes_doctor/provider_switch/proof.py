@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.provider_switch.plan import Switch, difference
+from hermes_doctor.provider_switch.plan import SwitchPlan, difference
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.network.provider_trial import Trial
@@ -28,7 +28,9 @@ _SAID = {
 class Proof:
     """Verifies one run; `test_result` is the result of the test request."""
 
-    def __init__(self, switch: Switch, make_probes: Callable[[], Probes], *, tested: bool) -> None:
+    def __init__(
+        self, switch: SwitchPlan, make_probes: Callable[[], Probes], *, tested: bool
+    ) -> None:
         self.switch = switch
         self.make_probes = make_probes
         self.tested = tested

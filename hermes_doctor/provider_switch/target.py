@@ -12,7 +12,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.settings import custom_providers, spelling, urls
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
-from hermes_doctor.settings.inputs import World, references
+from hermes_doctor.settings.inputs import SettingInputs, references
 
 Path = tuple[str | int, ...]
 _RESERVED = ("auto", "custom", "moa", "main", "")
@@ -32,7 +32,7 @@ class SwitchRequest(NamedTuple):
     fallback: bool = True
 
 
-class Target(NamedTuple):
+class TargetProvider(NamedTuple):
     """The target provider, and the edits and key that it needs."""
 
     name: str
@@ -49,7 +49,7 @@ class Target(NamedTuple):
     """Whether config.yaml contains the key as `${NAME}`."""
 
 
-def find_target(inputs: World, request: SwitchRequest) -> Target:
+def find_target(inputs: SettingInputs, request: SwitchRequest) -> TargetProvider:
     """Find the provider, and what has to be written for it."""
     _refuse_nonsense(inputs, request)
     wanted = custom_providers.slug(request.name)
@@ -66,7 +66,7 @@ def find_target(inputs: World, request: SwitchRequest) -> Target:
     return _for_its_host(inputs, request, _new(request, wanted))
 
 
-def _refuse_pasted_key(inputs: World, aim: Target) -> None:
+def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
     """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
     name = aim.variable
     if name is None or name in inputs.variables or redaction.is_variable(name):
@@ -83,7 +83,9 @@ def _refuse_pasted_key(inputs: World, aim: Target) -> None:
     )
 
 
-def _for_its_host(inputs: World, request: SwitchRequest, aim: Target) -> Target:
+def _for_its_host(
+    inputs: SettingInputs, request: SwitchRequest, aim: TargetProvider
+) -> TargetProvider:
     """The aim; raise Trouble if a vendor's key would go to another host without being named."""
     if not request.base_url or request.key_env or aim.variable is None:
         return aim
@@ -103,7 +105,7 @@ def _for_its_host(inputs: World, request: SwitchRequest, aim: Target) -> Target:
     return aim
 
 
-def _vendors(inputs: World) -> Iterator[tuple[str, str]]:
+def _vendors(inputs: SettingInputs) -> Iterator[tuple[str, str]]:
     """The key variables of well-known vendors, each with an address of the vendor."""
     for facts in inputs.release.registry.values():
         if urls.is_public(facts["base_url"]):
@@ -117,7 +119,7 @@ def _domain(url: str) -> str:
     return ".".join(urls.host(url).split(".")[-2:])
 
 
-def _refuse_nonsense(inputs: World, request: SwitchRequest) -> None:
+def _refuse_nonsense(inputs: SettingInputs, request: SwitchRequest) -> None:
     wanted = custom_providers.slug(request.name)
     if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
         raise Trouble(text("{request!r} cannot be the name of a provider.", request=request.name))
@@ -140,7 +142,7 @@ def _refuse_nonsense(inputs: World, request: SwitchRequest) -> None:
         )
 
 
-def _builtin(inputs: World, request: SwitchRequest, name: str) -> Target:
+def _builtin(inputs: SettingInputs, request: SwitchRequest, name: str) -> TargetProvider:
     if request.base_url:
         raise Trouble(
             text(
@@ -163,12 +165,12 @@ def _builtin(inputs: World, request: SwitchRequest, name: str) -> Target:
             )
         )
     able = [key for key in keys if inputs.release.is_usable(inputs.dotenv_first(key))]
-    return Target(
+    return TargetProvider(
         name=name, variable=request.key_env or next(iter(able), keys[0]), api_mode=request.api_mode
     )
 
 
-def _entries(inputs: World, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
+def _entries(inputs: SettingInputs, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
     """The entries of config.yaml with that name, disabled ones included."""
     providers = inputs.raw.get("providers")
     for name, block in providers.items() if isinstance(providers, dict) else ():
@@ -185,7 +187,7 @@ def _is_called(wanted: str, key: str, block: dict[Any, Any]) -> bool:
     return wanted in [custom_providers.slug(one) for one in names if isinstance(one, str) and one]
 
 
-def _configured(request: SwitchRequest, path: Path, block: dict[Any, Any]) -> Target:
+def _configured(request: SwitchRequest, path: Path, block: dict[Any, Any]) -> TargetProvider:
     """Use the existing entry, with as few changes as possible."""
     listed = isinstance(path[-1], int)
     edits: list[ConfigEdit] = []
@@ -206,7 +208,7 @@ def _configured(request: SwitchRequest, path: Path, block: dict[Any, Any]) -> Ta
     variable, keys = _key(request, path, block, listed=listed, url=url)
     model = next((block[k] for k in ("default_model", "model") if _is_text(block.get(k))), None)
     name = custom_providers.slug(str(block.get("name") if listed else path[-1]))
-    return Target(
+    return TargetProvider(
         name=name,
         edits=(*edits, *keys),
         base_url=str(url).rstrip("/"),
@@ -240,7 +242,7 @@ def _key(
     return variable, [Put((*path, "key_env"), variable)]
 
 
-def _new(request: SwitchRequest, wanted: str) -> Target:
+def _new(request: SwitchRequest, wanted: str) -> TargetProvider:
     if not request.base_url:
         raise Trouble(
             text(
@@ -257,7 +259,7 @@ def _new(request: SwitchRequest, wanted: str) -> Target:
     if request.api_mode:
         block["api_mode"] = request.api_mode
     edit = Put(("providers", wanted), block)
-    return Target(wanted, (edit,), request.base_url.rstrip("/"), variable)
+    return TargetProvider(wanted, (edit,), request.base_url.rstrip("/"), variable)
 
 
 def usual_variable(name: str) -> str:

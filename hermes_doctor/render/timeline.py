@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination.timeline import Event, Timeline
+from hermes_doctor.examination.timeline import Timeline, TimelineEvent
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _MARKS = {
@@ -40,7 +40,7 @@ def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
         yield row(("? ", "warning"), f"not known: {doubt}", hang=2)
 
 
-def _event(event: Event) -> Iterator[Line]:
+def _event(event: TimelineEvent) -> Iterator[Line]:
     mark, style = _MARKS.get(event.kind, ("•", ""))
     if event.severity:
         mark, style = _SEVERITIES[event.severity], event.severity
@@ -65,7 +65,7 @@ def _local(at: datetime) -> datetime:
         return at
 
 
-def _often(event: Event) -> str:
+def _often(event: TimelineEvent) -> str:
     if event.times < 2 or event.until is None:
         return ""
     until = _local(event.until)
@@ -85,7 +85,7 @@ def document(home: Path, version: str, timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _dict(event: Event) -> dict[str, Any]:
+def _dict(event: TimelineEvent) -> dict[str, Any]:
     return {
         "at": _iso(event.at),
         "until": _iso(event.until) if event.until else None,

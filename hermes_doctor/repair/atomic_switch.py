@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -46,7 +46,7 @@ _ORDER = ("-wal", "-shm", "-journal")
 back before it reads the log, so a journal is never there without its log."""
 
 
-class Link(NamedTuple):
+class SwitchVersion(NamedTuple):
     """One version of the content, and the file name it has while it is not in place."""
 
     path: Path
@@ -68,16 +68,16 @@ class Switch:
         self.run = run
         self.main = main
         self.sidecars = sorted(sidecars, key=lambda one: _ORDER.index(_suffix(one.path)))
-        self.old = [Link(paths.kept_path(path, run), main.before)]
+        self.old = [SwitchVersion(paths.kept_path(path, run), main.before)]
         if main.joined_before is not None:
-            self.old.append(Link(paths.joined_old_path(path, run), main.joined_before))
-        self.new = [Link(paths.staged_path(path, run), main.after)]
+            self.old.append(SwitchVersion(paths.joined_old_path(path, run), main.joined_before))
+        self.new = [SwitchVersion(paths.staged_path(path, run), main.after)]
         if main.joined_after is not None:
-            self.new.insert(0, Link(paths.joined_new_path(path, run), main.joined_after))
+            self.new.insert(0, SwitchVersion(paths.joined_new_path(path, run), main.joined_after))
         self._seen: dict[tuple[Snapshot, bool], State] = {}
 
     @property
-    def chain(self) -> list[Link]:
+    def chain(self) -> list[SwitchVersion]:
         """All versions, in the order in which they are in place."""
         return [*self.old, *self.new]
 
@@ -110,7 +110,7 @@ class Switch:
         if len(self.new) > 1:
             self._step(self.new[0], self.new[1], snapshot(self.path))
 
-    def _step(self, at: Link, to: Link, known: Snapshot) -> None:
+    def _step(self, at: SwitchVersion, to: SwitchVersion, known: Snapshot) -> None:
         """Replace one version by the next one."""
         if to.state.kind == "absent" and at.state.kind == "absent":
             return
@@ -248,7 +248,7 @@ class Switch:
             self._return_to(self.old[0], at, backup)
         return BACK
 
-    def _position(self, done: bool) -> Link:
+    def _position(self, done: bool) -> SwitchVersion:
         """Which version is in place."""
         order = [*self.new, *self.old] if done else [*self.old, *self.new]
         for link in order:
@@ -256,7 +256,7 @@ class Switch:
                 return link
         return order[0]
 
-    def _return_to(self, link: Link, at: Link, backup: Backup) -> None:
+    def _return_to(self, link: SwitchVersion, at: SwitchVersion, backup: Backup) -> None:
         """Put an older version back; take it from the vault if its file is missing."""
         if link.state.kind != "absent" and not os.path.lexists(link.path):
             if link is self.old[0]:
@@ -265,7 +265,7 @@ class Switch:
             self._join_again(link, backup)
         self._step(at, link, snapshot(self.path))
 
-    def _join_again(self, link: Link, backup: Backup) -> None:
+    def _join_again(self, link: SwitchVersion, backup: Backup) -> None:
         """Write the joined copy of the old database again."""
         from hermes_doctor.sqlite import joined_copy
 
@@ -285,7 +285,7 @@ class Switch:
         coming = paths.restoring_path(self.path, self.run)
         disk.remove(coming)
         with disk.new_file(coming) as fd:
-            joined_copy.write(joined_copy.Parts(*sources), fd)
+            joined_copy.write_joined(joined_copy.Parts(*sources), fd)
         copy_metadata(sources[0], coming)
         disk.rename(coming, link.path)
 

@@ -6,14 +6,14 @@ import contextlib
 import os
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.records.journal import ABANDONED, DONE, PARTLY, Journal, PathRecord, State
 from hermes_doctor.repair import paths
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import LONGEST_NAME, listing, snapshot
+from hermes_doctor.system.files import LONGEST_NAME, list_folder, snapshot
 
 
 class _Replaced(NamedTuple):
@@ -36,7 +36,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
     present: dict[Path, list[str]] = {}
     for folder in {(home.path / record.path).parent for record in log.paths}:
         with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
-            present[folder] = listing(folder)
+            present[folder] = list_folder(folder)
     _remember_kept(home, log, present)
     if log.end != ABANDONED:
         for record in log.paths:

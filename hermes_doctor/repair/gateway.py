@@ -12,7 +12,7 @@ from hermes_doctor.system import disk
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.journal import Journal, Journals
-    from hermes_doctor.steps.gateway import GatewayStep, Service
+    from hermes_doctor.steps.gateway import GatewayControlProtocol, GatewayStep
 
 STOP_LIMIT, START_LIMIT = 300.0, 180.0
 """Seconds. A busy gateway drains for minutes; one with many platforms takes long to connect."""
@@ -23,14 +23,14 @@ ASKED = "asked"
 """It was asked to stop but is still writing a long answer: the next command starts it again."""
 
 
-class Handover:
+class GatewayPause:
     """Stops and starts the one gateway of a run.
 
     It starts the gateway once with the new files and, after a rollback, once with the old ones.
     """
 
     def __init__(self, steps: Sequence[GatewayStep], log: Journal, journals: Journals) -> None:
-        self.service: Service | None = steps[0].service if steps else None
+        self.service: GatewayControlProtocol | None = steps[0].service if steps else None
         self.restart = any(step.restart for step in steps)
         self.log = log
         self.journals = journals
@@ -70,7 +70,7 @@ class Handover:
         if self.restart or self.log.gateway == STARTED:
             self._stop()
 
-    def again(self, *, changed: bool) -> None:
+    def start_after_rollback(self, *, changed: bool) -> None:
         """After a failure, start the gateway again, or note in the journal that it could not be.
 
         If nothing was rolled back, a start that failed once would only fail again.
@@ -108,7 +108,7 @@ class Handover:
         self.service.stop(STOP_LIMIT)
         return True
 
-    def _start(self, service: Service) -> None:
+    def _start(self, service: GatewayControlProtocol) -> None:
         service.start(START_LIMIT)
         self.log.gateway = STARTED
         self.journals.save(self.log)
@@ -136,7 +136,7 @@ def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
     if log.gateway not in (STOPPED, ASKED):
         return ""
     try:
-        service = control.gateway_service(Probes(home))
+        service = control.gateway_control(Probes(home))
         service.recall(journals.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of
 from hermes_doctor.message import text
@@ -70,7 +70,7 @@ def _copy(path: Path, target: Path) -> None:
     copy_metadata(path, target)
 
 
-def logs_without_database(home: Home, entries: Sequence[Entry]) -> list[Entry]:
+def logs_without_database(home: Home, entries: Sequence[BackupEntry]) -> list[BackupEntry]:
     """The entries that are logs beside a database of the home that is not among the entries."""
     named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
     return [
@@ -84,7 +84,7 @@ def logs_without_database(home: Home, entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
+def refuse_lone_logs(home: Home, backup: Backup, entries: Sequence[BackupEntry]) -> None:
     """Refuse to restore a log without the database that it was taken from."""
     found = logs_without_database(home, entries)
     if not found:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble

@@ -15,8 +15,8 @@ from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.gateway_steps import add_gateway_restart, restarts
-from hermes_doctor.repair.run import Item
+from hermes_doctor.repair.gateway_steps import add_gateway_restart, interrupts_gateway
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.steps.base import MachineAction, Step
 from hermes_doctor.steps.gateway import GatewayStep
 
@@ -143,7 +143,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
         steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()
-        interrupts = restarts(steps)
+        interrupts = interrupts_gateway(steps)
     except (CannotFix, CouldNotLook) as why:
         return PlannedItem(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)

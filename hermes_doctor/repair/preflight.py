@@ -13,7 +13,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair import actions, paths
-from hermes_doctor.repair.gateway import Handover
+from hermes_doctor.repair.gateway import GatewayPause
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite.files import sidecars
@@ -29,7 +29,10 @@ class Preflight(NamedTuple):
     kind: str
 
     def look(
-        self, targets: Sequence[Target], gateway: Handover, machine_actions: actions.MachineActions
+        self,
+        targets: Sequence[Target],
+        gateway: GatewayPause,
+        machine_actions: actions.MachineActions,
     ) -> None:
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.backup.leftovers import remove_leftovers
-from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.vault import PARTIAL, Vault
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -25,9 +26,9 @@ from hermes_doctor.repair.rollback import (
     roll_back,
     used_after_switch,
 )
-from hermes_doctor.repair.run import Verify
 from hermes_doctor.repair.switch_list import switches
-from hermes_doctor.system.signals import interruptible, uninterrupted
+from hermes_doctor.repair.targets import Verify
+from hermes_doctor.system.signals import delay_signals, interruptible
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _end(home: Home, all_journals: Journals, journal: Journal, verify: Verify) -
     paths.refuse_foreign_paths(home, named, f"The receipt of run {journal.id}")
     was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
     was_taken_back = all_journals.was_rolled_back(journal)
-    with interruptible(), uninterrupted():
+    with interruptible(), delay_signals():
         if was_taken_back:
             text = _write_down(journal)
         else:

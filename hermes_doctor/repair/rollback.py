@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble

@@ -89,7 +89,7 @@ def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target)
     """Write one joined copy; return None if it equals the database alone."""
     try:
         with disk.new_file(place) as fd:
-            joined_copy.write(parts, fd)
+            joined_copy.write_joined(parts, fd)
     except CannotFix as why:
         raise Refused(f"{target.path.name}: {why}", target.items) from why
     copy_metadata(parts.main, place)

@@ -10,7 +10,7 @@ from hermes_doctor.home import is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import ItemRecord, State
 from hermes_doctor.steps.base import Change, Step
-from hermes_doctor.steps.gateway import GatewayStep, Service
+from hermes_doctor.steps.gateway import GatewayControlProtocol, GatewayStep
 from hermes_doctor.system.files import snapshot
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
@@ -109,7 +109,7 @@ def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
 
 def leave_other_supervisors(items: Sequence[Item]) -> None:
     """Leave out items whose gateway has another supervisor than the first: a run handles one."""
-    first: Service | None = None
+    first: GatewayControlProtocol | None = None
     for item in items:
         for step in item.steps:
             if isinstance(step, GatewayStep):

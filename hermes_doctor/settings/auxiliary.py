@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 _AUTO = Text("auto", Source(DEFAULT, "as the main model"))
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     api_mode: Text
 
 
-def tasks(inputs: World) -> list[Task]:
+def tasks(inputs: SettingInputs) -> list[Task]:
     """Return every side task that this release knows or that config.yaml names."""
     written = section(inputs.config, "auxiliary")
     known = inputs.release.topic("auxiliary")
@@ -31,7 +31,7 @@ def tasks(inputs: World) -> list[Task]:
     return [_task(inputs, str(name)) for name in dict.fromkeys((*known, *named))]
 
 
-def _task(inputs: World, name: str) -> Task:
+def _task(inputs: SettingInputs, name: str) -> Task:
     block = {**inputs.release.topic("auxiliary").get(name, {}), **_written(inputs, name)}
     provider, model, url, key, mode = (
         _said(block, k) for k in ("provider", "model", "base_url", "api_key", "api_mode")
@@ -53,7 +53,7 @@ def _task(inputs: World, name: str) -> Task:
     return Task(name, provider, model, url, ABSENT if url else key, mode)
 
 
-def _written(inputs: World, name: str) -> Mapping[Any, Any]:
+def _written(inputs: SettingInputs, name: str) -> Mapping[Any, Any]:
     block = section(inputs.config, "auxiliary").get(name)
     return block if isinstance(block, dict) else {}
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermes_doctor.settings import cloud_providers, custom_providers, urls
-from hermes_doctor.settings.credential_pool import Entry, Pool, seed_entry
+from hermes_doctor.settings.credential_pool import Credential, Pool, seed_entry
 from hermes_doctor.settings.custom_providers import require_text
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import DEFAULT, LOGIN, Source, Text, stripped
+from hermes_doctor.settings.sourced_text import DEFAULT, LOGIN, Source, Text, stripped_text
 
 _NOT_DETECTED = ("copilot", "lmstudio")
 _OPENCODE = ("opencode-zen", "opencode-go")
 _OAUTH = ("oauth_device_code", "oauth_external", "oauth_minimax")
 
 
-def detect(inputs: World, written: str) -> str | None:
+def auto_provider(inputs: SettingInputs, written: str) -> str | None:
     """Return the provider that `auto` selects."""
     release = inputs.release
     login = _login(inputs)
@@ -42,14 +42,14 @@ def detect(inputs: World, written: str) -> str | None:
     return "bedrock" if cloud_providers.has_aws(inputs) else None
 
 
-def _login(inputs: World) -> str | None:
+def _login(inputs: SettingInputs) -> str | None:
     """Return the provider that the user is logged in to."""
     name = inputs.store.get("active_provider")
     known = isinstance(name, str) and name in inputs.release.registry
     return name if known and _state(inputs, str(name)) else None
 
 
-def _state(inputs: World, name: str) -> dict[str, Any]:
+def _state(inputs: SettingInputs, name: str) -> dict[str, Any]:
     for store in (inputs.store, inputs.root_store):
         found = section(store, "providers", name)
         if found:
@@ -57,12 +57,12 @@ def _state(inputs: World, name: str) -> dict[str, Any]:
     return {}
 
 
-def pool(inputs: World, name: str) -> Pool | None:
+def pool(inputs: SettingInputs, name: str) -> Pool | None:
     """Return the credential pool of a built-in provider, including keys from variables."""
     return Pool(inputs, name, list(_seeds(inputs, name)))
 
 
-def _seeds(inputs: World, name: str) -> Iterator[Entry]:
+def _seeds(inputs: SettingInputs, name: str) -> Iterator[Credential]:
     if name == "openrouter":
         token = inputs.dotenv_first("OPENROUTER_API_KEY")
         if token:
@@ -81,7 +81,7 @@ def _seeds(inputs: World, name: str) -> Iterator[Entry]:
             yield seed_entry(f"env:{key}", token, _address(inputs, name, token, variable))
 
 
-def _address(inputs: World, name: str, token: str, variable: Text) -> Text:
+def _address(inputs: SettingInputs, name: str, token: str, variable: Text) -> Text:
     """Return a provider's address: from its variable, from the kind of key, or the built-in one."""
     default = Text(inputs.release.registry[name]["base_url"], Source(DEFAULT, name))
     if variable:
@@ -93,7 +93,7 @@ def _address(inputs: World, name: str, token: str, variable: Text) -> Text:
     return default
 
 
-def _detected(inputs: World, token: str) -> Text:
+def _detected(inputs: SettingInputs, token: str) -> Text:
     """Return the address that Hermes found to accept this key of Z.AI."""
     import hashlib
 
@@ -106,7 +106,9 @@ def _detected(inputs: World, token: str) -> Text:
     return ABSENT
 
 
-def from_pool(inputs: World, name: str, model: dict[Any, Any], found: Pool) -> RequestSettings:
+def from_pool(
+    inputs: SettingInputs, name: str, model: dict[Any, Any], found: Pool
+) -> RequestSettings:
     """Return what a request uses with the entry that the pool selects."""
     entry = found.select()
     assert entry is not None
@@ -116,7 +118,7 @@ def from_pool(inputs: World, name: str, model: dict[Any, Any], found: Pool) -> R
     default = Text(facts["base_url"] if facts else "", Source(DEFAULT, name))
     address = require_text(model.get("base_url"), "model.base_url")
     address = address.like(address.rstrip("/"))
-    written = stripped(model.get("provider")).lower()
+    written = stripped_text(model.get("provider")).lower()
     mode = urls.CHAT
     if name == "anthropic":
         mode = urls.MESSAGES
@@ -144,23 +146,23 @@ def from_pool(inputs: World, name: str, model: dict[Any, Any], found: Pool) -> R
     return RequestSettings(name, url, _app_server(name, mode, model), entry.token, ignored, others)
 
 
-def _mode(inputs: World, name: str, model: dict[Any, Any], url: str, written: str) -> str:
+def _mode(inputs: SettingInputs, name: str, model: dict[Any, Any], url: str, written: str) -> str:
     if name in _OPENCODE:
-        return _opencode(inputs, name, stripped(model.get("default")))
+        return _opencode(inputs, name, stripped_text(model.get("default")))
     configured = custom_providers.api_mode(inputs, model.get("api_mode"))
     if configured and (not written or written == name):
         return configured
     return urls.mode(url, inputs.release) or urls.CHAT
 
 
-def _opencode(inputs: World, name: str, model: str) -> str:
+def _opencode(inputs: SettingInputs, name: str, model: str) -> str:
     modes = inputs.release.topic("opencode")[name]
     bare = model.lower().removeprefix(f"{name}/")
     begins = [begin for begin in modes if begin and bare.startswith(begin)]
     return str(modes[max(begins, key=len, default="")] if bare else urls.CHAT)
 
 
-def _shaped(inputs: World, name: str, mode: str, url: Text) -> Text:
+def _shaped(inputs: SettingInputs, name: str, mode: str, url: Text) -> Text:
     """Return the address in the form that the provider's client needs."""
     if name in _OPENCODE:
         if mode == urls.MESSAGES:
@@ -182,20 +184,20 @@ def _lmstudio(url: Text) -> Text:
 
 
 def _app_server(name: str, mode: str, model: dict[Any, Any]) -> str:
-    runtime = stripped(model.get("openai_runtime")).lower()
+    runtime = stripped_text(model.get("openai_runtime")).lower()
     chosen = name in ("openai", "openai-codex") and runtime == "codex_app_server"
     return "codex_app_server" if chosen else mode
 
 
 def with_explicit_settings(
-    inputs: World, name: str, model: dict[Any, Any], base_url: Text, key: Text
+    inputs: SettingInputs, name: str, model: dict[Any, Any], base_url: Text, key: Text
 ) -> RequestSettings | None:
     """Resolve a built-in provider with the address or key of a fallback entry."""
     base_url = base_url.like(base_url.rstrip("/"))
     if name == "anthropic":
         address = require_text(model.get("base_url"), "model.base_url")
         address = address.like(address.rstrip("/"))
-        own = stripped(model.get("provider")).lower() == name
+        own = stripped_text(model.get("provider")).lower() == name
         own = own and urls.may_be_anthropic(address, inputs.release)
         url = (
             base_url
@@ -234,7 +236,7 @@ def with_explicit_settings(
     return RequestSettings(name, url.like(url.rstrip("/")), mode, key, [], others)
 
 
-def credentials(inputs: World, name: str) -> tuple[Text, Text]:
+def credentials(inputs: SettingInputs, name: str) -> tuple[Text, Text]:
     """Return key and address of a provider with a plain key, without its pool."""
     facts = inputs.release.registry[name]
     key = ABSENT
@@ -257,7 +259,7 @@ def credentials(inputs: World, name: str) -> tuple[Text, Text]:
 
 
 def without_pool(
-    inputs: World, name: str, model: dict[Any, Any], requested: str
+    inputs: SettingInputs, name: str, model: dict[Any, Any], requested: str
 ) -> RequestSettings | None:
     """Resolve a provider whose pool is empty; None means OpenRouter is tried next."""
     facts = inputs.release.registry.get(name)
@@ -276,7 +278,7 @@ def without_pool(
     key, url = credentials(inputs, name)
     if inputs.release.since(0, 19) and not inputs.release.is_usable(key):
         raise Unresolved("key", f"no usable key for {name}: set {', '.join(facts['keys'])}")
-    written = stripped(model.get("provider")).lower()
+    written = stripped_text(model.get("provider")).lower()
     address = require_text(model.get("base_url"), "model.base_url")
     ignored = [address] if address and written != name else []
     if written == name and address.rstrip("/"):

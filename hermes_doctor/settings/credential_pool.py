@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.lazy import EMPTY
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.sourced_text import POOL, Source, Text, text
 
 NAME = "auth.json"
@@ -21,7 +21,7 @@ _OAUTH_ORDER = {
 _HOUR, _MINUTE = 3600, 60
 
 
-class Entry:
+class Credential:
     """One credential. Its token is a secret."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Entry:
         return not borrowed
 
 
-def stored(inputs: World, provider: str) -> list[Entry]:
+def stored_credentials(inputs: SettingInputs, provider: str) -> list[Credential]:
     """Return a provider's entries in auth.json; a profile without any uses the root home's."""
     for store in (inputs.store, inputs.root_store):
         pool = store.get("credential_pool")
@@ -79,11 +79,11 @@ def stored(inputs: World, provider: str) -> list[Entry]:
     return []
 
 
-def _entry(raw: Mapping[str, Any]) -> Entry:
+def _entry(raw: Mapping[str, Any]) -> Credential:
     label = str(raw.get("label") or raw.get("source") or "")
     source = Source(POOL, label, NAME)
     status = raw.get("last_status")
-    return Entry(
+    return Credential(
         label=label,
         origin=str(raw.get("source") or _MANUAL),
         token=text(raw.get("access_token"), source),
@@ -101,15 +101,15 @@ def _until(raw: Mapping[str, Any]) -> float | None:
     """Return when an exhausted entry may be used again."""
     if raw.get("last_status") != "exhausted":
         return None
-    reset = moment(raw.get("last_error_reset_at"))
+    reset = parse_time(raw.get("last_error_reset_at"))
     if reset is not None:
         return reset
-    at = moment(raw.get("last_status_at"))
+    at = parse_time(raw.get("last_status_at"))
     wait = 5 * _MINUTE if raw.get("last_error_code") == 401 else _HOUR
     return at + wait if at else None
 
 
-def moment(value: Any) -> float | None:
+def parse_time(value: Any) -> float | None:
     """Parse a time in seconds, in milliseconds or as ISO text."""
     if isinstance(value, bool) or value in (None, ""):
         return None
@@ -136,10 +136,10 @@ def _iso(value: str) -> float | None:
 class Pool:
     """The credentials of one provider, including those from variables and config.yaml."""
 
-    def __init__(self, inputs: World, provider: str, seeds: list[Entry]) -> None:
+    def __init__(self, inputs: SettingInputs, provider: str, seeds: list[Credential]) -> None:
         self.inputs = inputs
         self.provider = provider
-        self.entries = stored(inputs, provider)
+        self.entries = stored_credentials(inputs, provider)
         suppressed = inputs.store.get("suppressed_sources")
         hidden = suppressed.get(provider) if isinstance(suppressed, dict) else None
         for seed in seeds:
@@ -150,7 +150,7 @@ class Pool:
             self._rank()
         self.entries.sort(key=lambda entry: entry.priority)
 
-    def _upsert(self, seed: Entry) -> None:
+    def _upsert(self, seed: Credential) -> None:
         same = [entry for entry in self.entries if entry.origin == seed.origin]
         if not same:
             seed.priority = max((e.priority for e in self.entries), default=-1) + 1
@@ -165,7 +165,7 @@ class Pool:
         """Remove entries whose variable, file or setting no longer exists."""
         custom = self.provider.startswith("custom:")
 
-        def goes(entry: Entry) -> bool:
+        def goes(entry: Credential) -> bool:
             if entry.is_manual or entry.origin in live:
                 return False
             if entry.origin.startswith("env:"):
@@ -185,7 +185,7 @@ class Pool:
         for number, entry in enumerate((*manual, *seeded)):
             entry.priority = number
 
-    def available(self) -> Iterator[Entry]:
+    def available(self) -> Iterator[Credential]:
         """Yield the entries that may be used now, in order of preference."""
         release = self.inputs.release
         for entry in self.entries:
@@ -197,7 +197,7 @@ class Pool:
                 continue
             yield entry
 
-    def select(self) -> Entry | None:
+    def select(self) -> Credential | None:
         """Return the entry for the next request; with `random`, one of those possible."""
         able = list(self.available())
         strategies = self.inputs.config.get("credential_pool_strategies")
@@ -207,7 +207,7 @@ class Pool:
         return able[0] if able else None
 
 
-def seed_entry(origin: str, token: Text, base_url: Text) -> Entry:
+def seed_entry(origin: str, token: Text, base_url: Text) -> Credential:
     """Return a credential that comes from a variable or from config.yaml."""
     label = origin.partition(":")[2] or origin
-    return Entry(label, origin, token, base_url)
+    return Credential(label, origin, token, base_url)

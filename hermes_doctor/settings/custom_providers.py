@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.credential_pool import Entry, Pool, seed_entry
-from hermes_doctor.settings.inputs import ABSENT, World, section
-from hermes_doctor.settings.sourced_text import Text, stripped, text
+from hermes_doctor.settings.credential_pool import Credential, Pool, seed_entry
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
+from hermes_doctor.settings.sourced_text import Text, stripped_text, text
 
 _CAMEL = {
     "apiKey": "api_key",
@@ -47,7 +47,7 @@ def require_text(value: Any, what: str) -> Text:
     """Return a stripped text; raise Malformed for anything that Hermes would fail on."""
     if value and not isinstance(value, str):
         raise Malformed(f"{what} is a {type(value).__name__}, not text")
-    return stripped(value)
+    return stripped_text(value)
 
 
 def slug(name: str) -> str:
@@ -55,7 +55,7 @@ def slug(name: str) -> str:
     return name.strip().lower().replace(" ", "-")
 
 
-def is_enabled(block: Any, inputs: World) -> bool:
+def is_enabled(block: Any, inputs: SettingInputs) -> bool:
     """Tell whether a provider is not disabled by `enabled: false`; only new releases read it."""
     if not inputs.release.since(0, 19) or not isinstance(block, dict):
         return True
@@ -65,7 +65,7 @@ def is_enabled(block: Any, inputs: World) -> bool:
     return bool(flag)
 
 
-def find(inputs: World, requested: str) -> CustomProvider | None:
+def find(inputs: SettingInputs, requested: str) -> CustomProvider | None:
     """Return the custom provider of this name; a built-in one of exactly this name comes first."""
     wanted = slug(requested)
     if not wanted or wanted == "auto" or (wanted == "custom" and not inputs.release.since(0, 17)):
@@ -88,7 +88,7 @@ def find(inputs: World, requested: str) -> CustomProvider | None:
                     return made
     if isinstance(inputs.config.get("custom_providers"), dict):
         return None
-    for custom in compatible(inputs):
+    for custom in all_providers(inputs):
         names = {slug(custom.name), PREFIX + slug(custom.name)}
         if custom.key:
             names |= {slug(custom.key), PREFIX + slug(custom.key)}
@@ -98,16 +98,16 @@ def find(inputs: World, requested: str) -> CustomProvider | None:
 
 
 def _from_block(
-    inputs: World, name: str, block: dict[Any, Any], called: str
+    inputs: SettingInputs, name: str, block: dict[Any, Any], called: str
 ) -> CustomProvider | None:
     """Read an entry of `providers:`; here `key_env` is used, but `api_key_env` is not."""
     urls = [block[key] for key in ("api", "url", "base_url") if block.get(key)]
     if not urls:
         return None
     url = require_text(urls[0], f"the address of providers.{name}")
-    key_env = stripped(block.get("key_env"))
+    key_env = stripped_text(block.get("key_env"))
     found = inputs.getenv(key_env) if key_env else ABSENT
-    inline = stripped(block.get("api_key"))
+    inline = stripped_text(block.get("api_key"))
     if found and isinstance(block.get("key_env"), Text):
         found = Text(found, block["key_env"].source._replace(via=found.source))
     shown = block.get("name", name) if called == name else called
@@ -123,13 +123,13 @@ def _from_block(
     )
 
 
-def api_mode(inputs: World, value: Any) -> Text | None:
+def api_mode(inputs: SettingInputs, value: Any) -> Text | None:
     """Return a valid `api_mode`, or None."""
     word = text(value).like(value.strip().lower()) if isinstance(value, str) else ABSENT
     return word if word in inputs.release.api_modes else None
 
 
-def compatible(inputs: World) -> list[CustomProvider]:
+def all_providers(inputs: SettingInputs) -> list[CustomProvider]:
     """Return all custom providers as Hermes lists them: the older list first, no duplicates."""
     found: list[CustomProvider] = []
     keys: set[str] = set()
@@ -145,7 +145,7 @@ def compatible(inputs: World) -> list[CustomProvider]:
     return found
 
 
-def _every(inputs: World) -> Iterator[tuple[CustomProvider, str]]:
+def _every(inputs: SettingInputs) -> Iterator[tuple[CustomProvider, str]]:
     older = inputs.config.get("custom_providers")
     if older is not None and not isinstance(older, list):
         return
@@ -155,7 +155,9 @@ def _every(inputs: World) -> Iterator[tuple[CustomProvider, str]]:
         yield from _normal(inputs, block, str(name), f"providers.{name}")
 
 
-def _normal(inputs: World, block: Any, key: str, path: str) -> Iterator[tuple[CustomProvider, str]]:
+def _normal(
+    inputs: SettingInputs, block: Any, key: str, path: str
+) -> Iterator[tuple[CustomProvider, str]]:
     """Read an entry in the form of the older list, which accepts more spellings."""
     if not isinstance(block, dict):
         return
@@ -165,9 +167,14 @@ def _normal(inputs: World, block: Any, key: str, path: str) -> Iterator[tuple[Cu
     for camel, snake in _CAMEL.items():
         if camel in block:
             block.setdefault(snake, block[camel])
-    urls = [stripped(block[k]) for k in ("base_url", "url", "api") if isinstance(block.get(k), str)]
+    urls = [
+        stripped_text(block[k]) for k in ("base_url", "url", "api") if isinstance(block.get(k), str)
+    ]
     valid = [url for url in urls if url and _is_address(url, inputs)]
-    name = stripped(block.get("name") if isinstance(block.get("name"), str) else "") or key.strip()
+    name = (
+        stripped_text(block.get("name") if isinstance(block.get("name"), str) else "")
+        or key.strip()
+    )
     if not valid or not name:
         return
     mode = block.get("api_mode") or block.get("transport")
@@ -188,10 +195,10 @@ def _normal(inputs: World, block: Any, key: str, path: str) -> Iterator[tuple[Cu
 
 
 def _text(value: Any) -> Text:
-    return stripped(value) if isinstance(value, str) else ABSENT
+    return stripped_text(value) if isinstance(value, str) else ABSENT
 
 
-def _is_address(url: str, inputs: World) -> bool:
+def _is_address(url: str, inputs: SettingInputs) -> bool:
     if inputs.release.since(0, 18) and re.search(r"\{[^}]+\}", url):
         return True
     try:
@@ -201,7 +208,7 @@ def _is_address(url: str, inputs: World) -> bool:
     return bool(parsed.scheme and parsed.netloc)
 
 
-def pool_for(inputs: World, base_url: str, name: str | None = None) -> Pool | None:
+def pool_for(inputs: SettingInputs, base_url: str, name: str | None = None) -> Pool | None:
     """Return the pool of an address, found by the provider's name if there is one."""
     known = list(_pooled(inputs))
     chosen = next((one for one in known if name and one[0] == slug(name)), None)
@@ -218,28 +225,28 @@ Pooled = tuple[str, Text, Text, str]
 """The normalised name, the address, the key, and the name as written."""
 
 
-def _pooled(inputs: World) -> Iterator[Pooled]:
+def _pooled(inputs: SettingInputs) -> Iterator[Pooled]:
     """Yield what the pool uses: the older list as written, or all providers if there is none."""
     older = inputs.config.get("custom_providers")
     if isinstance(older, list):
         for block in older:
             if isinstance(block, dict) and isinstance(block.get("name"), str):
-                url, key = stripped(block.get("base_url")), stripped(block.get("api_key"))
+                url, key = stripped_text(block.get("base_url")), stripped_text(block.get("api_key"))
                 yield slug(block["name"]), url, key, block["name"].strip()
         return
-    for custom in compatible(inputs):
+    for custom in all_providers(inputs):
         yield slug(custom.name), custom.base_url, custom.api_key, custom.name
 
 
-def _seeds(inputs: World, known: list[Pooled], chosen: Pooled) -> Iterator[Entry]:
+def _seeds(inputs: SettingInputs, known: list[Pooled], chosen: Pooled) -> Iterator[Credential]:
     name, url, key, written = chosen
     if key:
         yield seed_entry(f"config:{written}", key, url.like(url.rstrip("/")))
     model = section(inputs.config, "model")
-    address = stripped(model.get("base_url"))
-    keys = [stripped(model[k]) for k in ("api_key", "api") if isinstance(model.get(k), str)]
+    address = stripped_text(model.get("base_url"))
+    keys = [stripped_text(model[k]) for k in ("api_key", "api") if isinstance(model.get(k), str)]
     own = next((one for one in keys if one), ABSENT)
-    if stripped(model.get("provider")).lower() == "custom" and address.rstrip("/") and own:
+    if stripped_text(model.get("provider")).lower() == "custom" and address.rstrip("/") and own:
         bare = address.rstrip("/")
         owner = next((one[0] for one in known if one[1].rstrip("/") == bare and bare), None)
         if owner == name:

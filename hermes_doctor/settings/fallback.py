@@ -8,14 +8,14 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import request_route
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import Text, stripped, text
+from hermes_doctor.settings.sourced_text import Text, stripped_text, text
 
 _PLACES = ("fallback_providers", "fallback_model")
 
 
-class Link(NamedTuple):
+class FallbackEntry(NamedTuple):
     """One entry of the chain. Hermes does not expand `${NAME}` in it."""
 
     path: str
@@ -26,7 +26,7 @@ class Link(NamedTuple):
     wrong_type: bool = False
     """Whether its provider is not text."""
 
-    def resolve(self, inputs: World) -> RequestSettings:
+    def resolve(self, inputs: SettingInputs) -> RequestSettings:
         """Return what a request of this entry would use."""
         if self.wrong_type and not inputs.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
@@ -34,9 +34,9 @@ class Link(NamedTuple):
         return request_route.resolve(inputs, asked, self.base_url, self.key)
 
 
-def chain(inputs: World) -> list[Link]:
+def chain(inputs: SettingInputs) -> list[FallbackEntry]:
     """Return the valid entries; Hermes silently ignores entries of another form."""
-    found: list[Link] = []
+    found: list[FallbackEntry] = []
     seen: set[tuple[str, str, str]] = set()
     for path, block in _entries(inputs):
         link = _link(inputs, path, block)
@@ -50,7 +50,7 @@ def chain(inputs: World) -> list[Link]:
     return found
 
 
-def _entries(inputs: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+def _entries(inputs: SettingInputs) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     for place in _PLACES:
         raw = inputs.raw.get(place)
         blocks = raw if isinstance(raw, list) else [raw]
@@ -62,7 +62,7 @@ def _entries(inputs: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
             return  # older releases read the second place only if the first is empty
 
 
-def entries(inputs: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
+def entries(inputs: SettingInputs) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
     """Yield the entries with their paths in config.yaml."""
     for place in _PLACES:
         raw = inputs.raw.get(place)
@@ -73,19 +73,19 @@ def entries(inputs: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
                 yield (place, number), block
 
 
-def _link(inputs: World, path: str, block: Mapping[Any, Any]) -> Link:
-    url = stripped(block.get("base_url")) if isinstance(block.get("base_url"), str) else ABSENT
+def _link(inputs: SettingInputs, path: str, block: Mapping[Any, Any]) -> FallbackEntry:
+    url = stripped_text(block.get("base_url")) if isinstance(block.get("base_url"), str) else ABSENT
     key = text(block.get("api_key"))
     key = key.like(key.strip())
     if not key and inputs.release.since(0, 15):
-        named = stripped(block.get("key_env") or block.get("api_key_env"))
+        named = stripped_text(block.get("key_env") or block.get("api_key_env"))
         value = inputs.getenv(named) if named else ABSENT
         key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
     provider = block.get("provider")
-    return Link(
+    return FallbackEntry(
         path=path,
-        provider=stripped(provider),
-        model=stripped(block.get("model")),
+        provider=stripped_text(provider),
+        model=stripped_text(block.get("model")),
         base_url=_bare(url),
         key=key,
         wrong_type=bool(provider) and not isinstance(provider, str),
@@ -96,7 +96,7 @@ def _bare(url: Text) -> Text:
     return url.like(url.rstrip("/"))
 
 
-def tried_links(inputs: World) -> list[Link]:
+def tried_links(inputs: SettingInputs) -> list[FallbackEntry]:
     """Return the entries that a gateway tries when the main provider has no credentials.
 
     Older releases also try entries without a provider or a model.

@@ -93,7 +93,7 @@ def faults(value: str) -> Iterator[str]:
         yield "name"
 
 
-def mended(value: str) -> str | None:
+def strip_faults(value: str) -> str | None:
     """Return the key without these parts; None if that is not certain."""
     bare = "".join(char for char in value.strip() if char.isprintable() or char == "\t")
     bare = _COMMENT.sub("", _LINE.sub("", bare.translate(_INVISIBLE).strip()))

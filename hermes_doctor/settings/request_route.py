@@ -13,16 +13,16 @@ from typing import Any
 from hermes_doctor.settings import builtin_providers, cloud_providers, custom_providers, urls
 from hermes_doctor.settings.credential_pool import Pool
 from hermes_doctor.settings.custom_providers import CustomProvider, Malformed, require_text
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.outcome import NO_KEY, RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped_text
 
 _VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
 _CLOUDS = ("openrouter.ai", "anthropic.com", "openai.com")
 
 
 def resolve(
-    inputs: World,
+    inputs: SettingInputs,
     requested: Text,
     base_url: Text = ABSENT,
     key: Text = ABSENT,
@@ -34,11 +34,11 @@ def resolve(
         raise Unresolved("malformed", str(error), falls_back=False) from None
 
 
-def model_config(inputs: World) -> dict[Any, Any]:
+def model_config(inputs: SettingInputs) -> dict[Any, Any]:
     """Return `model:` as the resolver reads it."""
     model = inputs.config.get("model")
     if isinstance(model, str):
-        return {"default": stripped(model)} if model.strip() else {}
+        return {"default": stripped_text(model)} if model.strip() else {}
     if not isinstance(model, dict):
         return {}
     made = dict(model)
@@ -49,7 +49,7 @@ def model_config(inputs: World) -> dict[Any, Any]:
     return made
 
 
-def requested_provider(inputs: World, *, here: bool = True) -> tuple[Text, list[Text]]:
+def requested_provider(inputs: SettingInputs, *, here: bool = True) -> tuple[Text, list[Text]]:
     """Return the requested provider, and the other settings that request one.
 
     In older releases, the variable comes first if the gateway itself asks (`here`).
@@ -58,7 +58,7 @@ def requested_provider(inputs: World, *, here: bool = True) -> tuple[Text, list[
         named = model_config(inputs).get("provider")
     except Malformed as error:
         raise Unresolved("malformed", str(error), falls_back=False) from None
-    configured = stripped(named) if isinstance(named, str) else ABSENT
+    configured = stripped_text(named) if isinstance(named, str) else ABSENT
     asked = [configured, inputs.getenv("HERMES_INFERENCE_PROVIDER")]
     if here and not inputs.release.since(0, 15):
         asked.reverse()
@@ -66,7 +66,7 @@ def requested_provider(inputs: World, *, here: bool = True) -> tuple[Text, list[
     return (able[0], able[1:]) if able else (Text("auto"), [])
 
 
-def usable(inputs: World, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
+def usable(inputs: SettingInputs, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
     """Return the first candidate that Hermes accepts as a key, and the others that are set."""
     able = [one for one in candidates if one]
     chosen = next((one for one in able if inputs.release.is_usable(one)), ABSENT)
@@ -74,7 +74,7 @@ def usable(inputs: World, candidates: Iterable[Text]) -> tuple[Text, list[Text]]
 
 
 class _Resolver:
-    def __init__(self, inputs: World, requested: Text, base_url: Text, key: Text) -> None:
+    def __init__(self, inputs: SettingInputs, requested: Text, base_url: Text, key: Text) -> None:
         self.inputs = inputs
         self.release = inputs.release
         self.requested = requested.like(requested.strip().lower())
@@ -87,7 +87,7 @@ class _Resolver:
 
     @cached_property
     def written(self) -> str:
-        return stripped(self.model.get("provider")).lower()
+        return stripped_text(self.model.get("provider")).lower()
 
     @cached_property
     def address(self) -> Text:
@@ -231,7 +231,7 @@ class _Resolver:
             raise Unresolved("unknown", f"no provider is called {self.requested!s}")
         if self.key or self.base_url:
             return "openrouter"
-        found = builtin_providers.detect(self.inputs, self.written)
+        found = builtin_providers.auto_provider(self.inputs, self.written)
         if found is None:
             raise Unresolved("none", "no provider is configured, and no key of one is set")
         return found
@@ -280,7 +280,9 @@ class _Resolver:
         mirror = asked == "openrouter" and router and url == router.rstrip("/") and gated
         if urls.belongs(url, "openrouter.ai") or mirror:
             return [self.key, getenv("OPENROUTER_API_KEY"), getenv("OPENAI_API_KEY")]
-        keys = [stripped(self.model[k]) for k in ("api_key", "api") if _is_text(self.model.get(k))]
+        keys = [
+            stripped_text(self.model[k]) for k in ("api_key", "api") if _is_text(self.model.get(k))
+        ]
         inline = next((one for one in keys if one), ABSENT)
         found = [self.key, inline if configured else ABSENT]
         if urls.belongs(url, "ollama.com"):

@@ -9,7 +9,7 @@ import yaml
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import config_file
-from hermes_doctor.settings.config_file import ConfigFile, Fault
+from hermes_doctor.settings.config_file import ConfigFile, ParseError
 
 BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
 """Blanks that look like a space but are not one for YAML."""
@@ -58,7 +58,7 @@ def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
     return found._replace(shown=_shown(file.data, found.line)) if found and found.line else found
 
 
-def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
+def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
     bare = data.replace(b"\0", b"")
     try:
         text = data.decode("utf-8")
@@ -93,7 +93,7 @@ def _shown(data: bytes, line: int) -> str:
     return redaction.redact_lines(texts)[-1].strip() if len(texts) == line else ""
 
 
-def _encoding(data: bytes, fault: Fault) -> YamlMistake:
+def _encoding(data: bytes, fault: ParseError) -> YamlMistake:
     name = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     if name is None:
         return YamlMistake(
@@ -217,7 +217,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
     return data if config_file.parse(data)[0] else None
 
 
-def _told(text: str, lines: list[str], fault: Fault) -> YamlMistake | None:
+def _told(text: str, lines: list[str], fault: ParseError) -> YamlMistake | None:
     """Derive the mistake from the parser's message and the line."""
     error = _error(text)
     if error is None:
@@ -292,7 +292,7 @@ def _error(text: str) -> yaml.MarkedYAMLError | None:
     return None
 
 
-def _at_the_top(fault: Fault) -> YamlMistake | None:
+def _at_the_top(fault: ParseError) -> YamlMistake | None:
     if "is a list at the top" in fault.what:
         return YamlMistake(
             "The file begins with a dash: settings are `name: value`, without one.", 1

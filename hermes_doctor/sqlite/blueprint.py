@@ -24,7 +24,7 @@ class Column(NamedTuple):
     NOT NULL): silent or crash. Harmless changes are not listed."""
 
 
-class Table(NamedTuple):
+class TableBlueprint(NamedTuple):
     """One ordinary table of the schema; shadow tables of virtual tables are not listed."""
 
     name: str
@@ -47,7 +47,7 @@ class Blueprint(NamedTuple):
 
     database: str
     release: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TableBlueprint]
     virtual: Mapping[str, str] = EMPTY
     """The SQL of the full-text tables."""
     indexes: Mapping[str, str] = EMPTY

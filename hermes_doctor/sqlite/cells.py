@@ -15,14 +15,14 @@ ROW_LIMIT = 256 * 1024 * 1024
 SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 
 
-class Lost:
+class LostValue:
     """The type of `LOST`: a value whose page is missing; only its serial type is known."""
 
     def __repr__(self) -> str:
         return "LOST"
 
 
-LOST = Lost()
+LOST = LostValue()
 
 
 class Cell(NamedTuple):
@@ -43,7 +43,7 @@ class Row:
     rowid: int
     kinds: list[int]
     """The serial type of each column, which gives the length even of a lost value."""
-    values: list[Value | Lost]
+    values: list[Value | LostValue]
     whole: bool = True
     rest: bytes = b""
     """The remaining first bytes of the first value that is LOST."""
@@ -129,9 +129,11 @@ def kinds_of(payload: bytes) -> tuple[list[int], int]:
     return kinds, length
 
 
-def values_of(payload: bytes, kinds: list[int], offset: int, *, whole: bool) -> list[Value | Lost]:
+def values_of(
+    payload: bytes, kinds: list[int], offset: int, *, whole: bool
+) -> list[Value | LostValue]:
     """The values of a record; values past the end of a truncated payload are LOST."""
-    values: list[Value | Lost] = []
+    values: list[Value | LostValue] = []
     end = len(payload)
     for kind in kinds:
         if kind >= 12:
@@ -171,14 +173,14 @@ def truncated_value(payload: bytes, kinds: list[int], offset: int) -> bytes:
     return b""
 
 
-class Mangled(str):
+class ReplacedText(str):
     """Text with invalid UTF-8 bytes replaced, because Hermes cannot read it otherwise."""
 
     raw: bytes
     """The bytes as stored."""
 
 
-class Raw(bytes):
+class RawText(bytes):
     """Text with invalid UTF-8 that is written back byte for byte."""
 
     __slots__ = ()
@@ -189,6 +191,6 @@ def text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        mangled = Mangled(raw.decode("utf-8", "replace"))
+        mangled = ReplacedText(raw.decode("utf-8", "replace"))
         mangled.raw = raw
         return mangled

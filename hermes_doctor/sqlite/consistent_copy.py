@@ -38,7 +38,7 @@ def write_copy(source: Path, target: int, expected: Snapshot) -> Iterator[int]:
     `expected` is the snapshot of the source from before the read transaction started.
     """
     with _opened(source, expected) as book:
-        log = needed(book)
+        log = log_not_in_file(book)
         before = _head(book)
         length, size = os.fstat(book.main).st_size, size_of(book, log)
         first = os.pread(book.main, 20, 0)
@@ -58,7 +58,7 @@ def write_copy(source: Path, target: int, expected: Snapshot) -> Iterator[int]:
             raise CannotFix("its log was begun anew")
 
 
-class Known(Protocol):
+class EarlierCopy(Protocol):
     """An earlier copy to compare with, so that unchanged chunks need not be read."""
 
     def holds(self, fd: int, start: int, end: int) -> bool:
@@ -69,14 +69,14 @@ class Known(Protocol):
 
 
 def read_chunks(
-    source: Path, expected: Snapshot, known: Known | None = None
+    source: Path, expected: Snapshot, known: EarlierCopy | None = None
 ) -> Iterator[bytes | range]:
     """Yield the same state in chunks of equal length (except the last); nothing is written.
 
     For a chunk that `known` already has, only its byte range is yielded.
     """
     with _opened(source, expected) as book:
-        log = needed(book)
+        log = log_not_in_file(book)
         before = _head(book)
         length, size = os.fstat(book.main).st_size, size_of(book, log)
         for start in range(0, size, CHUNK):
@@ -100,7 +100,7 @@ def read_chunks(
             raise CannotFix("its log was begun anew")
 
 
-def _is(known: Known, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
+def _is(known: EarlierCopy, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
     """Whether `known` has this chunk, with the pages of the log applied."""
     if not all(known.has(page, at) for at, page in laid):
         return False
@@ -145,7 +145,7 @@ def _opened(source: Path, expected: Snapshot) -> Iterator[OpenFiles]:
         yield OpenFiles(main, log, index)
 
 
-def needed(files: OpenFiles) -> wal.Log:
+def log_not_in_file(files: OpenFiles) -> wal.WriteAheadLog:
     """The part of the write-ahead log that is not yet in the file.
 
     The -shm file tells, because the reader keeps it valid.
@@ -169,7 +169,7 @@ def _head(files: OpenFiles) -> bytes:
     return os.pread(files.log, wal.HEAD, 0) if files.log is not None else b""
 
 
-def size_of(files: OpenFiles, log: wal.Log) -> int:
+def size_of(files: OpenFiles, log: wal.WriteAheadLog) -> int:
     """The size of the copy; more than file and log together is refused, whatever they claim."""
     held = os.fstat(files.main).st_size
     if not log.pages:
@@ -180,7 +180,9 @@ def size_of(files: OpenFiles, log: wal.Log) -> int:
     return size
 
 
-def _pages(files: OpenFiles, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _pages(
+    files: OpenFiles, log: wal.WriteAheadLog, start: int, end: int
+) -> Iterator[tuple[int, bytes]]:
     """The pages of the log in one byte range: the offset and the content of each."""
     if files.log is None or not log.pages:
         return

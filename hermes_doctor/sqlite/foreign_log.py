@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import condition, inspector, log_ancestry as descents
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.log_contradictions import Comparison
-from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.pages import DatabasePages
+from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
 from hermes_doctor.sqlite.snapshot import read_image
 from hermes_doctor.sqlite.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.wal import EMPTY
@@ -37,7 +37,7 @@ _NOT_PROVEN = (
 )
 
 
-class Examination(Protocol):
+class RunningExamination(Protocol):
     """The part of a running examination that is needed here."""
 
     open_files: OpenFiles
@@ -51,14 +51,14 @@ class Examination(Protocol):
     def limit(self, factor: float) -> float | None:
         """How many seconds a query may take."""
 
-    def missing(self, pages: Pages, actual: int, claimed: int) -> int:
+    def missing(self, pages: DatabasePages, actual: int, claimed: int) -> int:
         """How many pages behind the end of the file are not in the write-ahead log."""
 
 
-class Suspicion:
+class ForeignLogTest:
     """Checks whether a damaged database is sound without its write-ahead log."""
 
-    def __init__(self, examination: Examination, pages: Pages) -> None:
+    def __init__(self, examination: RunningExamination, pages: DatabasePages) -> None:
         assert examination.open_files.log is not None
         self.examination = examination
         self.pages = pages
@@ -139,7 +139,7 @@ class Suspicion:
             raise CouldNotLook(_NO_TIME)
         return not answer.error
 
-    def tables_of(self, without_log: Reader) -> tuple[list[str], Answer]:
+    def tables_of(self, without_log: Reader) -> tuple[list[str], QueryResult]:
         """Check one table after the other with SQLite, without the full-text tables."""
         clock = time_limits.Stopwatch()
         listed = without_log.ask(
@@ -151,8 +151,8 @@ class Suspicion:
         for (name,) in listed.rows:
             left = condition.FILE_ALONE_SECONDS - clock.read()
             if left <= 0:
-                return said, Answer([], "SQLITE_INTERRUPT")
-            answer = without_log.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
+                return said, QueryResult([], "SQLITE_INTERRUPT")
+            answer = without_log.ask(f"PRAGMA quick_check({quote_name(str(name))})", left)
             said += [str(row[0]) for row in answer.rows]
             if answer.error:
                 break
@@ -175,7 +175,7 @@ class Suspicion:
         for name in (str(row[0]) for row in listed.rows):
             if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
                 continue
-            sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
+            sql = f"SELECT count(*), max(rowid) FROM {quote_name(name)} NOT INDEXED"
             with_log, without = (
                 one.ask(sql, self.examination.limit(100)) for one in (log_reader, without_log)
             )

@@ -23,7 +23,7 @@ from hermes_doctor.system.files import open_regular
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
 
 
-class Cutoff(NamedTuple):
+class JournalVerdict(NamedTuple):
     """The verdict on the journal of an interrupted transaction, with the evidence for it.
 
     The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
@@ -37,7 +37,7 @@ class Cutoff(NamedTuple):
 
 def judge(
     files: OpenFiles, path: Path, header: Header, *, max_bytes: int, limit: float | None
-) -> Cutoff:
+) -> JournalVerdict:
     """Judge the journal at `path`; SQLite is asked about files of up to `max_bytes`."""
     fd = open_regular(path)
     try:
@@ -49,7 +49,7 @@ def judge(
     finally:
         os.close(fd)
     kind = _kind(kin, sound)
-    return Cutoff(kind, (kin.what, *_told(sound)), len(undo.places))
+    return JournalVerdict(kind, (kin.what, *_told(sound)), len(undo.places))
 
 
 def is_hot(path: Path) -> bool:

@@ -17,7 +17,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.catalog import MOST_PAGES
 from hermes_doctor.sqlite.cells import INTERIOR, LEAF, PARSE_ERRORS, page_header, to_signed, varint
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.system import time_limits
 
 ENOUGH = 2
@@ -42,7 +42,7 @@ class _Step(NamedTuple):
 class Comparison:
     """Walks the b-trees of a database with its write-ahead log applied."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: DatabasePages) -> None:
         self.pages = pages
         self.between: set[int] = set()
         """Pages of the log that do not fit the file."""

@@ -25,7 +25,7 @@ UNFINISHED = "SQLITE_INTERRUPT"
 """SQLite's error name for a statement that was interrupted."""
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """SQLite's answer to one statement."""
 
     rows: list[Row]
@@ -52,7 +52,7 @@ class Reader(Protocol):
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """Return the rows of one statement; the time limit is for an idle machine.
 
         With `tables` it may read only these; see `inspector`.
@@ -78,11 +78,11 @@ class InMemory:
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return Answer(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
+            return QueryResult(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Free the memory."""
@@ -98,9 +98,9 @@ class OnConnection:
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
-        return Answer(
+        return QueryResult(
             **self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
         )
 
@@ -132,7 +132,7 @@ class InProcess:
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
@@ -141,8 +141,8 @@ class InProcess:
                 marshal.dump((sql, _by_the_clock(seconds), allowed), self.process.stdin)
                 self.process.stdin.flush()
             except (OSError, ValueError):
-                return Answer([], "GONE")
-            return Answer(**self._answer())
+                return QueryResult([], "GONE")
+            return QueryResult(**self._answer())
 
     def touched(self) -> int:
         """How many bytes of its files it has read so far; 0 if that is unknown."""

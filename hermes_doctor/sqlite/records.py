@@ -7,20 +7,20 @@ from collections.abc import Iterator
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 
 Value = None | int | float | str | bytes
 LEAF, INTERIOR = 0x0D, 0x05
 ROW_LIMIT = 16 * 1024 * 1024
 
 
-def rows(pages: Pages, root: int, *, max_pages: int) -> Iterator[list[Value]]:
+def rows(pages: DatabasePages, root: int, *, max_pages: int) -> Iterator[list[Value]]:
     """The rows of the table at page `root`; raises if it has more than `max_pages` pages."""
     return (row for _, row in rows_with_pages(pages, root, max_pages=max_pages))
 
 
 def rows_with_pages(
-    pages: Pages, root: int, *, max_pages: int
+    pages: DatabasePages, root: int, *, max_pages: int
 ) -> Iterator[tuple[int, list[Value]]]:
     """The same rows, each with the number of the leaf page that holds it."""
     seen: set[int] = set()
@@ -51,7 +51,7 @@ def rows_with_pages(
                 yield number, record(_payload(pages, page, offset))
 
 
-def _payload(pages: Pages, page: bytes, offset: int) -> bytes:
+def _payload(pages: DatabasePages, page: bytes, offset: int) -> bytes:
     """The whole payload of one leaf cell, its overflow pages included."""
     length, offset = varint(page, offset)
     _, offset = varint(page, offset)

@@ -128,7 +128,7 @@ def _creates(sql: str, what: str) -> bool:
     return sql[: len(what) + 8].upper() == f"CREATE {what} "
 
 
-def _version(book: pages.Pages, root: int) -> int | None:
+def _version(book: pages.DatabasePages, root: int) -> int | None:
     """The number in `schema_version`; None if it is damaged or not a number."""
     with suppress(CouldNotLook):
         found = [row[0] for row in records.rows(book, root, max_pages=2) if row]

@@ -12,15 +12,15 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.wal import Log
-from hermes_doctor.system.files import Snapshot, listing, open_regular, reason, size, snapshot
+from hermes_doctor.sqlite.wal import WriteAheadLog
+from hermes_doctor.system.files import Snapshot, list_folder, open_regular, reason, size, snapshot
 
 TRIES = 8
 ASIDE = "-wal.aside-"
 """The suffix that starts after the database name in the name of a log that was set aside."""
 
 
-class Files(NamedTuple):
+class DatabaseFiles(NamedTuple):
     """Snapshots of a database file and its sidecar files, after following symlinks."""
 
     path: Path
@@ -40,7 +40,7 @@ class Files(NamedTuple):
         return self.path.with_name(self.path.name + suffix)
 
 
-def database_files(path: Path) -> Files:
+def database_files(path: Path) -> DatabaseFiles:
     """Take snapshots of a database's files; a symlink is resolved first, as SQLite does."""
     try:
         real = path.resolve(strict=True)
@@ -49,13 +49,13 @@ def database_files(path: Path) -> Files:
     except (OSError, RuntimeError) as error:
         raise CouldNotLook(text("{path}: leads nowhere", path=path.name)) from error
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
-    return Files(real, snapshot(real), *beside)
+    return DatabaseFiles(real, snapshot(real), *beside)
 
 
 def set_aside_logs(path: Path) -> list[Path]:
     """The write-ahead logs of a database that were set aside next to it, oldest first."""
     try:
-        names = listing(path.parent)
+        names = list_folder(path.parent)
     except (CouldNotLook, FileNotFoundError):
         return []
     found = [path.with_name(name) for name in sorted(names) if name.startswith(path.name + ASIDE)]
@@ -89,7 +89,7 @@ class OpenFiles:
         committed: int | None = None,
         seconds: float | None = None,
         max_frames: int | None = None,
-    ) -> Log:
+    ) -> WriteAheadLog:
         """Read the write-ahead log as the next reader sees it.
 
         The number of valid frames comes from the -shm file if a process uses the database (a
@@ -131,7 +131,7 @@ def open_files(path: Path) -> Iterator[OpenFiles]:
             raise CouldNotLook(reason(error, path)) from error
 
 
-def read_image(files: OpenFiles, *, max_bytes: int, log: Log | None = None) -> bytes:
+def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = None) -> bytes:
     """Read the whole database as a reader would see it, ready to be opened in memory.
 
     A writer may continue meanwhile: the log is read first, and if it is not restarted and no
@@ -165,7 +165,7 @@ def _all(fd: int, max_bytes: int) -> bytes:
     return os.pread(fd, max_bytes, 0)
 
 
-def _overlaid(fd: int, log: Log, data: bytearray, max_bytes: int) -> bytearray:
+def _overlaid(fd: int, log: WriteAheadLog, data: bytearray, max_bytes: int) -> bytearray:
     page = log.page_size
     length = max(len(data) // page, *log.pages) * page
     if length > max_bytes:

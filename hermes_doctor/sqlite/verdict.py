@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.trees import SCHEMA, PageOwners, find_owners
 
 _PAGES = pattern(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
@@ -107,7 +107,7 @@ def find_damage(
     messages: Iterable[tuple[str, str]],
     error: str,
     catalog: Catalog,
-    pages: Pages | None,
+    pages: DatabasePages | None,
     *,
     seconds: float,
 ) -> Damage:
@@ -142,7 +142,7 @@ def find_damage(
     return _sorted(names, reading, catalog, hit)
 
 
-def _owners(catalog: Catalog, pages: Pages, seconds: float) -> PageOwners:
+def _owners(catalog: Catalog, pages: DatabasePages, seconds: float) -> PageOwners:
     roots = [
         (entry.name, entry.root, entry.kind == "table") for entry in catalog.entries if entry.root
     ]

@@ -17,7 +17,7 @@ MOST = 8192
 LITTLE, BIG = 0x377F0682, 0x377F0683
 
 
-class Log(NamedTuple):
+class WriteAheadLog(NamedTuple):
     """The content of a write-ahead log, as far as it was read."""
 
     size: int
@@ -41,7 +41,7 @@ class Log(NamedTuple):
     """Every checksum was verified; if False, the time ran out before the end."""
 
 
-EMPTY = Log(0, head="empty")
+EMPTY = WriteAheadLog(0, head="empty")
 
 
 def read(
@@ -51,7 +51,7 @@ def read(
     max_frames: int | None = None,
     committed: int | None = None,
     live: bool = False,
-) -> Log:
+) -> WriteAheadLog:
     """Read a log; `committed` is the number of committed frames, if it is known from elsewhere.
 
     The checksums of these frames are not verified. With `live` the number comes from a running
@@ -92,7 +92,7 @@ class _Walk:
         max_frames: int | None,
         committed_frames: int | None,
         live: bool,
-    ) -> Log:
+    ) -> WriteAheadLog:
         end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
         slots = min(whole, max_frames) if max_frames is not None else whole
@@ -126,7 +126,7 @@ class _Walk:
         else:
             number = slots
         lost = self.commits_after(broken, min(slots, broken + MOST)) if broken is not None else 0
-        return Log(
+        return WriteAheadLog(
             self.size,
             self.page_size,
             self.salts,
@@ -176,7 +176,7 @@ class _Walk:
         return found
 
 
-def _headless(fd: int, size: int) -> Log:
+def _headless(fd: int, size: int) -> WriteAheadLog:
     """Read a log with a damaged header; page size and salts come from its frames."""
     for page_size in (4096, *sorted(PAGE_SIZES - {4096})):
         step = FRAME + page_size
@@ -191,8 +191,10 @@ def _headless(fd: int, size: int) -> Log:
             before: tuple[int, int] = struct.unpack_from(">II", first, 16)
             if walk.sums(1, second, before) is not None:
                 lost = walk.commits_after(0, min(whole, MOST))
-                return Log(size, page_size, first[8:16], "damaged", whole, lost_commits=lost)
-    return Log(size, head="damaged")
+                return WriteAheadLog(
+                    size, page_size, first[8:16], "damaged", whole, lost_commits=lost
+                )
+    return WriteAheadLog(size, head="damaged")
 
 
 def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:

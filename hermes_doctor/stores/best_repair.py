@@ -27,7 +27,7 @@ class Repair(NamedTuple):
     """The number of entries after the repair."""
 
 
-def best(home: Home, file: StoreFile) -> Repair | None:
+def best_repair(home: Home, file: StoreFile) -> Repair | None:
     """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
     from hermes_doctor.stores import store_file
 

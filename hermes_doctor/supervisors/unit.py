@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.supervisors.unit_file import seconds
+from hermes_doctor.supervisors.unit_file import parse_time_span
 
 SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
 LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
@@ -107,7 +107,7 @@ def was_stopped(get_property: Callable[[str], str], state: str) -> bool:
         get_property("ExecMainExitTimestampMonotonic"),
         get_property("StateChangeTimestampMonotonic"),
     )
-    pause = seconds(get_property("RestartUSec"))
+    pause = parse_time_span(get_property("RestartUSec"))
     if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
         return state == "inactive"
     return (int(rested) - int(ended)) / 1e6 < pause * 0.9

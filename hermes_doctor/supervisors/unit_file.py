@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import listing, read
+from hermes_doctor.system.files import list_folder, read
 
 _LIMIT = 256 * 1024
 _MOST_FILES = 100
@@ -42,7 +42,7 @@ class Definition(NamedTuple):
 
     def program(self, specifiers: Mapping[str, str]) -> list[str]:
         """Return the command line that it starts, with the specifiers in `specifiers` expanded."""
-        found = words(self.last("ExecStart"))
+        found = split_words(self.last("ExecStart"))
         if found:
             found[0] = found[0].lstrip(_PREFIXES)
         return [expand_specifiers(word, specifiers) for word in found]
@@ -51,7 +51,7 @@ class Definition(NamedTuple):
         """Return the variables that it sets, also those from environment files."""
         made: dict[str, str] = {}
         for value in self.settings.get("Environment", ()):
-            for word in words(value):
+            for word in split_words(value):
                 name, given, text = word.partition("=")
                 if given:
                     made[name] = expand_specifiers(text, specifiers)
@@ -114,7 +114,7 @@ def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
         for base in bases:
             place = folder / f"{base}.d"
             try:
-                names = listing(place, 1000)
+                names = list_folder(place, 1000)
             except CouldNotLook:
                 continue
             for one in names:
@@ -123,7 +123,7 @@ def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
     return [found[one] for one in sorted(found)][:_MOST_FILES]
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split a value into words as systemd does, respecting quotes."""
     import shlex
 
@@ -152,7 +152,7 @@ def _variables(path: Path) -> dict[str, str]:
     return made
 
 
-def seconds(text: str) -> float | None:
+def parse_time_span(text: str) -> float | None:
     """Parse a time span in systemd's format into seconds; None if it is invalid or infinite."""
     parts = _SPAN.findall(text.strip())
     if not parts or not re.fullmatch(rf"(\s*{_SPAN.pattern})+\s*", text):

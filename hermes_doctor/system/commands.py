@@ -23,14 +23,14 @@ _KEPT = (
 MOST = 1_000_000
 
 
-class User(NamedTuple):
+class RunAs(NamedTuple):
     """The user that a command runs as."""
 
     uid: int
     gid: int
 
 
-class Answer(NamedTuple):
+class CommandOutput(NamedTuple):
     """The exit code and the output of a command."""
 
     code: int
@@ -41,11 +41,11 @@ class Answer(NamedTuple):
 def ask(
     *command: str,
     env: Mapping[str, str] | None = None,
-    user: User | None = None,
+    user: RunAs | None = None,
     limit: float | None = None,
     max_bytes: int = MOST,
     stdin: bytes | None = None,
-) -> Answer:
+) -> CommandOutput:
     """Run a command that changes nothing; `CouldNotLook` when it does not answer in time.
 
     `stdin` is what it reads from its standard input.
@@ -78,7 +78,7 @@ def ask(
             if process.returncode is None:  # not reaped yet, so the pid is still its own
                 _end(process)
     out, err = (text[:max_bytes].decode("utf-8", "replace") for text in said)
-    return Answer(process.returncode, out, err)
+    return CommandOutput(process.returncode, out, err)
 
 
 def _wait(

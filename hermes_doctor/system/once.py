@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Cell:
+class CachedCall:
     """The result of one call, or the exception that it raised."""
 
     __slots__ = ("answer", "done", "error", "started_at")
@@ -38,15 +38,15 @@ class Cell:
             self.done.set()
 
 
-class HasCells(Protocol):
+class CallCache(Protocol):
     """The attributes that an object needs so that its methods can be `once`."""
 
-    cells: dict[tuple[object, ...], Cell]
+    cells: dict[tuple[object, ...], CachedCall]
     guard: threading.Lock
     deep: bool
 
 
-S = TypeVar("S", bound=HasCells)
+S = TypeVar("S", bound=CallCache)
 
 
 def once(
@@ -68,7 +68,7 @@ def once(
                 cell = self.cells.get(key)
                 mine = cell is None
                 if cell is None:
-                    cell = self.cells[key] = Cell()
+                    cell = self.cells[key] = CachedCall()
             if mine:
                 question = functools.partial(look, self, *args, **kwargs)
                 threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")

@@ -18,7 +18,7 @@ BLOCK = 512
 """Bytes that `st_blocks` counts in."""
 
 
-class Span(NamedTuple):
+class FileRange(NamedTuple):
     """A range of a file that is either data or a hole."""
 
     start: int
@@ -26,7 +26,7 @@ class Span(NamedTuple):
     is_hole: bool
 
 
-def allocated(st: os.stat_result) -> int:
+def allocated_bytes(st: os.stat_result) -> int:
     """Return how many bytes a file takes on the disk, at most its length."""
     return min(st.st_size, st.st_blocks * BLOCK)
 
@@ -36,16 +36,16 @@ def is_sparse(st: os.stat_result) -> bool:
     return st.st_blocks * BLOCK < st.st_size
 
 
-def spans(fd: int, start: int, end: int) -> Iterator[Span]:
+def spans(fd: int, start: int, end: int) -> Iterator[FileRange]:
     """Yield the ranges of a file in order; one range of data where the disk reports no holes."""
     at = start
     while at < end:
         data = _next(fd, at, end, os.SEEK_DATA)
         if data > at:
-            yield Span(at, data, is_hole=True)
+            yield FileRange(at, data, is_hole=True)
         if data < end:
             at = max(_next(fd, data, end, os.SEEK_HOLE), data + 1)
-            yield Span(data, at, is_hole=False)
+            yield FileRange(data, at, is_hole=False)
         else:
             at = end
 

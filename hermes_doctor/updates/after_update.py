@@ -33,7 +33,8 @@ from hermes_doctor.records.journal import ItemRecord
 from hermes_doctor.records.updates import CHECKED, UPDATED, Update, UpdateRecords, process_identity
 from hermes_doctor.repair.gateway import START_LIMIT
 from hermes_doctor.repair.gateway_steps import add_gateway_restart
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.accounts import Account
@@ -173,14 +174,14 @@ def _lacking(home: Home, after: InstallationDetails) -> tuple[str, ...]:
         owner = owner_of(home)
     except CannotFix as why:
         return (str(why),)
-    return (*requirements.unmet(after, owner), *_unmerged(after, owner))
+    return (*requirements.unmet_requirements(after, owner), *_unmerged(after, owner))
 
 
 def _unmerged(after: InstallationDetails, owner: Account) -> list[str]:
     if after.kind != details.GIT or after.checkout is None:
         return []
     try:
-        names = git_rollback.unmerged(after.checkout, owner)
+        names = git_rollback.unmerged_files(after.checkout, owner)
     except CannotFix:
         return []
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -266,7 +267,7 @@ def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str
     if not running and before is None and not _loops(probes):
         return "No gateway ran before, and none runs now.", True
     try:
-        service = None if is_new else control.gateway_service(probes)
+        service = None if is_new else control.gateway_control(probes)
         if service is None or (not running and service.restless()):
             report_progress(f"waiting until {name} is up")
             new, _ = startup_proof.wait_until_running(
@@ -290,7 +291,7 @@ def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str
 def _loops(probes: Probes) -> bool:
     """Whether the supervisor restarts the gateway again and again, so that it should run."""
     try:
-        return control.gateway_service(probes).is_restart_looping()
+        return control.gateway_control(probes).is_restart_looping()
     except (CannotFix, CouldNotLook):
         return False
 

@@ -48,7 +48,7 @@ Damage does, because an update would make it worse; a column that the next relea
 """
 
 
-class Preflight(NamedTuple):
+class UpdatePreflight(NamedTuple):
     """What stops an update now, and the findings before it."""
 
     obstacles: tuple[str, ...]
@@ -61,7 +61,7 @@ def preflight(
     *,
     timeout: float | None = PATIENCE,
     report_progress: Callable[[str], None] = lambda _: None,
-) -> Preflight:
+) -> UpdatePreflight:
     """Find what stops an update; change nothing. `timeout=None` does not wait for answers."""
     results, findings = runner.examine(probes, plugins.checks)
     groups = {check.id: check.group for check in plugins.checks}
@@ -83,7 +83,7 @@ def preflight(
     obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
     if not obstacles and timeout is not None:
         obstacles += _busy(probes, timeout, report_progress)
-    return Preflight(tuple(obstacles), (*findings, *profile_findings(probes.home, plugins)))
+    return UpdatePreflight(tuple(obstacles), (*findings, *profile_findings(probes.home, plugins)))
 
 
 def profile_findings(home: Home, plugins: Plugins) -> list[Finding]:
@@ -162,7 +162,7 @@ def _busy(probes: Probes, timeout: float, report_progress: Callable[[str], None]
 
 def back_up(
     home: Home,
-    checked: Preflight,
+    checked: UpdatePreflight,
     *,
     vault: Path | None = None,
     command: Sequence[str] = (),
@@ -179,7 +179,7 @@ def back_up(
         leftovers.remove_leftovers(store)
         omitted = scope.OmittedPaths()
         sources = scope.list_sources(home, store.root, omitted=omitted)
-        found = concerned(home, command)
+        found = hermes_to_update(home, command)
         made = store.create(
             sources,
             reason="before an update of Hermes",
@@ -206,7 +206,7 @@ def back_up(
     return record_state(home, made.id, vault, checked, command)
 
 
-def concerned(home: Home, command: Sequence[str]) -> Installation | None:
+def hermes_to_update(home: Home, command: Sequence[str]) -> Installation | None:
     """The Hermes that a command will update: the one that it names, else that of the home."""
     return (find.of_command_line(command) if command else None) or Probes(home).installation()
 
@@ -215,7 +215,7 @@ def record_state(
     home: Home,
     backup: str | None,
     vault: Path | None,
-    checked: Preflight,
+    checked: UpdatePreflight,
     command: Sequence[str] = (),
 ) -> Update:
     """Record the state before the update, to compare with it later and to roll back to it."""

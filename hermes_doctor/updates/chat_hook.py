@@ -120,7 +120,7 @@ def files(hook_home: Home, home: Home) -> dict[Path, bytes]:
 
 def install(home: Home) -> list[Path]:
     """Install the hook, which takes effect at the next start; return the changed folders."""
-    own_command.refuse()
+    own_command.refuse_uncallable()
     for place in hook_homes(home):
         _refuse(place, home)
     changed = []

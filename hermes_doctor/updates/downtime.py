@@ -38,7 +38,7 @@ def affected_homes(home: Home, update: Update) -> list[Home]:
     return [home, *(one for one in beside if is_meant(one))]
 
 
-class Halt:
+class GatewayHalt:
     """A gateway that is stopped or will be."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Halt:
         if idle and not self.ran:
             return
         if not idle:
-            deleted_logs.refuse(self.home)
+            deleted_logs.refuse_deleted_logs(self.home)
             report_progress(f"stopping {self.shown}")
         if not self.is_down:
             self.service.remember(self.file)
@@ -103,7 +103,7 @@ class Halt:
             disk.remove(self.file)
 
 
-def gateways_to_stop(home: Home, update: Update) -> list[Halt]:
+def gateways_to_stop(home: Home, update: Update) -> list[GatewayHalt]:
     """The gateways that have to be stopped; raise CannotFix if one cannot be controlled."""
     records = UpdateRecords(home)
     found = []
@@ -117,14 +117,14 @@ def gateways_to_stop(home: Home, update: Update) -> list[Halt]:
         if service is not None:
             ran = before is not None and service.keeps and not service.was_stopped_on_purpose()
             if ran or _is_needed(one, update) or service.restless():
-                found.append(Halt(one, service, update, records, ran=ran))
+                found.append(GatewayHalt(one, service, update, records, ran=ran))
     return found
 
 
 def _service(home: Home, update: Update, *, known: bool) -> GatewayControl | None:
     """The gateway control of a home; raise CannotFix if it is needed and unknown."""
     try:
-        return control.gateway_service(Probes(home))
+        return control.gateway_control(Probes(home))
     except CannotFix:
         if known or _is_needed(home, update):
             raise

@@ -133,7 +133,9 @@ def tag_previous_image(details: InstallationDetails, id: str, older: Sequence[st
 # -- the way back --------------------------------------------------------------------------
 
 
-def way_back(home: Home, before: InstallationDetails, update: Update) -> list[tuple[str, ...]]:
+def image_rollback(
+    home: Home, before: InstallationDetails, update: Update
+) -> list[tuple[str, ...]]:
     """The commands that recreate the container from the old image.
 
     Raise CannotFix with instructions if this tool must not do it.

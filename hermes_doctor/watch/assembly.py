@@ -17,13 +17,13 @@ from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
 from hermes_doctor.watch import secrets
-from hermes_doctor.watch.channels import Channel, Command, Hermes, Webhook
+from hermes_doctor.watch.channels import Channel, CommandChannel, HermesChannel, WebhookChannel
 from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.heal import Healer
 from hermes_doctor.watch.notices import Notices
-from hermes_doctor.watch.repair_budget import Ledger
+from hermes_doctor.watch.repair_budget import RepairBudget
 from hermes_doctor.watch.rounds import Watch
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 
 SHORTEST = 1.0
 
@@ -101,7 +101,7 @@ def assemble(
         home=home,
         examine=look,
         print_event=EventPrinter(home.path, json=json),
-        store=Store(home),
+        store=WatchStateFiles(home),
         interval=interval_seconds(chosen),
         min_rounds=healing.min_rounds if healing else 1,
         notices=_notices(chosen.notify, home),
@@ -121,7 +121,7 @@ def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) ->
         home=watch.home,
         plugins=plugins,
         store=watch.store,
-        ledger=Ledger(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
+        ledger=RepairBudget(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
         clock=watch.clock,
         signals=watch.signals,
         min_rounds=asked.min_rounds,
@@ -154,11 +154,11 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
         raise Trouble(f"--notify-on takes {listed}, not {ways.min_severity!r}.") from None
     channels: list[Channel] = []
     if ways.command:
-        channels.append(Command(ways.command))
+        channels.append(CommandChannel(ways.command))
     if ways.webhook:
-        channels.append(Webhook(secrets.option_value(ways.webhook, "--notify-webhook")))
+        channels.append(WebhookChannel(secrets.option_value(ways.webhook, "--notify-webhook")))
     if ways.hermes:
-        channels.append(Hermes(home, ways.hermes))
+        channels.append(HermesChannel(home, ways.hermes))
     if not channels:
         return None
     return Notices(channels, str(home.path), threshold)

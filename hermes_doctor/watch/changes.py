@@ -11,7 +11,7 @@ from datetime import datetime
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Finding, Report, Severity, Status
-from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.events import EventKind, Key, WatchEvent
 
 BLIND_AFTER = 3
 """Rounds without an answer before the watch reports it: a busy machine may be slow once."""
@@ -29,13 +29,13 @@ class CurrentFinding(NamedTuple):
     """Rounds in a row in which it was an error or worse."""
 
 
-class Compared(NamedTuple):
+class RoundChanges(NamedTuple):
     """The result of comparing one round with the previous one."""
 
     current: dict[Key, CurrentFinding]
     unanswered: dict[str, int]
     """By check: for how many rounds in a row it has had no answer."""
-    events: list[Event]
+    events: list[WatchEvent]
 
 
 def compare(
@@ -44,13 +44,13 @@ def compare(
     report: Report,
     at: datetime,
     max_rounds: int,
-) -> Compared:
+) -> RoundChanges:
     """Compare a report with the previous round; the counts of rounds stop at `max_rounds`."""
     found = _by_key(report.findings)
     doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
     asked = {c.id for c in report.checks}
     after: dict[Key, CurrentFinding] = {}
-    events: list[Event] = []
+    events: list[WatchEvent] = []
     for key, finding in found.items():
         old = before.get(key)
         after[key] = _counted(old, finding, max_rounds)
@@ -65,30 +65,32 @@ def compare(
         else:
             code, subject = key
             events.append(
-                Event(Kind.GONE, at, old.title, code=code, subject=subject, was=old.severity)
+                WatchEvent(
+                    EventKind.GONE, at, old.title, code=code, subject=subject, was=old.severity
+                )
             )
     open_now = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
     counts = {c.id: min(unanswered.get(c.id, 0) + 1, BLIND_AFTER) for c in open_now}
     for check in open_now:
         if counts[check.id] == BLIND_AFTER and unanswered.get(check.id, 0) < BLIND_AFTER:
             word = "crashed" if check.status is Status.CRASHED else "could not look"
-            events.append(Event(Kind.BLIND, at, f"{check.id} {word}: {check.reason}"))
+            events.append(WatchEvent(EventKind.BLIND, at, f"{check.id} {word}: {check.reason}"))
     for id, count in unanswered.items():
         if count >= BLIND_AFTER and id not in counts:
-            events.append(Event(Kind.SEES, at, f"{id} can look again"))
-    return Compared(after, counts, events)
+            events.append(WatchEvent(EventKind.SEES, at, f"{id} can look again"))
+    return RoundChanges(after, counts, events)
 
 
 def finding_event(
     report: Report,
     finding: Finding,
-    kind: Kind,
+    kind: EventKind,
     at: datetime,
     previous_severity: Severity | None = None,
-) -> Event:
+) -> WatchEvent:
     """Turn a finding into an event."""
     offer = report.offer(finding)
-    return Event(
+    return WatchEvent(
         kind,
         at,
         finding.title,
@@ -131,9 +133,9 @@ def _doubtful(status: Status, reason: str | None) -> bool:
     return partly or status in (Status.UNKNOWN, Status.CRASHED)
 
 
-def _kind(old: CurrentFinding | None, finding: Finding) -> Kind | None:
+def _kind(old: CurrentFinding | None, finding: Finding) -> EventKind | None:
     if old is None:
-        return Kind.NEW
+        return EventKind.NEW
     if finding.severity is old.severity:
         return None
-    return Kind.WORSE if finding.severity.rank < old.severity.rank else Kind.BETTER
+    return EventKind.WORSE if finding.severity.rank < old.severity.rank else EventKind.BETTER

@@ -18,7 +18,7 @@ DRIFT = 0.001
 """Additional drift as a share of the elapsed time: time synchronisation slows and speeds clocks."""
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """All clocks at one moment, in seconds."""
 
     monotonic: float
@@ -29,18 +29,18 @@ class Reading(NamedTuple):
     """The wall clock; it can be set."""
 
 
-class Clock:
+class MachineClock:
     """The clocks of this machine."""
 
     def __init__(self) -> None:
         self.boot = _boot()
         """The boot id; empty if the system has none."""
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         """Read all clocks."""
         which = getattr(time, "CLOCK_BOOTTIME", None)
         awake = time.clock_gettime(which) if which is not None else None
-        return Reading(time.monotonic(), awake, time.time())
+        return ClockReading(time.monotonic(), awake, time.time())
 
     def lasting(self) -> float:
         """Seconds on a clock that all processes of this boot share, also across sleep."""
@@ -52,7 +52,7 @@ class Clock:
         return datetime.fromtimestamp(self.read().wall, UTC)
 
 
-def gap(before: Reading, after: Reading, longest: float) -> str | None:
+def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None:
     """Why the previous round says little about now; None if there was no gap."""
     steady, wall = after.monotonic - before.monotonic, after.wall - before.wall
     known = before.boottime is not None and after.boottime is not None

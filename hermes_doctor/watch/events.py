@@ -15,7 +15,7 @@ SCHEMA = "hermes-doctor/event/1"
 Key = tuple[str, str]
 
 
-class Kind(enum.StrEnum):
+class EventKind(enum.StrEnum):
     """What happened."""
 
     START = "start"
@@ -42,14 +42,14 @@ class Kind(enum.StrEnum):
     END = "end"
 
 
-PRESENT = (Kind.FOUND, Kind.NEW, Kind.WORSE, Kind.BETTER)
+PRESENT = (EventKind.FOUND, EventKind.NEW, EventKind.WORSE, EventKind.BETTER)
 
 
 @dataclass(frozen=True)
-class Event:
+class WatchEvent:
     """One thing that happened."""
 
-    kind: Kind
+    kind: EventKind
     at: datetime
     title: str
     severity: Severity | None = None
@@ -97,7 +97,7 @@ class Event:
         }
 
 
-def full_title(event: Event) -> str:
+def full_title(event: WatchEvent) -> str:
     """The title, preceded by the subject unless the title contains it."""
     subject = event.subject
     if not subject or subject in event.title:

@@ -17,7 +17,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.processes import file_locks
 from hermes_doctor.schedule.durations import MAX_DURATION, format_duration
 from hermes_doctor.system import disk
-from hermes_doctor.watch.clocks import Clock
+from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.lock_file import open_lock_file
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SIZE = 256
 class Lease:
     """The lease of one home, taken in the name of the watch with the given state file."""
 
-    def __init__(self, home: Home, clock: Clock, memory: Path) -> None:
+    def __init__(self, home: Home, clock: MachineClock, memory: Path) -> None:
         import hashlib
 
         self.path = home.vault / FILE

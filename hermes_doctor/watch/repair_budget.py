@@ -13,7 +13,7 @@ MAX_TRIES = 3
 """Failed repairs of one problem before the watch leaves it to a person."""
 
 
-class Failure(NamedTuple):
+class FailedRepair(NamedTuple):
     """How often a repair failed, and until when it is not tried again."""
 
     times: int
@@ -21,7 +21,7 @@ class Failure(NamedTuple):
 
 
 @dataclass
-class Ledger:
+class RepairBudget:
     """The repairs and failures so far.
 
     Times are seconds on the clock that runs as long as the machine is up.
@@ -29,13 +29,13 @@ class Ledger:
 
     budget: Budget
     repairs: list[float] = field(default_factory=list)
-    failures: dict[Key, Failure] = field(default_factory=dict)
+    failures: dict[Key, FailedRepair] = field(default_factory=dict)
 
     def since(self, now: float) -> None:
         """Limit failures read from a file to what this budget could have caused."""
         for key, (times, until) in self.failures.items():
             tried = min(max(times, 1), MAX_TRIES)
-            self.failures[key] = Failure(tried, min(until, now + self._wait(tried)))
+            self.failures[key] = FailedRepair(tried, min(until, now + self._wait(tried)))
 
     def free_at(self, now: float) -> float | None:
         """When the budget allows the next repair; None if it does now."""
@@ -48,10 +48,10 @@ class Ledger:
         """Count one repair."""
         self.repairs.append(now)
 
-    def fail(self, key: Key, now: float) -> Failure:
+    def fail(self, key: Key, now: float) -> FailedRepair:
         """Record a failure: wait for the budget's period, twice as long each time."""
         times = self.failures[key].times + 1 if key in self.failures else 1
-        failure = Failure(times, now + self._wait(times))
+        failure = FailedRepair(times, now + self._wait(times))
         self.failures[key] = failure
         return failure
 

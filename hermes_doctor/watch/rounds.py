@@ -16,14 +16,14 @@ from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watch import changes, clocks
-from hermes_doctor.watch.clocks import Clock, Reading
+from hermes_doctor.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.watch.event_lines import state_summary
-from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.events import EventKind, WatchEvent
 from hermes_doctor.watch.home_reachable import reach_home
 from hermes_doctor.watch.notices import Notices
 from hermes_doctor.watch.signals import Signals, StopRequested
-from hermes_doctor.watch.state import MAX_DEEDS, Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.state import MAX_DEEDS, WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 
 DAY = 86400.0
 HOUR = 3600.0
@@ -32,10 +32,12 @@ ONE_ROUND = 120.0
 """Seconds that a single round waits for its notices, because its process then ends."""
 
 
-class Heals(Protocol):
+class RepairsFindings(Protocol):
     """Repairs what is due."""
 
-    def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
+    def attempt(
+        self, report: Report, memory: WatchState, at: datetime
+    ) -> tuple[list[WatchEvent], bool]:
         """Repair; return the events and whether to examine again at once."""
 
 
@@ -45,14 +47,14 @@ class Watch:
 
     home: Home
     examine: Callable[[], Report]
-    print_event: Callable[[Event], None]
-    store: Store
+    print_event: Callable[[WatchEvent], None]
+    store: WatchStateFiles
     interval: float
     min_rounds: int
-    clock: Clock = field(default_factory=Clock)
+    clock: MachineClock = field(default_factory=MachineClock)
     signals: Signals = field(default_factory=Signals)
     notices: Notices | None = None
-    healer: Heals | None = None
+    healer: RepairsFindings | None = None
     title: str = ""
     """What is watched, for the first line."""
 
@@ -60,11 +62,11 @@ class Watch:
         known = self.store.load(self.clock.boot)
         self.first_watch = known is None or not known.place
         """No watch has examined this home before."""
-        self.memory = known or Memory()
+        self.memory = known or WatchState()
         self.rounds = 0
         self._single = False
         self._begun = False
-        self._last: Reading | None = None
+        self._last: ClockReading | None = None
         self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
         """The identity of the home's folder in the previous round."""
         self._troubles: set[str] = set()
@@ -83,7 +85,7 @@ class Watch:
         memory.boot = self.clock.boot
         memory.interval, memory.heals = self.interval, self.healer is not None
 
-    def enable(self, healer: Heals) -> None:
+    def enable(self, healer: RepairsFindings) -> None:
         """Enable repairs."""
         self.healer = healer
         self.memory.heals = True
@@ -108,7 +110,9 @@ class Watch:
             finally:
                 self.memory.pid = 0
                 self._save()
-                self._say(Event(Kind.END, self.clock.now(), f"ended after {self._count()}"))
+                self._say(
+                    WatchEvent(EventKind.END, self.clock.now(), f"ended after {self._count()}")
+                )
         if self.notices:
             self.notices.close()
 
@@ -127,7 +131,11 @@ class Watch:
             and not self._event_count
         ):
             self._say(
-                Event(Kind.QUIET, self.clock.now(), f"no change: {state_summary(self.last_report)}")
+                WatchEvent(
+                    EventKind.QUIET,
+                    self.clock.now(),
+                    f"no change: {state_summary(self.last_report)}",
+                )
             )
         if self.notices:
             self.notices.close(ONE_ROUND)
@@ -179,11 +187,13 @@ class Watch:
         self.memory.away = why
         if why:
             if not known or (self.rounds == 1 and not self._single):
-                self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
+                self._say(WatchEvent(EventKind.AWAY, at, why, severity=Severity.ERROR))
             self._anew()
             return None
         if known:
-            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
+            back = WatchEvent(
+                EventKind.BACK, at, "the home can be looked at again", was=Severity.ERROR
+            )
             self._say(back)
         self._mind_the_place(place)
         try:
@@ -201,7 +211,7 @@ class Watch:
             why = clocks.gap(self._last, now, 3 * self.interval + 60)
             if why:
                 self._anew()
-                self._say(Event(Kind.GAP, self.clock.now(), f"{why}; counting anew"))
+                self._say(WatchEvent(EventKind.GAP, self.clock.now(), f"{why}; counting anew"))
         self._last = now
 
     def _mind_the_place(self, place: str) -> None:
@@ -210,7 +220,7 @@ class Watch:
             self._anew()
             self.memory.failures.clear()
             text = "another folder is in the place of the home; counting anew"
-            self._say(Event(Kind.GAP, self.clock.now(), text))
+            self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
         self._place = self.memory.place = place
 
     def _anew(self) -> None:
@@ -223,17 +233,19 @@ class Watch:
 
     # -- telling ---------------------------------------------------------------------------
 
-    def _begin(self, report: Report, told: Sequence[Event], at: datetime) -> None:
+    def _begin(self, report: Report, told: Sequence[WatchEvent], at: datetime) -> None:
         """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
-        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", extra=more))
+        self._say(
+            WatchEvent(EventKind.START, at, f"{self.title}: {state_summary(report)}", extra=more)
+        )
         known = {event.key for event in told} if not self.first_watch else set()
         for finding in report.findings:
             if finding.key not in known:
-                self._say(changes.finding_event(report, finding, Kind.FOUND, at))
+                self._say(changes.finding_event(report, finding, EventKind.FOUND, at))
 
-    def _say(self, event: Event) -> None:
+    def _say(self, event: WatchEvent) -> None:
         self._event_count += 1
         self._quiet = self.clock.read().monotonic
         try:
@@ -247,14 +259,14 @@ class Watch:
         """Report a problem of the watch itself, once."""
         if text not in self._troubles and len(self._troubles) < 100:
             self._troubles.add(text)
-            self._say(Event(Kind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
+            self._say(WatchEvent(EventKind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
 
     def _daily(self, report: Report, at: datetime) -> None:
         if self.clock.read().monotonic - self._quiet >= DAY:
-            self._say(Event(Kind.QUIET, at, f"still watching: {state_summary(report)}"))
+            self._say(WatchEvent(EventKind.QUIET, at, f"still watching: {state_summary(report)}"))
 
-    def _note_deed(self, event: Event) -> None:
-        if event.kind in (Kind.HEALED, Kind.FAILED):
+    def _note_deed(self, event: WatchEvent) -> None:
+        if event.kind in (EventKind.HEALED, EventKind.FAILED):
             deed = {"at": event.at.isoformat(timespec="seconds"), "what": event.sentence()}
             self.memory.deeds = [*self.memory.deeds, deed][-MAX_DEEDS:]
 

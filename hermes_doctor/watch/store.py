@@ -18,14 +18,14 @@ from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.privileges import as_owner_of
 from hermes_doctor.watch import state as memories
 from hermes_doctor.watch.lock_file import open_lock_file
-from hermes_doctor.watch.state import Memory
+from hermes_doctor.watch.state import WatchState
 
 SCHEMA = "hermes-doctor/watch/1"
 _NONE = (OSError, CouldNotLook, Trouble, ValueError, OverflowError, RecursionError)
 _OTHER = (KeyError, TypeError, AttributeError)
 
 
-class Store:
+class WatchStateFiles:
     """The state files of one home's watch."""
 
     def __init__(self, home: Home, folder: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class Store:
         self._saved = b""
         self._fd: int | None = None
 
-    def load(self, boot: str) -> Memory | None:
+    def load(self, boot: str) -> WatchState | None:
         """Load the state; None if there is none. Times of another boot are dropped."""
         try:
             said: Any = json.loads(self.read(self.file))
@@ -57,7 +57,7 @@ class Store:
         with as_owner_of(path) as here:
             return read(here, MEGABYTE)[0]
 
-    def save(self, memory: Memory) -> None:
+    def save(self, memory: WatchState) -> None:
         """Write the state if it changed; else only update the time of the file."""
         if self.others():
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.installation import git_checkout, missing_files
-from hermes_doctor.supervisors.find import Unit
+from hermes_doctor.supervisors.unit import Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look

@@ -76,11 +76,13 @@ def test_blueprint(database: str, version: str, tmp_path: Path) -> None:
     assert plan.table_of.keys() == {*plan.indexes, *plan.triggers}
 
 
-def _lazy_index(plan: Blueprint) -> missing_parts.Missing | None:
+def _lazy_index(plan: Blueprint) -> missing_parts.MissingPart | None:
     """The first index of a table that is made only when needed: the test made it without."""
     for name in plan.indexes:
         if plan.tables[plan.table_of[name]].created_on_demand:
-            return missing_parts.Missing("index", plan.table_of[name], name, plan.if_missing[name])
+            return missing_parts.MissingPart(
+                "index", plan.table_of[name], name, plan.if_missing[name]
+            )
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.supervisors import docker
-from hermes_doctor.supervisors.find import DOCKER, SYSTEMD_SYSTEM, Unit
+from hermes_doctor.supervisors.unit import DOCKER, SYSTEMD_SYSTEM, Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import unit
 from tests.helpers.log_lines import NOON, entries, reading, unread

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.logs import block_reader, hermes, rotated
-from hermes_doctor.logs.formats import Span
+from hermes_doctor.logs.formats import LogWindow
 from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
 HOUR = 3600.0
@@ -182,6 +182,6 @@ def test_packed_in_several_pieces(tmp_path: Path) -> None:
     parts = [line(NOON, f"{n}").encode() + b"\n" for n in range(300)]
     path = write(tmp_path / "a.gz", b"".join(map(gzip.compress, parts)), NOON)
 
-    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, Span(0), report_unread=refuse)
+    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, LogWindow(0), report_unread=refuse)
 
     assert [one.text for one in found] == [f"{n}" for n in range(300)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hermes_doctor.home import Home
 from hermes_doctor.logs import block_reader, hermes, records, rotated, s6
 from hermes_doctor.logs.entry import Unread
-from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.logs.formats import Format, LogWindow
 from hermes_doctor.logs.stream import read
 from tests.helpers.log_lines import NOON, line, refuse, write
 
@@ -48,7 +48,7 @@ def test_any_bytes(data: bytes, size: int, ago: float) -> None:
         path = write(Path(folder) / "log", data, NOON)
         for form in FORMATS:
             told: list[Unread] = []
-            span = Span(NOON - ago, NOON + ago)
+            span = LogWindow(NOON - ago, NOON + ago)
             stream = rotated.entries(
                 [(path, "log")], form, span, report_unread=told.append, size=size
             )
@@ -93,7 +93,7 @@ def test_every_entry_once(
     with tempfile.TemporaryDirectory() as folder:
         written = NOON - wrote[-1][0] if wrote else NOON
         path = write(Path(folder) / "log", data.encode(), written)
-        span = Span(NOON - window)
+        span = LogWindow(NOON - window)
         stream = rotated.entries(
             [(path, "log")], hermes.FORMAT, span, report_unread=refuse, size=size
         )

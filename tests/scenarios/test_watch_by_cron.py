@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.model import Report
-from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.clocks import ClockReading
 from tests.helpers.watch_parts import Hands, finding, report, watch
 from tests.watch.test_heal import Ward, blot, blotted
 
@@ -60,12 +60,14 @@ def test_another_boot_counts_anew(home: Path) -> None:
     """Its clocks begin anew, too."""
     cron = Cron(home)
     assert [cron.round(SICK, 300.0) for _ in range(2)] == [1, 2]
-    cron.reading = Reading(10.0, 10.0, cron.reading.wall + 300.0)
+    cron.reading = ClockReading(10.0, 10.0, cron.reading.wall + 300.0)
 
     assert cron.round(SICK, 300.0) == 1
 
 
-def healing(home: Path, reading: Reading | None, **more: Any) -> tuple[list[str], Reading]:
+def healing(
+    home: Path, reading: ClockReading | None, **more: Any
+) -> tuple[list[str], ClockReading]:
     """One round that heals, five minutes later, by a process of its own."""
     ward = Ward(home, after=1, **more)
     ward.clock.reading = reading or ward.clock.reading

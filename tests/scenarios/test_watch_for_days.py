@@ -17,7 +17,7 @@ from hermes_doctor.model import Report, Severity
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.watch.channels import Notice
-from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.notices import Notices
 from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import finding, report, watch
@@ -34,7 +34,7 @@ class Sink:
         pass
 
 
-def forget(_: Event) -> None:
+def forget(_: WatchEvent) -> None:
     """What was told is not kept, unlike in other tests."""
 
 

@@ -23,7 +23,7 @@ from hermes_doctor.sqlite import (
     verdict,
     wal,
 )
-from hermes_doctor.sqlite.catalog import Catalog, Entry
+from hermes_doctor.sqlite.catalog import Catalog, SchemaRow
 from hermes_doctor.sqlite.condition import Condition
 from hermes_doctor.sqlite.reader import InMemory, InProcess, Reader
 from hermes_doctor.sqlite.snapshot import open_files, read_image
@@ -218,10 +218,10 @@ def test_without_the_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 _CATALOG = Catalog(
     (
-        Entry("table", "messages", "messages", 3, "CREATE TABLE messages (id)"),
-        Entry("index", "by_time", "messages", 4, "CREATE INDEX by_time ON messages(t)"),
-        Entry("table", "s", "s", 0, "CREATE VIRTUAL TABLE s USING fts5(content)"),
-        Entry("table", "s_data", "s_data", 5, "CREATE TABLE 's_data'(id)"),
+        SchemaRow("table", "messages", "messages", 3, "CREATE TABLE messages (id)"),
+        SchemaRow("index", "by_time", "messages", 4, "CREATE INDEX by_time ON messages(t)"),
+        SchemaRow("table", "s", "s", 0, "CREATE VIRTUAL TABLE s USING fts5(content)"),
+        SchemaRow("table", "s_data", "s_data", 5, "CREATE TABLE 's_data'(id)"),
     )
 )
 SENTENCES = {

@@ -24,7 +24,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair.recovery import recover
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.repair.undo import restore_verifier, undo_plan
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.database import ReplaceDatabase

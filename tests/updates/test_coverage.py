@@ -27,11 +27,11 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(support.healthy(tmp_path / ".hermes"))
 
 
-def shell(home: Home) -> coverage.Way:
+def shell(home: Home) -> coverage.UpdatePath:
     return coverage.list_ways(home)[0]
 
 
-def chats(home: Home) -> coverage.Way:
+def chats(home: Home) -> coverage.UpdatePath:
     return coverage.list_ways(home)[1]
 
 
@@ -45,7 +45,7 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert shell(user) == coverage.Way(
+    assert shell(user) == coverage.UpdatePath(
         "hermes update", True, "in new shells; this one has another PATH"
     )
 

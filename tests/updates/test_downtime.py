@@ -16,7 +16,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.render import update as render_update
 from hermes_doctor.updates import after_update, downtime
-from hermes_doctor.updates.before_update import Preflight, record_state
+from hermes_doctor.updates.before_update import UpdatePreflight, record_state
 from tests.helpers import support
 
 
@@ -63,14 +63,14 @@ def home(tmp_path: Path) -> Home:
 
 def an_update(home: Home, gateway: int | None) -> Update:
     """The record of one, with the gateway that ran before it."""
-    made = record_state(home, None, None, Preflight((), ()))
+    made = record_state(home, None, None, UpdatePreflight((), ()))
     made.gateway = gateway
     return made
 
 
 def owned(monkeypatch: pytest.MonkeyPatch, keeper: Keeper) -> None:
     """From here on this is the owner."""
-    monkeypatch.setattr(control, "gateway_service", lambda _: keeper)
+    monkeypatch.setattr(control, "gateway_control", lambda _: keeper)
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
 
 
@@ -115,7 +115,7 @@ def test_nobody_can_tell_who_owns_it(home: Home, monkeypatch: pytest.MonkeyPatch
     def unknown(_: Probes) -> GatewayControl:
         raise CannotFix("two claim it")
 
-    monkeypatch.setattr(control, "gateway_service", unknown)
+    monkeypatch.setattr(control, "gateway_control", unknown)
     update = an_update(home, 42)
     assert downtime.gateways_to_stop(home, update) == []
     update.down = [str(home.path)]

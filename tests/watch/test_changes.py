@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.watch.changes import BLIND_AFTER, Compared, CurrentFinding, compare
+from hermes_doctor.watch.changes import BLIND_AFTER, CurrentFinding, RoundChanges, compare
 from tests.helpers.watch_parts import AT, finding, report
 
 
-def after(*reports: object, most: int = 3) -> Compared:
+def after(*reports: object, most: int = 3) -> RoundChanges:
     """The last of these rounds against the one before it."""
-    found = Compared({}, {}, [])
+    found = RoundChanges({}, {}, [])
     for one in reports:
         found = compare(found.current, found.unanswered, one, AT, most)  # type: ignore[arg-type]
     return found
 
 
-def kinds(found: Compared) -> list[str]:
+def kinds(found: RoundChanges) -> list[str]:
     return [event.kind.value for event in found.events]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.watch.healing_lease import FILE, Lease
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.helpers.watch_parts import Hands
 from tests.watch.test_heal import Ward, blot, blotted
@@ -18,7 +18,7 @@ from tests.watch.test_heal import Ward, blot, blotted
 def elsewhere(home: Path) -> Ward:
     """A second watch on the same home, with a folder of its own for what it knows."""
     ward = Ward(home, after=1)
-    store = Store(Home(home), home.parent / "other-state")
+    store = WatchStateFiles(Home(home), home.parent / "other-state")
     ward.watch.store = ward.healer.store = store
     ward.healer.lease = Lease(Home(home), ward.clock, store.file)
     return ward

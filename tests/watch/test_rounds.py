@@ -15,13 +15,13 @@ from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.watch import home_reachable
-from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.event_lines import EventPrinter
-from hermes_doctor.watch.events import Event, Kind
-from hermes_doctor.watch.repair_budget import Failure
+from hermes_doctor.watch.events import EventKind, WatchEvent
+from hermes_doctor.watch.repair_budget import FailedRepair
 from hermes_doctor.watch.signals import Signals
-from hermes_doctor.watch.state import Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.state import WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.helpers.watch_parts import Heard, finding, report, watch
 
@@ -55,11 +55,11 @@ def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
     first, _, _ = watch(home, [SICK, SICK])
     first.round(begins=True)
     first.round(begins=False)
-    store = Store(Home(home), home.parent / "state")
+    store = WatchStateFiles(Home(home), home.parent / "state")
     known = store.load("one")
     assert known
     assert known.clocks
-    known.clocks = Reading(*(one - 3600 for one in known.clocks if one is not None))
+    known.clocks = ClockReading(*(one - 3600 for one in known.clocks if one is not None))
     store.save(known)
     second, _, _ = watch(home, [SICK])
     second.round(begins=True)
@@ -225,7 +225,9 @@ def test_after_a_repair_it_looks_at_once(home: Path) -> None:
     """After a repair it looks at once."""
 
     class Heals:
-        def attempt(self, report: Report, memory: Memory, at: object) -> tuple[list[Event], bool]:
+        def attempt(
+            self, report: Report, memory: WatchState, at: object
+        ) -> tuple[list[WatchEvent], bool]:
             return [], bool(report.findings)
 
     signals = Slow(2)
@@ -285,20 +287,20 @@ def test_events_reach_the_notices(home: Path) -> None:
     class Notices:
         heard = Heard()
 
-        def observe(self, event: Event, notified: object) -> None:
+        def observe(self, event: WatchEvent, notified: object) -> None:
             self.heard(event)
 
         def stand(self, subjects: frozenset[str]) -> None:
             assert subjects == {"telegram"}
 
-        def flush(self, notified: object, now: float) -> list[Event]:
+        def flush(self, notified: object, now: float) -> list[WatchEvent]:
             return []
 
     sick = report(finding("A", subject="telegram"), finding("B", "info", subject="qqbot"))
     made, _, _ = watch(home, [sick], notices=Notices())
     made.round(begins=True)
 
-    assert Notices.heard.of(Kind.FOUND)
+    assert Notices.heard.of(EventKind.FOUND)
 
 
 def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None:
@@ -306,7 +308,7 @@ def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None
     made, heard, _ = watch(home, [SICK, SICK, SICK], after=9)
     made.round(begins=True)
     made.round(begins=False)
-    made.memory.failures["A", "thing"] = Failure(2, 1e9)
+    made.memory.failures["A", "thing"] = FailedRepair(2, 1e9)
     home.rename(home.with_name("old"))
     support.healthy(home)
     made.round(begins=False)

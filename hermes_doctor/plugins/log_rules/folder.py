@@ -10,7 +10,7 @@ from hermes_doctor.lazy import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Cause, Rule
-    from hermes_doctor.plugins.log_rules.source import Fault
+    from hermes_doctor.plugins.log_rules.source import RuleMistake
 
 COMPILED, CODES = "compiled.json", "codes.txt"
 """Made by tools/compile_signatures.py.
@@ -25,7 +25,7 @@ class RuleSet(NamedTuple):
 
     rules: tuple[Rule, ...]
     causes: tuple[Cause, ...]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RuleMistake, ...] = ()
     """Mistakes in the rules that were left out."""
 
     @property

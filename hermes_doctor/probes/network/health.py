@@ -28,7 +28,7 @@ MOST = 65536
 """Bytes that are read of an answer; Hermes sends less than a hundred."""
 
 
-class Answer(NamedTuple):
+class HealthResult(NamedTuple):
     """The result of a test, and how long it took."""
 
     result: str
@@ -75,7 +75,7 @@ def reachable(pid: int) -> bool:
         return False
 
 
-def test_port(pid: int, listener: Connection, timeout: float) -> Answer:
+def test_port(pid: int, listener: Connection, timeout: float) -> HealthResult:
     """Connect to a local process and see in the kernel's table whether it accepts.
 
     The table counts the connections that are not accepted yet; zero means that ours was.
@@ -89,18 +89,18 @@ def test_port(pid: int, listener: Connection, timeout: float) -> Answer:
             while (spent := time.monotonic() - started) < timeout:
                 waiting = [one.unread for one in listeners.of(pid) if one.local == listener.local]
                 if not waiting:
-                    return Answer(REFUSED, spent)
+                    return HealthResult(REFUSED, spent)
                 if waiting[0] == 0:
-                    return Answer(ANSWERED, spent)
+                    return HealthResult(ANSWERED, spent)
                 time.sleep(STEP)
     except TimeoutError:  # the accept queue is full, so the kernel takes no more
         pass
     except OSError:
-        return Answer(REFUSED, time.monotonic() - started)
-    return Answer(SILENT, time.monotonic() - started)
+        return HealthResult(REFUSED, time.monotonic() - started)
+    return HealthResult(SILENT, time.monotonic() - started)
 
 
-def get_health(url: HealthUrl, timeout: float) -> Answer:
+def get_health(url: HealthUrl, timeout: float) -> HealthResult:
     """Send one GET /health, which every release answers without a key."""
     import socket
 
@@ -114,10 +114,10 @@ def get_health(url: HealthUrl, timeout: float) -> Answer:
             )
             data = _read(link, started + timeout)
     except TimeoutError:
-        return Answer(SILENT, time.monotonic() - started)
+        return HealthResult(SILENT, time.monotonic() - started)
     except (OSError, ValueError):
-        return Answer(REFUSED, time.monotonic() - started)
-    return Answer(_judged(data) if data else SILENT, time.monotonic() - started)
+        return HealthResult(REFUSED, time.monotonic() - started)
+    return HealthResult(_judged(data) if data else SILENT, time.monotonic() - started)
 
 
 def _read(link: socket.socket, until: float) -> bytes:

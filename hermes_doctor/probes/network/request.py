@@ -19,7 +19,7 @@ from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.probes.network import verdict
 from hermes_doctor.probes.network.reach import Trust
 from hermes_doctor.settings import fallback, request_route, urls
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import ENV, PROCESS
@@ -85,7 +85,7 @@ def _routes(found: Resolved) -> Iterator[tuple[Route, RequestSettings]]:
             continue
 
 
-def request(inputs: World, route: Route, used: RequestSettings) -> Request | None:
+def request(inputs: SettingInputs, route: Route, used: RequestSettings) -> Request | None:
     """Return the request of one route; None if none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
@@ -123,7 +123,7 @@ def _asked(used: RequestSettings, model: str) -> tuple[str, dict[str, str], dict
     return None
 
 
-def _is_login(inputs: World, used: RequestSettings) -> bool:
+def _is_login(inputs: SettingInputs, used: RequestSettings) -> bool:
     facts = inputs.release.registry.get(used.provider)
     if used.provider == "copilot" or (facts and facts["kind"] != "api_key"):
         return True
@@ -140,7 +140,7 @@ def _is_strangers(used: RequestSettings) -> bool:
     return owner is not None and not urls.belongs(used.base_url, owner)
 
 
-def _block(inputs: World, url: str) -> Mapping[Any, Any]:
+def _block(inputs: SettingInputs, url: str) -> Mapping[Any, Any]:
     """Return the entry of config.yaml with this address."""
     wanted = url.rstrip("/").lower()
     older = inputs.config.get("custom_providers")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from hermes_doctor.sqlite.cells import Mangled, Raw, Row
+from hermes_doctor.sqlite.cells import RawText, ReplacedText, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
@@ -16,7 +16,7 @@ from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 
 BATCH = 4000
@@ -41,7 +41,7 @@ class LoadedTable:
     """Rowids of unreadable rows on readable pages."""
 
 
-class Counted:
+class RowCounter:
     """Passes rows on and counts them; stops at a row with text that is not valid UTF-8."""
 
     def __init__(self, rows: Iterator[list[Value]]) -> None:
@@ -52,21 +52,21 @@ class Counted:
     def __iter__(self) -> Iterator[list[Value]]:
         for row in self.rows:
             self.count += 1
-            if Raw in map(type, row):
+            if RawText in map(type, row):
                 self.invalid_row = row
                 return
             yield row
 
 
 def insert_in_batches(
-    target: Target, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
+    target: NewDatabase, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
 ) -> Iterator[tuple[int, int]]:
     """Insert rows in transactions; yield for each how many rows it had and how many were added.
 
     A batch is never completely in memory, because rows may be large.
     """
     for first in rows:
-        batch = Counted(chain([first], islice(rows, BATCH - 1)))
+        batch = RowCounter(chain([first], islice(rows, BATCH - 1)))
         added = target.insert(name, columns, batch)
         if batch.invalid_row is not None:
             added += target.insert(name, columns, [batch.invalid_row])
@@ -79,7 +79,7 @@ class Loader:
     def __init__(
         self,
         survey: Survey,
-        target: Target,
+        target: NewDatabase,
         texts: Mapping[str, FulltextCopies],
         get_evidence: Callable[[str], IndexEvidence],
         step: Callable[[int], None],
@@ -149,10 +149,12 @@ class Loader:
 
         Elsewhere it stays replaced, because Hermes would fail on it.
         """
-        if Mangled not in map(type, row.values):
+        if ReplacedText not in map(type, row.values):
             return
         if name in self.target.extra or (texts is not None and texts.stored(row)):
-            row.values[:] = [Raw(v.raw) if isinstance(v, Mangled) else v for v in row.values]
+            row.values[:] = [
+                RawText(v.raw) if isinstance(v, ReplacedText) else v for v in row.values
+            ]
 
     def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong to this table."""
@@ -173,7 +175,7 @@ def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:
     """Whether a completely read row may still be wrong."""
     if row.bad_overflow and not (texts is not None and texts.agree(row)):
         return True
-    return Mangled in map(type, row.values)
+    return ReplacedText in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:

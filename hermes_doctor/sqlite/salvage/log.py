@@ -14,7 +14,7 @@ HEAD, FRAME = 32, 24
 
 
 @dataclass
-class Log:
+class DamagedLog:
     """The newest version of each page in a write-ahead log, and how damaged the log is."""
 
     places: dict[int, int] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class Log:
         return bool(self.dropped or self.frames_after_damage)
 
 
-def read(fd: int, page_size: int) -> Log:
+def read(fd: int, page_size: int) -> DamagedLog:
     """Read every committed page of the log.
 
     A frame's checksum continues the one stored in the previous frame. So a frame can be verified
     although an earlier one is damaged, where SQLite stops. Frames from before the log was
     restarted have other salts: a sound log ends there.
     """
-    log = Log()
+    log = DamagedLog()
     head = os.pread(fd, HEAD, 0)
     step = FRAME + page_size
     count = (os.fstat(fd).st_size - HEAD) // step

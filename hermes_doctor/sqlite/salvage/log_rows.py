@@ -13,7 +13,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import catalog as catalogs, row_fit
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.run import SalvageRun
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
@@ -90,7 +90,7 @@ def read(log: Path, plan: Blueprint) -> LogRows:
         length = os.fstat(fd).st_size
         if length > LARGEST:
             raise CannotFix(text("the rows of a log of {size} are not read", size=size(length)))
-        survey = Survey(Image(nothing, fd, None))
+        survey = Survey(DamagedFile(nothing, fd, None))
         forest = SalvageRun(log, log, plan, (), None).assign_leaves(survey, catalogs.read(survey))
         found = LogRows()
         for table in (SESSIONS, MESSAGES):

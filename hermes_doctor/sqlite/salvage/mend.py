@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import (
@@ -16,16 +16,16 @@ from hermes_doctor.sqlite.salvage.account import (
     FROM_TRANSCRIPTS,
     Tally,
 )
-from hermes_doctor.sqlite.salvage.catalog import Catalog
+from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
 from hermes_doctor.sqlite.salvage.load import LoadedTable
 from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge
 from hermes_doctor.sqlite.salvage.others import OlderCopies
-from hermes_doctor.sqlite.salvage.page_owners import Forest
+from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.salvage.texts import FulltextCopies
-from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
+from hermes_doctor.sqlite.salvage.transcripts import SessionMessage, Transcripts
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
@@ -38,9 +38,9 @@ class RowCompleter:
     def __init__(
         self,
         survey: Survey,
-        catalog: Catalog,
-        forest: Forest,
-        target: Target,
+        catalog: SalvagedCatalog,
+        forest: AssignedPages,
+        target: NewDatabase,
         texts: Mapping[str, FulltextCopies],
         older_copies: OlderCopies,
         transcripts: Transcripts,
@@ -87,7 +87,7 @@ class RowCompleter:
             loaded.tally.unsure = bool(loaded.pages.tree.gaps)
 
     def _present(self, name: str) -> array[int]:
-        rows = self.target.database.execute(f"SELECT rowid FROM {quoted(name)} ORDER BY rowid")
+        rows = self.target.database.execute(f"SELECT rowid FROM {quote_name(name)} ORDER BY rowid")
         return array("q", (row[0] for row in rows))
 
     def _gone(
@@ -123,7 +123,7 @@ class RowCompleter:
                 if rowid in wanted:
                     known = facts.setdefault(rowid, {})
                     for column, value in zip(index.columns, values, strict=True):
-                        if not isinstance(value, Lost | Mangled):
+                        if not isinstance(value, LostValue | ReplacedText):
                             known.setdefault(column, value)
         return facts
 
@@ -194,7 +194,8 @@ class RowCompleter:
             if value is None or self.forest.tables[parent].damaged:
                 continue
             if not self.target.database.execute(
-                f"SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?", (value,)
+                f"SELECT 1 FROM {quote_name(parent)} WHERE {quote_name(column)} = ?",
+                (value,),
             ).fetchone():
                 return True
         return False
@@ -224,7 +225,7 @@ class RowCompleter:
                 talks.setdefault(session, []).append(rowid)
         if not talks:
             return gone
-        table, database = quoted(loaded.name), self.target.database
+        table, database = quote_name(loaded.name), self.target.database
         database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
         here = self.target.layouts[loaded.name].names
         taken = set()
@@ -232,7 +233,9 @@ class RowCompleter:
             rows = database.execute(
                 f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
             )
-            entries = [Entry(*row) for row in rows] + [Entry(rowid) for rowid in rowids]
+            entries = [SessionMessage(*row) for row in rows] + [
+                SessionMessage(rowid) for rowid in rowids
+            ]
             entries.sort(key=lambda entry: entry.id)
             told, exact = self.transcripts.lost(session, entries)
             for rowid, values in told.items():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.mend import RowCompleter
-from hermes_doctor.sqlite.salvage.page_owners import Forest
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 
 
 def notes(
-    image: Image, catalog: Catalog, forest: Forest, completer: RowCompleter, target: Target
+    image: DamagedFile,
+    catalog: SalvagedCatalog,
+    forest: AssignedPages,
+    completer: RowCompleter,
+    target: NewDatabase,
 ) -> list[str]:
     """The notes on a finished salvage."""
     told: list[str] = []

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from hermes_doctor.sqlite.cells import Lost, Mangled, Row
+from hermes_doctor.sqlite.cells import LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
@@ -19,7 +19,7 @@ from hermes_doctor.sqlite.salvage.trees import Tree
 
 
 @dataclass
-class Verdict:
+class OrphanVerdict:
     """The verdict on one orphan page, as counts of its rows."""
 
     named: int = 0
@@ -54,9 +54,9 @@ class OrphanJudge:
         """By foreign key column: all values that it can have, if a complete index lists them."""
         self.lows = [leaf.low for leaf in linked.leaves]
 
-    def judge(self, page: int, *, in_freelist: bool) -> Verdict:
+    def judge(self, page: int, *, in_freelist: bool) -> OrphanVerdict:
         """Judge one page; `in_freelist` if the remaining part of the freelist contains it."""
-        verdict = Verdict()
+        verdict = OrphanVerdict()
         for cell in self.survey.cells(page, whole=False):
             if self.evidence.names(cell.rowid):
                 verdict.named += 1
@@ -84,16 +84,20 @@ class OrphanJudge:
             return False
         return leaf.high != HIGHEST or rowid <= max(self.survey.edges(leaf.page), default=rowid)
 
-    def _known(self, rowid: int, row: Row) -> dict[str, Value | Lost]:
+    def _known(self, rowid: int, row: Row) -> dict[str, Value | LostValue]:
         known = dict(zip(self.layout.names, row.values, strict=False))
         if self.layout.rowid_column is not None:
             known[self.layout.names[self.layout.rowid_column]] = rowid
         return known
 
-    def denies(self, rowid: int, known: Mapping[str, Value | Lost]) -> bool:
+    def denies(self, rowid: int, known: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index that is complete there lacks the row, or the row it refers to."""
         for column, keys in self.parents.items():
             value = known.get(column)
-            if value is not None and not isinstance(value, Lost | Mangled) and value not in keys:
+            if (
+                value is not None
+                and not isinstance(value, LostValue | ReplacedText)
+                and value not in keys
+            ):
                 return True
         return self.evidence.lacks(rowid, known)

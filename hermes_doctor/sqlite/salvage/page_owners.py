@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage import freelist, row_fit, trees
-from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, Catalog, Layout, shadow_tables
+from hermes_doctor.sqlite.salvage.catalog import (
+    SHADOW_SUFFIXES,
+    Layout,
+    SalvagedCatalog,
+    shadow_tables,
+)
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
-from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge, Verdict
+from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge, OrphanVerdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -41,7 +46,7 @@ class TablePages:
 
 
 @dataclass
-class Forest:
+class AssignedPages:
     """All tables of the damaged database, with the evidence about their rows."""
 
     tables: dict[str, TablePages] = field(default_factory=dict)
@@ -54,7 +59,7 @@ class Forest:
     _witnesses: dict[str, IndexEvidence] = field(default_factory=dict)
     _juries: dict[str, OrphanJudge] = field(default_factory=dict)
 
-    def evidence(self, survey: Survey, catalog: Catalog, name: str) -> IndexEvidence:
+    def evidence(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> IndexEvidence:
         """The evidence about the rows of a table."""
         if name not in self._witnesses:
             copies = [self.tables[one].linked for one in self.copies.get(name, ())]
@@ -64,7 +69,7 @@ class Forest:
             self._witnesses[name] = IndexEvidence(survey, catalog, name, copies)
         return self._witnesses[name]
 
-    def orphan_judge(self, survey: Survey, catalog: Catalog, name: str) -> OrphanJudge:
+    def orphan_judge(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> OrphanJudge:
         """The judge of orphan pages that look like pages of this table."""
         if name in self._juries:
             return self._juries[name]
@@ -87,13 +92,13 @@ class Forest:
 
 def assign_leaves(
     survey: Survey,
-    catalog: Catalog,
+    catalog: SalvagedCatalog,
     known: Mapping[str, Sequence[Layout]],
     copies: Mapping[str, Sequence[str]],
     sizes: Mapping[str, Sequence[str]],
-) -> Forest:
+) -> AssignedPages:
     """Find the leaves of each table; `known` has the possible layouts of each."""
-    forest = Forest(copies=copies, sizes=sizes)
+    forest = AssignedPages(copies=copies, sizes=sizes)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
@@ -147,7 +152,9 @@ def _sample(
     return rows
 
 
-def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
+def _adopt(
+    survey: Survey, catalog: SalvagedCatalog, forest: AssignedPages, claimed: bytearray
+) -> None:
     """Assign leaves that no page points to to the damaged tables that their rows fit.
 
     A page that is in no b-tree is free or has lost its parent. The freelist decides, as far as it
@@ -175,7 +182,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
         stand = forest.tables[name]
         for leaf in _ranged(survey, top, pages):
             if name in copying:  # used only for the text of rows that are known from elsewhere
-                verdict = Verdict(unknown=not free[leaf.page])
+                verdict = OrphanVerdict(unknown=not free[leaf.page])
             else:
                 jury = forest.orphan_judge(survey, catalog, name)
                 verdict = jury.judge(leaf.page, in_freelist=bool(free[leaf.page]))
@@ -192,7 +199,7 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
 
 
 def _owner(
-    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
+    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: AssignedPages
 ) -> str | None:
     """The damaged table that these rows belong to; None if they fit no damaged table."""
     votes: dict[str, float] = defaultdict(float)

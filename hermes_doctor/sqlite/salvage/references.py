@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
 from hermes_doctor.sqlite.salvage.mend import RowCompleter
 from hermes_doctor.sqlite.salvage.rebuild import PLACEHOLDERS, foreign_keys
@@ -49,7 +49,7 @@ def _settle(completer: RowCompleter, table: str, parent: str, rowids: list[int])
         if _loose(completer, table, child):
             completer.tally(table).change(len(left))
             completer.target.database.executemany(
-                f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
+                f"UPDATE {quote_name(table)} SET {quote_name(child)} = NULL WHERE rowid = ?",
                 [(rowid,) for rowid in left],
             )
             told.append(f"Rows of {table} that referred to lost rows of {parent}: {len(left):,}.")
@@ -69,8 +69,8 @@ def _holds(
 ) -> bool:
     return bool(
         completer.target.database.execute(
-            f"SELECT 1 FROM {quoted(table)} AS c JOIN {quoted(parent)} AS p "
-            f"ON p.{quoted(column)} = c.{quoted(child)} WHERE c.rowid = ?",
+            f"SELECT 1 FROM {quote_name(table)} AS c JOIN {quote_name(parent)} AS p "
+            f"ON p.{quote_name(column)} = c.{quote_name(child)} WHERE c.rowid = ?",
             (rowid,),
         ).fetchone()
     )
@@ -90,8 +90,9 @@ def _from_indexes(
         for values, rowid in witness.entries(index):
             if rowid in wanted and isinstance(values[place], str | int):
                 done = completer.target.database.execute(
-                    f"UPDATE {quoted(table)} SET {quoted(child)} = ?1 WHERE rowid = ?2 AND EXISTS "
-                    f"(SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?1)",
+                    f"UPDATE {quote_name(table)} SET {quote_name(child)} = ?1 "
+                    f"WHERE rowid = ?2 AND EXISTS (SELECT 1 FROM {quote_name(parent)} "
+                    f"WHERE {quote_name(column)} = ?1)",
                     (values[place], rowid),
                 ).rowcount
                 if done:
@@ -108,7 +109,8 @@ def _stubs(
     layout = completer.target.layouts[parent]
     values = {
         database.execute(
-            f"SELECT {quoted(child)} FROM {quoted(table)} WHERE rowid = ?", (rowid,)
+            f"SELECT {quote_name(child)} FROM {quote_name(table)} WHERE rowid = ?",
+            (rowid,),
         ).fetchone()[0]
         for rowid in rowids
     }

@@ -24,7 +24,7 @@ from hermes_doctor.sqlite.cells import (
     values_of,
     varint,
 )
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
@@ -49,7 +49,7 @@ class Survey:
     it is damaged. That also limits the time that forged overflow chains can take.
     """
 
-    def __init__(self, image: Image, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, image: DamagedFile, progress: Callable[[int], None] | None = None) -> None:
         self.image = image
         self.usable = image.usable
         self.claimed = image.claimed
