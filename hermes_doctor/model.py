@@ -48,7 +48,7 @@ class CouldNotLook(Exception):
 
 
 class Partly(NamedTuple):
-    """Says what a check examined only in part; yielded when the examined part has no finding.
+    """What a check left out; yielded instead of a finding when the part it examined is sound.
 
     A quick check run reads a bounded amount, so the report names what was left out.
     """

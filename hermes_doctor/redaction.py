@@ -147,7 +147,7 @@ def redact_unless_variable(name: str) -> str:
 
 
 def _reference(value: str) -> str:
-    """Do the same as `variable` for a value in quotes or in the form `${NAME}`."""
+    """Do the same as `redact_unless_variable` for a value in quotes or in the form `${NAME}`."""
     quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
     inner = value.strip(quote) if quote else value
     parts = _REFERENCE.fullmatch(inner)

@@ -12,7 +12,7 @@ from hermes_doctor.system.files import snapshot
 def set_mode_and_owner(
     path: Path, mode: int | None, owner: tuple[int, int] | None, *, from_root: bool = False
 ) -> None:
-    """Set both, the mode while the file belongs to the owner whose privileges root uses."""
+    """Set mode and owner in the order in which root's dropped privileges allow both."""
     user = privileges.of(path)
     away = user is not None and owner is not None and owner[0] != user.uid
     if mode is not None and away:

@@ -100,7 +100,7 @@ class Partial:
 
 
 class Saver(Protocol):
-    """The interface of the object that saves files into an unfinished backup."""
+    """What a save worker needs from the backup writer."""
 
     partial: Partial
     earlier: PreviousBackup

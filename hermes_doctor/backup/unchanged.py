@@ -75,6 +75,8 @@ class PreviousBackup:
 
     def __init__(self, backup: Backup | None) -> None:
         self.backup = backup
+        self.due: set[str]
+        """The names of files whose copies are due to be read again."""
         entries = backup.entries if backup else ()
         if isinstance(entries, PagedEntries):
             self._entry: Callable[[str], BackupEntry | None] = lambda name: _file(
@@ -85,7 +87,6 @@ class PreviousBackup:
             files = [one for one in entries if one.kind == "file"]
             self._entry = {entry.path: entry for entry in files}.get
             self.due = _due(files)
-        """The names of files whose copies are due to be read again."""
         self._folders: dict[str, bool] = {}
         """The folders in which links were made, and whether with our own privileges."""
         self._read: dict[str, bool] = {}

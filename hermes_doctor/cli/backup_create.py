@@ -42,9 +42,9 @@ def run(
 ) -> int:
     """Make a backup, export and prune as asked, and print the result."""
     if to or encrypt_to or passphrase_file:
-        from hermes_doctor.cli import backup_away as away
+        from hermes_doctor.cli import backup_transfer
 
-        away.refuse_incomplete_options(to, encrypt_to, passphrase_file)
+        backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
     where = homes.find(home)
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
     omitted = scope.OmittedPaths()
@@ -68,7 +68,7 @@ def run(
         exits.note_change()
         if encrypt_to:
             with transfer_progress(made.size, quiet=json):
-                sent = away.export_to(made, to, encrypt_to, passphrase_file)
+                sent = backup_transfer.export_to(made, to, encrypt_to, passphrase_file)
         if rule:
             from hermes_doctor.backup.prune_rules import select_by_retention
 

@@ -66,7 +66,7 @@ def install(
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook as chats, launcher, own_command, shell_startup
+    from hermes_doctor.updates import chat_hook, launcher, own_command, shell_startup
 
     where = homes.find(home)
     own_command.prove()
@@ -76,7 +76,7 @@ def install(
         launcher.refuse_foreign_launcher()
     if chat:
         with lock_home(where):
-            said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
+            said += [f"/update in a chat: {tilde(path)}" for path in chat_hook.install(where)]
     if shell:
         if launcher.install():
             said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
@@ -119,13 +119,13 @@ def remove(
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook as chats, launcher, shell_startup
+    from hermes_doctor.updates import chat_hook, launcher, shell_startup
 
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
     if where is not None:
         with lock_home(where):
-            said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
+            said += [f"{tilde(path)} is gone." for path in chat_hook.remove(where)]
     if shell:
         said += [f"{tilde(path)} is as it was." for path in shell_startup.remove()]
     if shell and launcher.remove():

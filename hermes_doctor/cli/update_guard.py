@@ -116,11 +116,13 @@ def _before(
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.updates import before_update as first
+    from hermes_doctor.updates import before_update
 
     again = _forced(home, vault, command, chat=timeout is None)
     with contextlib.closing(Probes(home)) as probes:
-        moment = first.preflight(probes, load_plugins(None), timeout=timeout, report_progress=tell)
+        moment = before_update.preflight(
+            probes, load_plugins(None), timeout=timeout, report_progress=tell
+        )
     for text in moment.obstacles:
         say("✗ ", "error", capitalized(text))
     if moment.obstacles and not force:
@@ -135,7 +137,7 @@ def _before(
         if not force:
             _stopped("There is no backup, so there is no update", again, json=json)
             return None
-        update = first.record_state(home, None, vault, moment, command)
+        update = before_update.record_state(home, None, vault, moment, command)
     if update.others and update.before is not None:
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
@@ -155,10 +157,10 @@ def _backed_up(
     home: Home, moment: UpdatePreflight, vault: Path | None, command: Sequence[str], *, quiet: bool
 ) -> Update:
     from hermes_doctor.cli.progress_bars import bar
-    from hermes_doctor.updates import before_update as first
+    from hermes_doctor.updates import before_update
 
     with contextlib.ExitStack() as stack:
-        return first.back_up(
+        return before_update.back_up(
             home,
             moment,
             vault=vault,

@@ -1,4 +1,4 @@
-"""Parse small files with their own formats: the exit diary, starts and updates."""
+"""Parse the exit diary, the list of starts and the update log of Hermes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read output that was recorded without times, as launchd and Windows do.
+"""Read output files without times, as launchd and Windows write them.
 
 Only the last lines of such a file are as old as the file. Log lines of the gateway are also in its
 other files, with their time, so everything up to the last of them is skipped.

@@ -12,7 +12,6 @@ from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -64,7 +63,8 @@ def _open(path: Path, opened: ExitStack) -> int:
 def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     """Add the messages to a history that a backup of its deleted log has and it lacks."""
     from hermes_doctor.planning import database_repair
-    from hermes_doctor.sqlite.repairs import saved_rows as mending
+    from hermes_doctor.sqlite import saved_rows
+    from hermes_doctor.sqlite.repairs.saved_rows import add_saved_messages
 
     path = probes.home / name
     plan = database_repair.blueprint_of(probes, path)
@@ -100,7 +100,7 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     joined: list[Path] = []
 
     def rebuild(copy: Path) -> list[str]:
-        return mending.add_saved_messages(copy, joined[0], saved, since, plan)
+        return add_saved_messages(copy, joined[0], saved, since, plan)
 
     logs = [one for one in backup.entries if one.path.endswith("-wal")]
     return AddSavedRows(

@@ -1,4 +1,4 @@
-"""Turn the edits that a finding carries into steps."""
+"""Turn the `edits` in a finding's data into steps."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def mount(folder: Path, package: str) -> None:
 
 @contextmanager
 def bytecode_allowed(allowed: bool) -> Iterator[None]:
-    """Forbid reading and writing bytecode in an operator's folder."""
+    """Allow or forbid reading and writing bytecode while the context lasts."""
     before = sys.dont_write_bytecode, sys.pycache_prefix
     if not allowed:  # nor read: another user could have written to a __pycache__
         sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull

@@ -10,7 +10,7 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.runtime_files import parse_epoch
@@ -175,7 +175,7 @@ def undeliverable(
 def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
     """Return the variables of a platform's home channel in this release; None if it is unknown."""
     since: Mapping[str, list[str] | None] = load_knowledge("cron")[name]
-    dated = sorted((numbers(version), version) for version in since)
+    dated = sorted((parse_release(version), version) for version in since)
     fitting = [since[version] for number, version in dated if not installed or number <= installed]
     found = fitting[-1] if fitting else None
     return None if found is None else found or [""]

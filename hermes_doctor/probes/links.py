@@ -207,7 +207,7 @@ def wait_for_links(
     sort: Callable[[list[Connection]], list[PlatformConnections]],
     expected: Collection[str],
 ) -> list[PlatformConnections]:
-    """Check again for a moment while a platform that should be connected is not.
+    """Repeat the check for a few seconds while an expected connection is missing.
 
     A platform that reconnects is without a connection for some seconds, which is not a fault.
     """

@@ -47,7 +47,7 @@ def compare(
     schema: Callable[[], Schema],
     installation: Callable[[], Installation | None],
 ) -> Structure:
-    """Compare the home's database of that name; calls only what it needs."""
+    """Compare the schema of a home's database with the expected one."""
     kind = atlas.kind_of(name)
     if kind is None:
         return Structure(plan=None, newer=False)

@@ -250,7 +250,7 @@ def _stat_elsewhere(pid: int) -> Stat | None:
 
 
 def _elsewhere(pid: int) -> ProcessDetails:
-    """Do the same as `take` without /proc; what such a system does not report stays None."""
+    """Do the same as `read_vitals` without /proc; what such a system does not report stays None."""
     import psutil
 
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.planning import setting_edits as editing
+from hermes_doctor.planning import setting_edits
 from hermes_doctor.provider_switch.target import SwitchRequest, TargetProvider, find_target
 from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
 from hermes_doctor.settings.document import Document
@@ -73,8 +73,8 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
             chain = []
         if not chain and found.main.requested.value != aim.name:
             notes.append(f"There will be no new fallback: {why}.")
-    late = [editing.FALLBACK] if chain else []
-    late += [editing.VARIABLE] if env and aim.in_config else []
+    late = [setting_edits.FALLBACK] if chain else []
+    late += [setting_edits.VARIABLE] if env and aim.in_config else []
     steps = _steps(probes, [*edits, *chain], env, request, late)
     texts = {texts[0]: texts[2] for step in steps if (texts := step.texts())}
     then = _after(world, texts.get(config_file.NAME), texts.get(env_file.NAME))
@@ -215,18 +215,18 @@ def _steps(
 ) -> list[Step]:
     steps: list[Step] = []
     if env:
-        steps += editing.edit_env(probes, f"the key of {request.name}", *env)
-    steps += editing.edit_config(probes, f"{request.name} answers from now on", *edits)
-    return [*steps, *editing.restart_if_running(probes, *late)] if steps else []
+        steps += setting_edits.edit_env(probes, f"the key of {request.name}", *env)
+    steps += setting_edits.edit_config(probes, f"{request.name} answers from now on", *edits)
+    return [*steps, *setting_edits.restart_if_running(probes, *late)] if steps else []
 
 
 def _config(probes: Probes, edits: Sequence[ConfigEdit]) -> bytes | None:
-    steps = editing.edit_config(probes, "", *edits)
+    steps = setting_edits.edit_config(probes, "", *edits)
     return next((texts[2] for step in steps if (texts := step.texts())), None)
 
 
 def _env(probes: Probes, edits: Sequence[Assign]) -> bytes | None:
-    steps = editing.edit_env(probes, "", *edits) if edits else ()
+    steps = setting_edits.edit_env(probes, "", *edits) if edits else ()
     return next((texts[2] for step in steps if (texts := step.texts())), None)
 
 

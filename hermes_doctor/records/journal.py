@@ -227,7 +227,7 @@ class Journals:
         return found
 
     def reserve_mark(self, journal: Journal) -> None:
-        """Create the file that `mark_taken_back` renames, while the disk still has space."""
+        """Create the file that `mark_rolled_back` renames, while the disk still has space."""
         with disk.new_file(self.folder(journal) / _SWITCHING):
             pass
         disk.sync_folder(self.folder(journal))

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.home import database_of, is_database
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.home import is_database
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.journal import PathRecord, State
 from hermes_doctor.repair import paths
+from hermes_doctor.repair.switch_parts import Sidecar, SwitchVersion, is_same_file, suffix_of
 from hermes_doctor.sqlite.exclusive import exclusive_access, in_use
 from hermes_doctor.system import disk
 from hermes_doctor.system.digests import PREFIX
@@ -36,7 +36,7 @@ from hermes_doctor.system.file_swap import (
     move_to_free_name,
     swap,
 )
-from hermes_doctor.system.files import ABSENT, Snapshot, snapshot
+from hermes_doctor.system.files import Snapshot, snapshot
 
 BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
 """The result of reversing a switch: the old files are back; the switch had not happened, and the
@@ -46,20 +46,6 @@ _ORDER = ("-wal", "-shm", "-journal")
 back before it reads the log, so a journal is never there without its log."""
 
 
-class SwitchVersion(NamedTuple):
-    """One version of the content, and the file name it has while it is not in place."""
-
-    path: Path
-    state: State
-
-
-class Sidecar(NamedTuple):
-    """A file beside a database that is switched together with it."""
-
-    path: Path
-    record: PathRecord
-
-
 class Switch:
     """Switches one path from old to new content and back, a database with its sidecars."""
 
@@ -67,7 +53,7 @@ class Switch:
         self.path = path
         self.run = run
         self.main = main
-        self.sidecars = sorted(sidecars, key=lambda one: _ORDER.index(_suffix(one.path)))
+        self.sidecars = sorted(sidecars, key=lambda one: _ORDER.index(suffix_of(one.path)))
         self.old = [SwitchVersion(paths.kept_path(path, run), main.before)]
         if main.joined_before is not None:
             self.old.append(SwitchVersion(paths.joined_old_path(path, run), main.joined_before))
@@ -134,7 +120,7 @@ class Switch:
         if not os.path.lexists(self.path):
             return True
         original = self.old[0].path
-        if not os.path.lexists(original) or _is_same_file(original, self.path):
+        if not os.path.lexists(original) or is_same_file(original, self.path):
             return False
         return len(self.old) == 1 or self._holds(self.old[1].path, self.old[1].state)
 
@@ -295,7 +281,7 @@ class Switch:
             return True
         if self._matches(one.path, one.record.before):
             return True
-        if snapshot(one.path).size and _suffix(one.path) != "-shm":
+        if snapshot(one.path).size and suffix_of(one.path) != "-shm":
             return False
         kept = paths.kept_path(one.path, self.run)
         if os.path.lexists(kept):
@@ -311,7 +297,7 @@ class Switch:
         """
         return len(self.old) == 1 and any(
             one.record.before.sha256 is not None
-            and _suffix(one.path) != "-shm"
+            and suffix_of(one.path) != "-shm"
             and os.path.lexists(kept := paths.kept_path(one.path, self.run))
             and snapshot(kept).size > 0
             for one in self.sidecars
@@ -341,16 +327,7 @@ class Switch:
         return paths.matches(self._look(path, state.sha256), state)
 
 
-def _suffix(path: Path) -> str:
-    return path.name.removeprefix(database_of(path).name)
-
-
 def _path_of(record: PathRecord, switch: Switch) -> Path | None:
     if record is switch.main:
         return switch.path
     return next((one.path for one in switch.sidecars if one.record is record), None)
-
-
-def _is_same_file(one: Path, two: Path) -> bool:
-    first, second = snapshot(one), snapshot(two)
-    return first != ABSENT and (first.dev, first.ino) == (second.dev, second.ino)

@@ -81,7 +81,7 @@ def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> 
 
 
 def try_again(home: Home, log: Journal) -> bool:
-    """Retry to remove files; return whether all of them are gone now."""
+    """Remove leftover files of an earlier run; return whether all are gone."""
     for name in list(log.unremoved):
         with contextlib.suppress(OSError):
             disk.remove(home.path / name)

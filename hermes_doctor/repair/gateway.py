@@ -92,10 +92,6 @@ class GatewayPause:
             why = error if isinstance(error, CannotFix | CouldNotLook) else type(error).__name__
             self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
 
-    def forget(self) -> None:
-        """Remove the file that is kept in case the run is interrupted."""
-        remove_origin_file(self.journals, self.log)
-
     def _stop(self) -> bool:
         if self.service is None:
             return False

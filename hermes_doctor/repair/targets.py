@@ -108,7 +108,7 @@ def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
 
 
 def leave_other_supervisors(items: Sequence[Item]) -> None:
-    """Leave out items whose gateway has another supervisor than the first: a run handles one."""
+    """Leave items for a later run if another supervisor than the first item's runs the gateway."""
     first: GatewayControlProtocol | None = None
     for item in items:
         for step in item.steps:

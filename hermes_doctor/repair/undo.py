@@ -74,7 +74,7 @@ class Restore(Step):
 
 @dataclass(frozen=True)
 class SetSidecarAside(Step):
-    """Step that removes the sidecar of a replaced database, before SQLite applies it to the new."""
+    """Step that removes the sidecar of a replaced database, so that SQLite does not apply it."""
 
     path: Path
 

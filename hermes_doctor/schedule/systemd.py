@@ -1,4 +1,4 @@
-"""Installs the watch as a systemd unit of the user or of the system, with minimal privileges.
+"""Install a job as a systemd unit of the user or of the system, with minimal privileges.
 
 A user's systemd needs a user namespace for most sandbox options, and from inside one the gateway's
 /proc cannot be read. So user units have only the limits that need no namespace; system units have

@@ -105,11 +105,6 @@ def access_reader(inputs: SettingInputs, name: str) -> _Reader:
     return _Reader(inputs, name, platforms.form_of(forms, inputs.release.version) or {})
 
 
-def token_text(inputs: SettingInputs, name: str) -> Text:
-    """Return the token itself. A secret."""
-    return access_reader(inputs, name).token_text()
-
-
 class _Reader:
     """The settings of one platform, each from the place with the highest precedence."""
 

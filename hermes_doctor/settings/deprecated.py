@@ -1,4 +1,4 @@
-"""Find settings that Hermes calls deprecated, and one that config.yaml overrides."""
+"""Find deprecated settings, including HERMES_MAX_ITERATIONS where config.yaml overrides it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class OddLine(NamedTuple):
 
 
 def odd_lines(file: EnvFile, world: SettingInputs) -> Iterator[OddLine]:
-    """Yield all such lines in order; none if the file's encoding is the problem."""
+    """Yield the lines that are probably mistakes, in order; none if the encoding is wrong."""
     text = file.text
     if file.mark is not None or text is None or "\0" in text:
         return

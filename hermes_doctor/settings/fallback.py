@@ -35,7 +35,7 @@ class FallbackEntry(NamedTuple):
 
 
 def chain(inputs: SettingInputs) -> list[FallbackEntry]:
-    """Return the valid entries; Hermes silently ignores entries of another form."""
+    """Return the fallback entries that Hermes accepts; it silently ignores the rest."""
     found: list[FallbackEntry] = []
     seen: set[tuple[str, str, str]] = set()
     for path, block in _entries(inputs):

@@ -43,7 +43,7 @@ class IgnoredSetting(NamedTuple):
 
 
 def ignored_settings(found: Resolved) -> Iterator[IgnoredSetting]:
-    """Yield all such settings in the file."""
+    """Yield the settings about platforms that Hermes ignores."""
     raw = found.world.raw
     started = {one.name for one in found.platforms}
     yield from _gateway(found)

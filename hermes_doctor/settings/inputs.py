@@ -111,7 +111,7 @@ class SettingInputs:
 
 
 def normalise_config(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
-    """Move top-level settings that belong in `model` there, and unify spellings."""
+    """Return the configuration with model settings moved into `model` and aliases replaced."""
     result = dict(config)
     model = result.get("model")
     newer = release.since(0, 18)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import key_state
 from hermes_doctor.settings.access import started_platforms
@@ -69,7 +69,7 @@ def unknown_platforms(world: SettingInputs) -> Iterator[UnknownPlatform]:
     for name, forms in load_knowledge("enabling").items():
         if form_of(forms, world.release.version) is not None:
             continue
-        first = min((one for form in forms for one in form["releases"]), key=numbers)
+        first = min((one for form in forms for one in form["releases"]), key=parse_release)
         for names in forms[0]["by"]:
             values = [world.getenv(one) for one in names]
             if all(values) and values[0].lower() not in ("false", "0", "no", "off"):

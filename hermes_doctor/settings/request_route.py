@@ -74,6 +74,8 @@ def usable(inputs: SettingInputs, candidates: Iterable[Text]) -> tuple[Text, lis
 
 
 class _Resolver:
+    """Resolves one request, in the order of Hermes' own code."""
+
     def __init__(self, inputs: SettingInputs, requested: Text, base_url: Text, key: Text) -> None:
         self.inputs = inputs
         self.release = inputs.release

@@ -37,7 +37,7 @@ SELLERS = (
 
 
 class ReleaseRange(NamedTuple):
-    """The releases that have a provider."""
+    """The first and the last release that has a provider."""
 
     first: str
     last: str

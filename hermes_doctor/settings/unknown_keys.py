@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings.closest_word import closest_word
 from hermes_doctor.settings.document import Document, Path
@@ -72,9 +72,10 @@ def _sections(keys: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def is_in_release(forms: Any, release: Release) -> bool:
-    """Tell whether this release has it."""
+    """Return whether a key exists in this release."""
     return any(
-        "from" not in form or numbers(form["from"]) <= release.version <= numbers(form["to"])
+        "from" not in form
+        or parse_release(form["from"]) <= release.version <= parse_release(form["to"])
         for form in forms
     )
 
@@ -85,5 +86,5 @@ def entries_for_release(topic: str, release: Release) -> dict[str, Any]:
         entry: form["is"]
         for entry, forms in load_knowledge("keys").get(topic, {}).items()
         for form in forms
-        if numbers(form["from"]) <= release.version <= numbers(form["to"])
+        if parse_release(form["from"]) <= release.version <= parse_release(form["to"])
     }

@@ -13,7 +13,8 @@ from hermes_doctor.sqlite import (
     freelist,
     header as headers,
     inspector,
-    log_ancestry as descents,
+    log_ancestry,
+    page_counts,
 )
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.condition import Condition, WatchProgress
@@ -77,11 +78,11 @@ class Examination:
         if fault is not None:
             return self.end(reader, fault=fault)
         pages = PagesWithLog(self.open_files, log, self.found.header)
-        truncated = self.truncated(pages)
+        truncated = page_counts.truncation(self.found, pages)
         if truncated:
             return self.end(reader, **self.cut_off(pages, truncated))
         self.found = self.found._replace(catalog=catalogs.read(pages), free=freelist.read(pages))
-        if encoded := self.wrong_encoding():
+        if encoded := page_counts.wrong_encoding(self.found):
             return self.end(reader, fault=encoded)
         try:
             if reader is None:
@@ -143,49 +144,6 @@ class Examination:
                 newest = None
         return sqlite_first_page.judge(self.open_files.main, self.found.header, newest)
 
-    def wrong_encoding(self) -> sqlite_first_page.FirstPageFault | None:
-        """The fault if the header says UTF-16 but the table names are readable as UTF-8."""
-        assert self.found.catalog is not None
-        if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
-            return None
-        if not any(entry.kind in ("table", "index") for entry in self.found.catalog.entries):
-            return None
-        return sqlite_first_page.FirstPageFault(
-            "fields", "its head has a wrong encoding", {"encoding": 1}
-        )
-
-    def wrong_count(
-        self, damage: Damage | None, pages: DatabasePages
-    ) -> sqlite_first_page.FirstPageFault | None:
-        """The fault if the header claims too few pages and the damage is in the pages beyond."""
-        there, uneven = divmod(self.found.header.snapshot.size, pages.page_size)
-        if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
-            return None
-        if not any(self.found.header.page_count < page <= there for page in damage.pages):
-            return None
-        what = f"its head claims {self.found.header.page_count} pages, and there are {there}"
-        return sqlite_first_page.FirstPageFault("fields", what, {"page_count": there})
-
-    def truncated(self, pages: DatabasePages) -> tuple[int, int] | None:
-        """Actual and expected page count if pages are neither in the file nor in the log."""
-        there = self.found.header.snapshot.size // pages.page_size
-        first = pages.read(1)
-        trusted = first[24:28] == first[92:96]
-        claimed = self.found.log.db_pages or (int.from_bytes(first[28:32], "big") if trusted else 0)
-        if claimed <= there:
-            uneven = self.found.header.snapshot.size % pages.page_size
-            return (there, there + 1) if uneven and not self.found.log.pages else None
-        if not self.missing(pages, there, claimed):
-            return None
-        return there, claimed
-
-    def missing(self, pages: DatabasePages, actual: int, claimed: int) -> int:
-        """How many pages behind the end of the file are not in the write-ahead log."""
-        # A forged log may claim any number of pages, so they are not counted one by one.
-        unwritten = 0x40000000 // pages.page_size + 1  # SQLite's lock bytes; never written
-        not_missing = {*pages.frames, unwritten}
-        return claimed - actual - sum(actual < number <= claimed for number in not_missing)
-
     def open(self, file_state: str, in_memory: bool) -> Reader:
         if in_memory and file_state != inspector.LEFTOVER_LOG:
             try:
@@ -209,7 +167,7 @@ class Examination:
         if damage is None and not finished and self.suspicious():
             self.seconds = condition.ATTRIBUTION_SECONDS
             damage, finished = self.verdict(reader, pages)
-        if counted := self.wrong_count(damage, pages):
+        if counted := page_counts.wrong_count(self.found, damage, pages):
             return self.end(reader, fault=counted)
         if damage is not None:
             try:
@@ -321,8 +279,8 @@ class Examination:
         """Whether the change counters prove that an unused log does not belong to the file."""
         if self.found.holders or not self.found.log.committed or self.open_files.log is None:
             return False
-        found = descents.of_log(self.found.header, self.open_files.log, self.found.log)
-        return found.level == descents.IMPOSSIBLE
+        found = log_ancestry.of_log(self.found.header, self.open_files.log, self.found.log)
+        return found.level == log_ancestry.IMPOSSIBLE
 
     def foreign(
         self, pages: DatabasePages, with_log: Reader | None = None, damage: Damage | None = None

@@ -13,9 +13,10 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import condition, inspector, log_ancestry as descents
+from hermes_doctor.sqlite import condition, inspector, log_ancestry
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.log_contradictions import Comparison
+from hermes_doctor.sqlite.page_counts import missing_pages
 from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
 from hermes_doctor.sqlite.snapshot import read_image
@@ -50,9 +51,6 @@ class RunningExamination(Protocol):
 
     def limit(self, factor: float) -> float | None:
         """How many seconds a query may take."""
-
-    def missing(self, pages: DatabasePages, actual: int, claimed: int) -> int:
-        """How many pages behind the end of the file are not in the write-ahead log."""
 
 
 class ForeignLogTest:
@@ -105,12 +103,12 @@ class ForeignLogTest:
             # A log contains all pages it adds, so its own database had the missing ones before.
             there = self.found.header.snapshot.size // self.pages.page_size
             pages = self.found.log.db_pages
-            missing = self.examination.missing(self.pages, there, pages)
+            missing = missing_pages(self.pages, there, pages)
             return (
                 f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
             )
-        descent = descents.of_log(self.found.header, self.log, self.found.log)
-        if descent.level == descents.IMPOSSIBLE:
+        descent = log_ancestry.of_log(self.found.header, self.log, self.found.log)
+        if descent.level == log_ancestry.IMPOSSIBLE:
             return descent.what
         assert self.found.catalog is not None
         compared = Comparison(self.pages)

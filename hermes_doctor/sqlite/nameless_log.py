@@ -64,7 +64,7 @@ class DatabaseImage:
         return same and self.log.committed >= earlier.log.committed
 
     def is_made_of(self, images: tuple[DatabaseImage, ...]) -> bool:
-        """Whether every page is in another image, or was since that image's log was started."""
+        """Whether each page equals a version of it in the file or the log of one of the others."""
         versions: dict[int, list[tuple[int, int]]] = {}
         for other in images:
             for number, place in other.frames():

@@ -21,7 +21,7 @@ _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 def count_contradictions(
     reader: Reader, catalog: Catalog, indexes: Iterable[str], seconds: float | None
 ) -> dict[str, int]:
-    """By table: how many rows have another value in one of these indexes."""
+    """Count, for each table, the rows whose value differs from an index entry."""
     found: dict[str, int] = {}
     wanted = set(indexes)
     for entry in catalog.entries:

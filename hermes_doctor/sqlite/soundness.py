@@ -57,7 +57,7 @@ def _judge(path: Path, question: Question) -> AbstractContextManager[Worker]:
 
 
 def address(path: Path, options: str = "") -> str:
-    """The read-only SQLite URI of a database, whatever bytes its name contains."""
+    """Return the read-only SQLite URI of a database file."""
     return f"file:{quote(os.fsencode(path))}?mode=ro{options}"
 
 

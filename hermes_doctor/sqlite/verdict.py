@@ -45,7 +45,6 @@ class Damage:
     pages: frozenset[int] = frozenset()
     schema: bool = False
     """SQLite cannot read the list of tables."""
-    complaints: int = 0
     finished: bool = True
 
     @property
@@ -120,7 +119,6 @@ def find_damage(
         return Damage(
             rows=frozenset({SCHEMA}),
             schema=True,
-            complaints=1,
             pages=frozenset({1}),
             searches=frozenset({malformed[1]} & set(catalog.searches)),
         )
@@ -168,5 +166,4 @@ def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozens
         pages=pages,
         rules=frozenset(reading.rules),
         schema=SCHEMA in names,
-        complaints=max(reading.count, len(names)),
     )

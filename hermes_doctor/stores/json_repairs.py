@@ -95,7 +95,7 @@ def _on(first: RepairedStore, then: RepairedStore | None) -> RepairedStore | Non
 
 
 class _Bench(NamedTuple):
-    """The input of a repair."""
+    """The bytes and values of a damaged store, with one method for each repair."""
 
     data: bytes
     without_bom: bytes

@@ -25,7 +25,6 @@ from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, sys
 from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
-    NOBODY,
     OTHER,
     S6,
     SYSTEMD_SYSTEM,
@@ -38,7 +37,6 @@ from hermes_doctor.supervisors.unit import (
 __all__ = [
     "DOCKER",
     "LAUNCHD",
-    "NOBODY",
     "OTHER",
     "S6",
     "SYSTEMD_SYSTEM",
@@ -58,7 +56,7 @@ _TRACES = (".container-mode", "logs/container-boot.log")
 
 
 class Supervision(NamedTuple):
-    """Describes which supervisor is responsible for the gateway of one home."""
+    """The supervisor of a home's gateway, and the evidence for it."""
 
     owner: Unit | None
     """The definition that runs the gateway, or that would start one; None if there is none."""

@@ -12,7 +12,6 @@ SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
 LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
 OTHER = "other"
 """A supervisor that this tool knows by name only: supervisord, runit, pm2."""
-NOBODY = "nobody"
 _MANAGERS = {
     SYSTEMD_USER: "systemd",
     SYSTEMD_SYSTEM: "systemd",

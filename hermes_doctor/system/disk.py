@@ -349,7 +349,7 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
 
 
 def write_or_skip(fd: int, data: bytes | memoryview) -> None:
-    """Write all of the data, but skip zeros, which leaves a hole; call `end_here` at the end."""
+    """Write the data, but skip zeros, which leaves a hole; call `truncate_here` at the end."""
     if sparse_files.is_empty(data):
         os.lseek(fd, len(data), os.SEEK_CUR)
     else:

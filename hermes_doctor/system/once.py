@@ -39,7 +39,7 @@ class CachedCall:
 
 
 class CallCache(Protocol):
-    """The attributes that an object needs so that its methods can be `once`."""
+    """The cache attributes that an object with `@once` methods must have."""
 
     cells: dict[tuple[object, ...], CachedCall]
     guard: threading.Lock

@@ -155,7 +155,7 @@ def as_owner_of(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def as_owner_of_str_path(path: StrPath) -> Iterator[StrPath]:
-    """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
+    """Do the same as `as_owner_of` for a path as text, because making a `Path` takes longer."""
     if of(path) is None:
         yield path
         return

@@ -1,4 +1,4 @@
-"""Finds the Hermes that is now installed where an update replaced another one."""
+"""Find the Hermes that is installed now in the place of a recorded one."""
 
 from __future__ import annotations
 

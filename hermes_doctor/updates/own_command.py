@@ -22,7 +22,7 @@ def words() -> list[str]:
 
 
 def files() -> tuple[Path, Path]:
-    """The interpreter and the main module: if one is missing, the tool is gone."""
+    """The files that must exist for the command to work."""
     return Path(sys.executable), Path(hermes_doctor.__file__).parent / "__main__.py"
 
 

@@ -48,7 +48,7 @@ class RollbackCommand(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The commands that restore the old Hermes; none if it is there."""
+    """The commands that restore the old Hermes; empty if it is installed already."""
 
     commands: tuple[RollbackCommand, ...] = ()
     notes: tuple[str, ...] = ()

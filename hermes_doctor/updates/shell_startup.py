@@ -192,11 +192,6 @@ def _folders(text: str) -> int:
     return launcher.count_created_folders(text.encode("utf-8", "surrogateescape"))
 
 
-def covered() -> list[StartupFile]:
-    """The files that contain the block."""
-    return [kind for kind in kinds() if _has(kind, _text(kind.file))]
-
-
 def _has(kind: StartupFile, text: str) -> bool:
     found = text + "\n"
     numbers = {0, _folders(text)}

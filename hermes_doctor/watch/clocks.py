@@ -53,7 +53,7 @@ class MachineClock:
 
 
 def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None:
-    """Why the previous round says little about now; None if there was no gap."""
+    """Return why rounds must be counted from zero"""
     steady, wall = after.monotonic - before.monotonic, after.wall - before.wall
     known = before.boottime is not None and after.boottime is not None
     real = (after.boottime or 0) - (before.boottime or 0) if known else steady

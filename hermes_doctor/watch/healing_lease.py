@@ -29,7 +29,7 @@ _SIZE = 256
 
 
 class Lease:
-    """The lease of one home, taken in the name of the watch with the given state file."""
+    """The lease of one home, held by the watch with this state file."""
 
     def __init__(self, home: Home, clock: MachineClock, memory: Path) -> None:
         import hashlib

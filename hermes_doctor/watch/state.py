@@ -90,7 +90,7 @@ def document(memory: WatchState) -> dict[str, Any]:
 
 
 def parse(data: Any) -> WatchState:
-    """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
+    """Parse a stored state; bad data raises ValueError, KeyError, TypeError or AttributeError."""
     return WatchState(
         boot=str(data["boot"]),
         place=str(data["place"]),

@@ -30,7 +30,6 @@ from hermes_doctor.supervisors.find import Supervision
 from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
-    NOBODY,
     OTHER,
     S6,
     SYSTEMD_SYSTEM,
@@ -146,7 +145,7 @@ def test_a_container_that_left_no_trace(
         control.gateway_control(Told(home, []))
 
 
-@pytest.mark.parametrize("kind", [OTHER, NOBODY])
+@pytest.mark.parametrize("kind", [OTHER, "nobody"])
 def test_strange_owners(kind: str, home: Path, alive: int) -> None:
     """A supervisor that this tool knows by name only is not steered."""
     with pytest.raises(CannotFix, match="cannot steer"):

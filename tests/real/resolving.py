@@ -100,7 +100,7 @@ def _platform(seen: SettingInputs, one: access.Access) -> Fields:
         return answer.value if answer else None
 
     return {
-        "token": hashed(access.token_text(seen, one.name)),
+        "token": hashed(access.access_reader(seen, one.name).token_text()),
         "home_channel": value(one.home_channel),
         "dm_policy": value(one.dm_policy),
         "group_policy": value(one.group_policy),

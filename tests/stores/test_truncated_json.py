@@ -7,12 +7,13 @@ import random
 
 import pytest
 
-from hermes_doctor.stores.catalogue import store, stores
+from hermes_doctor.stores.catalogue import stores
 from hermes_doctor.stores.damage import examine_bytes
 from hermes_doctor.stores.entries import difference, entries_by_name
 from hermes_doctor.stores.json_repairs import repair_bytes
 from hermes_doctor.stores.truncated_json import close_truncated
 from tests.helpers.store_files import WHOLE, text
+from tests.helpers.store_kinds import store
 
 KINDS = {"cron/jobs.json": "jobs", "auth.json": "auth", "sessions/sessions.json": "sessions"}
 

@@ -18,7 +18,7 @@ _SAMPLE = "".join(map(chr, range(32, 127))) + "\t\né漢✗"
 
 
 class _Stretch(NamedTuple):
-    """A repetition that what follows it so far does not delimit."""
+    """A repetition that can still match what follows it in the pattern."""
 
     chars: frozenset[str]
     max_repeats: int

@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A finding's code and the codes that it explains."""
+    """A code and the codes of findings that it explains."""
 
     code: str
     explains: Sequence[str]

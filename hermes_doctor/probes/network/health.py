@@ -29,7 +29,7 @@ MOST = 65536
 
 
 class HealthResult(NamedTuple):
-    """The result of a test, and how long it took."""
+    """The result of a health test, and how long it took."""
 
     result: str
     seconds: float = 0.0
