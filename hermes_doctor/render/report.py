@@ -43,8 +43,8 @@ _KINDS = {
     VerdictKind.NOT_SET_UP: Mark.LIMITED,
     VerdictKind.UNKNOWN: Mark.UNKNOWN,
 }
-_LEVELS = ("full", "evidence", "brief", "titles")
-"""How much is shown of each problem, the most first."""
+_LEVELS = (("full", 0), ("evidence", 0), *(("brief", number) for number in range(7, -1, -1)))
+"""How much is shown of each problem, the most first; in brief, how many have a second line."""
 
 Group = list[Finding]
 
@@ -53,12 +53,12 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """All lines of the report."""
     judged = report.verdict or Verdict(VerdictKind.UNKNOWN, "")
     if verbose:
-        yield from _screen(report, judged, "all")
+        yield from _screen(report, judged, "all", 0)
         yield BLANK
         yield _headline(judged)
         return
-    for level in _LEVELS:
-        made = list(_screen(report, judged, level))
+    for level, number in _LEVELS:
+        made = list(_screen(report, judged, level, number))
         if sum(rows_of(line, COLUMNS) for line in made) < ROWS:
             break
     yield from made
@@ -67,7 +67,7 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
         yield _headline(judged)
 
 
-def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
+def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iterator[Line]:
     yield row(
         ("hermes-doctor", "strong"),
         f" {__version__} · {tilde(report.home)} · ",
@@ -81,9 +81,10 @@ def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
         yield BLANK
     problems = _problems(report)
     if level == "full" and len(problems) > 3:
-        level = "brief"
+        level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
-        yield from _problem(report, group, number, level)
+        brief = "brief" if report.silences(group[0]) and number <= explained else "titles"
+        yield from _problem(report, group, number, brief if level == "brief" else level)
     if problems:
         yield BLANK
     yield from _rest(report, level == "all")
@@ -145,7 +146,7 @@ def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[
         right=(first.code, "faint"),
     )
     whole = level in ("all", "full")
-    if level == "titles" or (level == "brief" and not report.silences(first)):
+    if level == "titles":
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
