@@ -85,9 +85,10 @@ def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iter
     for number, group in enumerate(problems, 1):
         brief = "brief" if report.silences(group[0]) and number <= explained else "titles"
         yield from _problem(report, group, number, brief if level == "brief" else level)
-    if problems:
+    rest = list(_rest(report, level == "all", bool(problems)))
+    if problems and rest:
         yield BLANK
-    yield from _rest(report, level == "all")
+    yield from rest
     yield from _next(report, judged, problems)
 
 
@@ -199,7 +200,7 @@ def _todo(report: Report, finding: Finding) -> str:
     return " ".join(filter(None, (finding.next, refusal)))
 
 
-def _rest(report: Report, every: bool) -> Iterator[Line]:
+def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
     """What is not a problem: passed checks, checks without an answer, and notes."""
     notes = [one for one in report.findings if one.severity is Severity.INFO]
     if every:
@@ -213,10 +214,10 @@ def _rest(report: Report, every: bool) -> Iterator[Line]:
         first = _open_question(open_[0])
         rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
         yield row(("? ", "faint"), first + rest, hang=2)
-    said = f"{count(passed, 'check')} passed in {report.seconds:.1f} s."
+    said = "" if problems else f"{count(passed, 'check')} passed in {report.seconds:.1f} s. "
     if notes:
-        yield row((f"{said} {count(len(notes), 'note')}: ", "faint"), (more, "command"))
-    else:
+        yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
+    elif said:
         yield row((said, "faint"))
 
 
@@ -284,11 +285,11 @@ def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterato
         command = f"hermes-doctor fix{report.options}"
         which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
         yield row(
-            "Next: ", (f"{command:<26}", "command"), f" show {which}; changes nothing", hang=6
+            "Next: ", (f"{command:<26}", "command"), f"  show {which}; changes nothing", hang=6
         )
-        yield row("      ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
+        yield row("      ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
     else:
-        yield row("Next: ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
+        yield row("Next: ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
 
 
 def ranges(numbers: Sequence[int]) -> str:
