@@ -31,8 +31,8 @@ class Consent:
         from hermes_doctor.cli.options import can_ask
 
         if can_ask() and not self.quiet:
-            return "it asks first, and you did not say yes."
-        return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
+            return "You answered no."
+        return "It asks first, and there is no terminal; --yes answers yes."
 
     def agrees(self, item: PlannedItem) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
@@ -40,7 +40,7 @@ class Consent:
         if not item.ready or item.fix is None or key in self.declined or key in self.refused:
             return False
         if self.steered and item.controls_gateway:
-            self.refused[key] = "the gateway was steered once already, and that did not help"
+            self.refused[key] = "The gateway was already restarted once, and that did not help."
             return False
         answered = self.yes and (self.one_named or not item.personal)
         if not item.asks or answered or key in self.confirmed:
@@ -55,6 +55,6 @@ class Consent:
 
         if self.quiet:
             return False
-        show(repair.plan_item_lines(item, self.page_options))
+        show(repair.plan_item_lines(item, 0))
         who = f", {item.finding.subject}" if item.personal else ""
         return confirm(f"Apply this fix for {item.finding.code}{who}?")

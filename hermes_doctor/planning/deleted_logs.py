@@ -258,7 +258,7 @@ class SaveDeletedLogs(Step):
                     sha256=made[path],
                 )
 
-    def close(self) -> None:
+    def release(self) -> None:
         from hermes_doctor.planning.saved_rows import remove_scratch_folder
 
         while self.saved:

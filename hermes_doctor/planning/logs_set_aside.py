@@ -138,7 +138,7 @@ class KeepDatabase(Step):
         finally:
             os.close(source)
 
-    def close(self) -> None:
+    def release(self) -> None:
         while self.open_copies:
             os.close(self.open_copies.popitem()[1])
 

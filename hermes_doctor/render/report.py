@@ -79,7 +79,7 @@ def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iter
     if report.states:
         yield from _states(report)
         yield BLANK
-    problems = _problems(report)
+    problems = report.problems()
     if level == "full" and len(problems) > 3:
         level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
@@ -104,33 +104,6 @@ def _states(report: Report) -> Iterator[Line]:
             mark, style = MARKS[part.mark]
             spans += [("   " if spans else "", ""), (f"{mark} ", style), (part.text, "")]
         yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
-
-
-def _problems(report: Report) -> list[Group]:
-    """The root problems, the one to look at first in front; those with the same text together."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    roots = [one for one in bad if _cause(one, bad) is None]
-
-    def likeness(finding: Finding) -> tuple[object, ...]:
-        same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
-        return finding.severity.rank, finding.code, same, finding.detail, finding.fix or ""
-
-    ordered = sorted(roots, key=likeness)
-    groups = [list(group) for _, group in groupby(ordered, key=likeness)]
-    return sorted(groups, key=lambda group: min(map(report.order, group)))
-
-
-def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that caused this one, unless it is missing or the chain is circular."""
-    cause = next((f for f in findings if f.code == finding.caused_by and f != finding), None)
-    seen = {finding.code}
-    step: Finding | None = cause
-    while step is not None:
-        if step.code in seen:
-            return None
-        seen.add(step.code)
-        step = next((f for f in findings if f.code == step.caused_by), None) if step else None
-    return cause
 
 
 def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[Line]:
@@ -180,7 +153,7 @@ def _consequences(report: Report, group: Group) -> list[Finding]:
     found: list[Finding] = []
     step = list(group)
     while step:
-        step = [one for one in bad if _cause(one, bad) in step and one not in found]
+        step = [one for one in bad if report.cause(one) in step and one not in found]
         found += step
     return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 

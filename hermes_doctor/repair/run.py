@@ -101,7 +101,7 @@ class Run:
                 if log.saved:
                     book.save(log)
                 for step in [step for item in items for step in item.steps]:
-                    guards.callback(step.close)
+                    guards.callback(step.release)
                     step.prepare()
                 if gateway.stop():
                     targets = targets_of(items, gateway_stopped=True)

@@ -293,7 +293,7 @@ def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     disk.make_folder(vault.root)
     room = saved_rows._room(step)
     assert room.parent == vault.root and vault.began(room.name)
-    step.close()
+    step.release()
     assert os.listdir(vault.root) == []
 
 

@@ -137,7 +137,7 @@ def test_a_stop_that_spoils_the_database(held: KeepDatabase) -> None:
         Path(f"{held.path}{suffix}").unlink()
 
     assert made(held) == {"aside": log, "state.db": alone}
-    held.close()
+    held.release()
     assert held.open_copies == {}
 
 
@@ -147,7 +147,7 @@ def test_a_stop_that_changes_nothing(held: KeepDatabase) -> None:
     held.prepare()
 
     assert made(held) == {"aside": log, "state.db-wal": None, "state.db-shm": None}
-    held.close()
+    held.release()
 
 
 def test_it_was_spoiled_before(held: KeepDatabase) -> None:
@@ -158,7 +158,7 @@ def test_it_was_spoiled_before(held: KeepDatabase) -> None:
     with pytest.raises(CannotFix):
         held.prepare()
 
-    held.close()
+    held.release()
     assert snapshot(held.path) == before
 
 
@@ -198,7 +198,7 @@ def test_the_owner_swaps_a_file_for_a_symlink(
             step.prepare()
         for fd in step.open_copies.values():
             assert SECRET not in os.pread(fd, 1 << 20, 0)
-        step.close()
+        step.release()
     assert [one.read_bytes() for one in elsewhere.iterdir()] == [SECRET, SECRET]
 
 
@@ -217,7 +217,7 @@ def test_the_copies_belong_to_the_owner(
 
     assert {os.fstat(fd).st_uid for fd in held.open_copies.values()} == {crash_server.STRANGER}
     assert sorted(os.listdir(held.path.parent)) == names
-    held.close()
+    held.release()
 
 
 def test_the_log_is_written_while_it_is_copied(
@@ -235,4 +235,4 @@ def test_the_log_is_written_while_it_is_copied(
 
     with pytest.raises(CannotFix, match="is being written"):
         held.prepare()
-    held.close()
+    held.release()

@@ -266,7 +266,7 @@ def look_here(home: Path) -> dict[str, Any]:
     report = runner.report(probes, PLUGINS, PLUGINS.checks)
     planned = plan.plan(probes, PLUGINS, report.findings)
     recovery.interrupted_run_messages(Home(home), "")
-    lines = [*render_report.lines(report), *repair.plan_lines(planned, "")]
+    lines = [*render_report.lines(report), *repair.plan_lines(planned, Path("/h"), "")]
     for line in lines:
         assert not any(ord(char) < 32 for char in line.text), line.text
         line.text.encode("utf-8")
