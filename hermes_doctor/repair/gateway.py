@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.system import disk
+from hermes_doctor.system import disk, progress
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -101,10 +101,12 @@ class GatewayPause:
         self.service.remember(self.journals.folder(self.log) / ORIGIN)
         self.log.gateway = STOPPED
         self.journals.save(self.log)
+        progress.report(f"waiting for the gateway to stop (at most {STOP_LIMIT:.0f} s)")
         self.service.stop(STOP_LIMIT)
         return True
 
     def _start(self, service: GatewayControlProtocol) -> None:
+        progress.report(f"waiting for the gateway to start (at most {START_LIMIT:.0f} s)")
         service.start(START_LIMIT)
         self.log.gateway = STARTED
         self.journals.save(self.log)
