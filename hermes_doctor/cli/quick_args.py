@@ -27,6 +27,8 @@ class OptionTable(NamedTuple):
     repeated: Mapping[str, Make]
 
 
+SHORT = {"-v": "verbose"}
+"""Short forms that are often typed."""
 CHECK = OptionTable(
     ("check",),
     frozenset({"all_homes", "json", "deep", "network", "verbose"}),
@@ -49,6 +51,9 @@ def of(table: OptionTable, words: Sequence[str]) -> dict[str, Any] | None:
     asked: dict[str, Any] = {}
     rest = iter(words[length:])
     for word in rest:
+        if word in SHORT and SHORT[word] in table.switches:
+            asked[SHORT[word]] = True
+            continue
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("-", "_")
         if flag != f"--{name.replace('_', '-')}":

@@ -109,6 +109,9 @@ def test_table(table: quick_args.OptionTable) -> None:
     assert {*table.repeated} <= several
     assert table is quick_args.CREATE or (single, several) == ({*table.single}, {*table.repeated})
     read = {*table.switches, *table.single, *table.repeated}
+    short = {name: form for form, name in quick_args.SHORT.items()}
     assert all(
-        one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name in read
+        one.opts == [f"--{one.name.replace('_', '-')}", *filter(None, [short.get(one.name)])]
+        for one in options
+        if one.name in read
     )
