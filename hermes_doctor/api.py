@@ -75,12 +75,12 @@ if TYPE_CHECKING:
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.planning.add_saved_rows import add_saved_rows
     from hermes_doctor.planning.allow_user import admit_user, mirror_user
-    from hermes_doctor.planning.carried_edits import apply_finding_edits as do_edits
+    from hermes_doctor.planning.finding_edits import apply_finding_edits as do_edits
     from hermes_doctor.planning.database_repair import (
         database_repair,
         roll_back_transaction as take_back,
     )
-    from hermes_doctor.sqlite.repairs.claims import release_tasks as release_claims
+    from hermes_doctor.sqlite.repairs.stuck_tasks import release_tasks as release_claims
     from hermes_doctor.sqlite.repairs.from_copy import restore_from_copy as bring_back
     from hermes_doctor.sqlite.repairs.indexes import compact
     from hermes_doctor.sqlite.repairs.responses import delete_bad_responses as evict
@@ -152,7 +152,7 @@ if TYPE_CHECKING:
         odd_ports,
         repeated_variables as repeated,
     )
-    from hermes_doctor.settings.identity import is_id
+    from hermes_doctor.settings.user_ids import is_id
     from hermes_doctor.settings.ignored_allowlists import ignored_allowlists as unheard
     from hermes_doctor.settings.ignored_settings import (
         IgnoredSetting as PassedOver,

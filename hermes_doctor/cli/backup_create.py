@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import home as homes
-from hermes_doctor.backup import leftovers, scope
+from hermes_doctor.backup import leftovers, whole_backup
 from hermes_doctor.backup.free_space import total_size
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import Choice, describe_important
@@ -47,13 +47,13 @@ def run(
         backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
     where = homes.find(home)
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
-    omitted = scope.OmittedPaths()
+    omitted = whole_backup.OmittedPaths()
     sent: Path | None = None
     pruned: PruneSelection | None = None
     with lock_home(where), interruptible():
         store = Vault(where, vault)
         leftovers.remove_leftovers(store)
-        sources = scope.list_sources(where, store.root, choice, omitted)
+        sources = whole_backup.list_sources(where, store.root, choice, omitted)
         with bar("backing up", total_size(sources), quiet=json) as progress:
             made = store.create(
                 sources,
@@ -88,7 +88,10 @@ def _version(home: homes.Home) -> str | None:
 
 
 def _print(
-    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: PruneSelection | None
+    made: Backup,
+    omitted: whole_backup.OmittedPaths,
+    sent: Path | None,
+    pruned: PruneSelection | None,
 ) -> None:
     from hermes_doctor.render.document import dump
 
@@ -138,7 +141,10 @@ def _advice(made: Backup) -> str:
 
 
 def _show(
-    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: PruneSelection | None
+    made: Backup,
+    omitted: whole_backup.OmittedPaths,
+    sent: Path | None,
+    pruned: PruneSelection | None,
 ) -> None:
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde

@@ -146,10 +146,10 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
     """Say which ways to update are covered, and which are not."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.updates import coverage
+    from hermes_doctor.updates import update_paths
 
     where = homes.find(home)
-    ways = coverage.list_ways(where)
+    ways = update_paths.list_ways(where)
     last = UpdateRecords(where).last()
     if json:
         from hermes_doctor.render import document
@@ -171,10 +171,10 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
 
-        install = f"{coverage.INSTALL}{repeat_options(named_home(home))}"
+        install = f"{update_paths.INSTALL}{repeat_options(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            text = one.description.replace(coverage.INSTALL, install)
+            text = one.description.replace(update_paths.INSTALL, install)
             show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
         if last is not None:
             backup = last.backup or "no backup"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs import hermes, records, rotated, s6, undated
+from hermes_doctor.logs import hermes, rotated, s6, small_files, undated
 from hermes_doctor.logs.duplicates import without_duplicates
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.formats import LEVELS, Format, LogWindow, Wanted
@@ -43,11 +43,11 @@ COMPLETE_LOG = "agent.log"
 GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
 """The prefixes of the loggers that have a log of their own."""
 _RECORDS = {
-    "logs/gateway-exit-diag.log": records.DIARY,
-    "logs/gateway-shutdown-watchdog.log": records.DIARY,
-    "logs/gateway-shutdown-diag.log": records.ENDING,
-    "gateway-starts.log": records.STARTS,
-    "logs/update.log": records.UPDATE,
+    "logs/gateway-exit-diag.log": small_files.DIARY,
+    "logs/gateway-shutdown-watchdog.log": small_files.DIARY,
+    "logs/gateway-shutdown-diag.log": small_files.ENDING,
+    "gateway-starts.log": small_files.STARTS,
+    "logs/update.log": small_files.UPDATE,
 }
 _UNDATED = ("gateway.error.log", "gateway-stdio.log")
 

@@ -12,8 +12,8 @@ from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.sqlite.deleted_log import DatabaseImage
 from hermes_doctor.sqlite.files import resolve_symlink
-from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot

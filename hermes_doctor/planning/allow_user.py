@@ -11,9 +11,9 @@ from hermes_doctor.planning.setting_edits import ACCESS, edit_config, edit_env, 
 from hermes_doctor.settings.access import GLOBAL_USERS
 from hermes_doctor.settings.admission import PlatformAdmission, split_ids
 from hermes_doctor.settings.edit.edits import Assign, Put
-from hermes_doctor.settings.identity import is_id, normalise_id
 from hermes_doctor.settings.inputs import section
 from hermes_doctor.settings.sourced_text import CONFIG, ENV, Text
+from hermes_doctor.settings.user_ids import is_id, normalise_id
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes

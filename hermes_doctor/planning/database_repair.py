@@ -16,7 +16,7 @@ from hermes_doctor.system.files import snapshot
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
-    from hermes_doctor.sqlite.repairs.ladder import RepairMethod
+    from hermes_doctor.sqlite.repairs.methods import RepairMethod
 
 ATTEMPT, SALVAGE = 2, 4
 """How many times the size of the database must be free.
@@ -33,12 +33,12 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     layers and copies are for a database that is lost as a whole. Those that make a new one need
     to know the release; the others work by what the file itself declares.
     """
-    from hermes_doctor.sqlite.repairs import ladder
+    from hermes_doctor.sqlite.repairs import methods
 
     steps = [step for name in rungs for step in _rungs(probes, path, name)]
     return ReplaceDatabase(
         path,
-        lambda copy: ladder.try_methods(copy, steps),
+        lambda copy: methods.try_methods(copy, steps),
         why=why,
         expect=snapshot(resolve_symlink(path)),
         times=SALVAGE if "rows" in rungs else ATTEMPT,
@@ -47,12 +47,12 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 
 def roll_back_transaction(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
-    from hermes_doctor.sqlite.repairs import ladder, transactions
+    from hermes_doctor.sqlite.repairs import methods, transactions
 
     rungs: list[RepairMethod] = [("taking the transaction back", transactions.roll_back)]
     return ReplaceDatabase(
         path,
-        lambda copy: ladder.try_methods(copy, rungs),
+        lambda copy: methods.try_methods(copy, rungs),
         why="take back the transaction that was cut off",
         expect=snapshot(resolve_symlink(path)),
     )
@@ -83,9 +83,9 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     plan = blueprint_of(probes, path)
     sources = probes.copies(path)
     if name == "layers":
-        from hermes_doctor.sqlite.repairs import layers
+        from hermes_doctor.sqlite.repairs import copy_and_log
 
-        lay_over = partial(layers.restore_and_merge_log, plan=plan, candidates=sources)
+        lay_over = partial(copy_and_log.restore_and_merge_log, plan=plan, candidates=sources)
         return [("laying its log over an older copy", lay_over)]
     from hermes_doctor.sqlite.repairs import rescue
 

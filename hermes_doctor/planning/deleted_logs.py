@@ -21,14 +21,14 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.planning.saved_rows import OpenDatabase, SavedDatabase
+from hermes_doctor.planning.lost_rows import OpenDatabase, SavedDatabase
 from hermes_doctor.probes.database_users import OpenFile, identity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
-from hermes_doctor.sqlite import nameless_log
+from hermes_doctor.sqlite import deleted_log
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.system import disk, progress
-from hermes_doctor.system.held_files import open_file_of_process
+from hermes_doctor.system.open_files import open_file_of_process
 
 LOG = "write-ahead log (-wal)"
 _SUFFIXES = ("", "-wal", "-shm")
@@ -242,7 +242,7 @@ class SaveDeletedLogs(Step):
         name = self.home.name_of(pair.database)
         target = place_of(folder, name)
         disk.make_folder(target.parent)
-        made = nameless_log.copy(fds[""], fds.get("-wal"), fds.get("-shm"), target)
+        made = deleted_log.copy(fds[""], fds.get("-wal"), fds.get("-shm"), target)
         for suffix in _SUFFIXES:
             path = _beside(target, suffix)
             if path in made:
@@ -259,7 +259,7 @@ class SaveDeletedLogs(Step):
                 )
 
     def release(self) -> None:
-        from hermes_doctor.planning.saved_rows import remove_scratch_folder
+        from hermes_doctor.planning.lost_rows import remove_scratch_folder
 
         while self.saved:
             log = self.saved.pop().log
@@ -272,7 +272,7 @@ class SaveDeletedLogs(Step):
         if not self.saved or self.stops is None or not self.compares:
             return []
         if "found" not in self.planned:
-            from hermes_doctor.planning.saved_rows import restoring_changes
+            from hermes_doctor.planning.lost_rows import restoring_changes
 
             self.planned["found"] = restoring_changes(self)
             saved = {one.backup.id for one in self.saved}

@@ -12,7 +12,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
 from hermes_doctor.redaction import redact_log_text
-from hermes_doctor.settings.identity import is_id, normalise_id
+from hermes_doctor.settings.user_ids import is_id, normalise_id
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile, SetMode
 from hermes_doctor.stores import pairing

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.oversized_files import Dumps, LogFile
     from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.refusals import Refusal
-    from hermes_doctor.probes.secrets import SecretFile
+    from hermes_doctor.probes.secret_files import SecretFile
     from hermes_doctor.probes.siblings import SharedBot
     from hermes_doctor.probes.traffic import Traffic
     from hermes_doctor.settings.admission import PlatformAdmission
@@ -176,15 +176,15 @@ class ConfiguredProbes(InstalledProbes):
     @once(limit=2)
     def secrets(self) -> list[SecretFile]:
         """The files that contain secrets, with who may read them."""
-        from hermes_doctor.probes import secrets
+        from hermes_doctor.probes import secret_files
 
-        return secrets.find(self.home)
+        return secret_files.find(self.home)
 
     def secret_config(self) -> SecretFile | None:
         """config.yaml and who may read it, if it contains plain secrets and others may."""
-        from hermes_doctor.probes import secrets
+        from hermes_doctor.probes import secret_files
 
-        file = secrets.examine_file(self.home / "config.yaml")
+        file = secret_files.examine_file(self.home / "config.yaml")
         try:
             return file if file and file.wide and self.in_config() else None
         except CouldNotLook:  # reported by other checks
@@ -193,10 +193,10 @@ class ConfiguredProbes(InstalledProbes):
     @once(limit=2)
     def open_to(self) -> tuple[bool, bool]:
         """Whether all users of the machine and whether the group can enter the home."""
-        from hermes_doctor.probes import secrets
+        from hermes_doctor.probes import secret_files
 
         try:
-            return secrets.who_can_enter(self.home.path)
+            return secret_files.who_can_enter(self.home.path)
         except OSError as error:
             raise CouldNotLook("the mode of the home is not known") from error
 

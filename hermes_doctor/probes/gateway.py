@@ -115,9 +115,9 @@ class GatewayProbes(CoreProbes):
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """The platform states of a running gateway; None if another process wrote the file."""
-        from hermes_doctor.probes import claims
+        from hermes_doctor.probes import reported_states
 
-        return claims.own_states(self.runtime(), gateway)
+        return reported_states.own_states(self.runtime(), gateway)
 
     @once(limit=2)
     def last_words(self, gateway: Gateway) -> list[GatewayLogLine]:

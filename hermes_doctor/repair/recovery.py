@@ -15,7 +15,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records import home_lock, journal as journals
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
-from hermes_doctor.repair import actions, lone_logs, paths
+from hermes_doctor.repair import actions, logs_without_database, paths
 from hermes_doctor.repair.atomic_switch import Switch
 from hermes_doctor.repair.cleanup import clean, try_again
 from hermes_doctor.repair.gateway import ASKED, remove_origin_file, start_stopped_gateway
@@ -200,7 +200,9 @@ def _only_in_part(
     moved = [record for record in journal.paths if record.path in logs]
     databases = {database_of(home.path / record.path) for record in moved}
     explained = {
-        file.path for record in moved for file in lone_logs.files_created_with(journal, record)
+        file.path
+        for record in moved
+        for file in logs_without_database.files_created_with(journal, record)
     }
     others = [
         name
@@ -214,7 +216,7 @@ def _only_in_part(
             f"version is in backup {backup.id} ({backup.folder})."
         )
     if logs:
-        text += f" {lone_logs.describe_kept_logs(home, journal, logs, backup)}"
+        text += f" {logs_without_database.describe_kept_logs(home, journal, logs, backup)}"
     kept = paths.rolled_back_folder(backup)
     return text + (
         f" What the run had written to other files is in {kept}." if kept.exists() else ""

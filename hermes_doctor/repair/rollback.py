@@ -13,7 +13,7 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.atomic_switch import AS_BEFORE, STAYS, Switch
-from hermes_doctor.repair.lone_logs import files_created_with
+from hermes_doctor.repair.logs_without_database import files_created_with
 from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.sqlite.exclusive import exclusive_access
 from hermes_doctor.system import disk

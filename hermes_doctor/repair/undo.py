@@ -16,7 +16,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
-from hermes_doctor.repair import lone_logs, paths
+from hermes_doctor.repair import logs_without_database, paths
 from hermes_doctor.repair.targets import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
@@ -91,7 +91,7 @@ def items_for(
     backup: Backup,
     entries: Sequence[BackupEntry],
     why: str,
-    known: lone_logs.KnownDatabases | None = None,
+    known: logs_without_database.KnownDatabases | None = None,
 ) -> list[Item]:
     """Make one item for each entry; an item for a database also removes its current sidecars.
 
@@ -99,10 +99,10 @@ def items_for(
     `known` snapshot, or beside any database that `known` does not list.
     """
     if why != "undo":
-        lone_logs.refuse_lone_logs(home, backup, entries)
+        logs_without_database.refuse_lone_logs(home, backup, entries)
     lone = {
         database_of(home.path / entry.path)
-        for entry in lone_logs.logs_without_database(home, entries)
+        for entry in logs_without_database.logs_without_database(home, entries)
     }
     named = {entry.path for entry in entries}
     items = []
@@ -121,7 +121,9 @@ def items_for(
         if saves:
             logs = [one for one in sidecars(database) if paths.is_log(one)]
             others = tuple(one for one in logs if home.name_of(one) not in named)
-            steps.append(lone_logs.SaveDatabase(database, (known or {}).get(database), others))
+            steps.append(
+                logs_without_database.SaveDatabase(database, (known or {}).get(database), others)
+            )
             lone.remove(database)
         steps.append(Restore(path, backup, entry))
         record = ItemRecord(
@@ -230,7 +232,9 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     records = [record for record in journal.paths if not record.reverted]
     databases = {database_of(home.path / record.path) for record in records}
     known = {one: snapshot(one) for one in databases if is_database(one)}
-    if not force and (reason := lone_logs.reason_to_refuse_undo(home, journal, records)):
+    if not force and (
+        reason := logs_without_database.reason_to_refuse_undo(home, journal, records)
+    ):
         raise Trouble(reason)
     changed = [
         record.path

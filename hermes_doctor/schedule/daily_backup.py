@@ -14,7 +14,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import crontab, launchd, systemd
 from hermes_doctor.schedule.choose import Kinds, choose
-from hermes_doctor.schedule.identity import identity, state_folder
+from hermes_doctor.schedule.job_names import identity, state_folder
 from hermes_doctor.schedule.jobs import Job, JobManager
 from hermes_doctor.system import disk
 

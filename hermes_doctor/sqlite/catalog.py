@@ -6,7 +6,7 @@ import re
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import records
+from hermes_doctor.sqlite import table_rows
 from hermes_doctor.sqlite.pages import DatabasePages
 
 MOST_PAGES = 2000
@@ -78,7 +78,7 @@ def read(pages: DatabasePages) -> Catalog:
     entries: list[SchemaRow] = []
     damaged = False
     try:
-        for row in records.rows(pages, 1, max_pages=MOST_PAGES):
+        for row in table_rows.rows(pages, 1, max_pages=MOST_PAGES):
             kind, name, table, root, sql = (*row, None, None, None, None, None)[:5]
             if not (isinstance(kind, str) and isinstance(name, str) and isinstance(table, str)):
                 damaged = True

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.sqlite.records import Value
+from hermes_doctor.sqlite.table_rows import Value
 
 LEAF, INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 13, 5, 10, 2
 PARSE_ERRORS = (IndexError, ValueError, struct.error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite import first_page
 from hermes_doctor.sqlite.catalog import Catalog
-from hermes_doctor.sqlite.coverage import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.freelist import Freelist
+from hermes_doctor.sqlite.fulltext_coverage import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.snapshot import DatabaseFiles

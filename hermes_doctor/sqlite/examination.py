@@ -18,13 +18,13 @@ from hermes_doctor.sqlite import (
 )
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.condition import Condition, WatchProgress
-from hermes_doctor.sqlite.coverage import FulltextFlaw
 from hermes_doctor.sqlite.fulltext_check import (
     check_all,
     differs_by_release,
     openable_tables,
     passes_own_check,
 )
+from hermes_doctor.sqlite.fulltext_coverage import FulltextFlaw
 from hermes_doctor.sqlite.pages import DatabasePages, PagesWithLog
 from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
 from hermes_doctor.sqlite.snapshot import OpenFiles, read_image

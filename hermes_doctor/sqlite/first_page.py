@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.header import PAGE_SIZES, Header
-from hermes_doctor.sqlite.records import varint
+from hermes_doctor.sqlite.table_rows import varint
 
 USUAL = 4096
 """The page size of all databases that Hermes creates."""

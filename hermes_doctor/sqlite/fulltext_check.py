@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import coverage
+from hermes_doctor.sqlite import fulltext_coverage
 from hermes_doctor.sqlite.catalog import HERMES_FULLTEXT, SHADOWS, Catalog
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.coverage import FulltextFlaw, Rebuild, Unchecked
+from hermes_doctor.sqlite.fulltext_coverage import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer, options
 from hermes_doctor.sqlite.reader import Reader
-from hermes_doctor.sqlite.records import varint
+from hermes_doctor.sqlite.table_rows import varint
 from hermes_doctor.system.files import shown
 
 _CANNOT_OPEN = pattern("vtable constructor failed|invalid fts5 file format")
@@ -32,7 +32,7 @@ def check_all(
     reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
 ) -> tuple[Rebuild | None, tuple[FulltextFlaw, ...], tuple[Unchecked, ...]]:
     """Check all full-text tables: Hermes' unfinished rebuild, flaws, and what was not checked."""
-    rebuild = coverage.rebuild_of(reader, catalog, seconds)
+    rebuild = fulltext_coverage.rebuild_of(reader, catalog, seconds)
     said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
     wrong = tuple(one for one in said if isinstance(one, FulltextFlaw))
     return rebuild, wrong, tuple(one for one in said if isinstance(one, Unchecked))
@@ -67,7 +67,7 @@ def flaws(
         flaw: FulltextFlaw | Unchecked | None
         flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
         if flaw is None:
-            flaw = coverage.compare_with_source(
+            flaw = fulltext_coverage.compare_with_source(
                 reader, catalog, table, rebuild, seconds=seconds, whole=whole
             )
         if flaw is not None:

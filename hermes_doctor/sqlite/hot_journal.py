@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import journal as journals, log_ancestry
+from hermes_doctor.sqlite import log_ancestry, rollback_journal as journals
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.log_ancestry import IMPOSSIBLE, LIKELY, PROVEN, Ancestry
 from hermes_doctor.sqlite.reader import InMemory

@@ -17,7 +17,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import journal as journals, wal
+from hermes_doctor.sqlite import rollback_journal as journals, wal
 from hermes_doctor.sqlite.header import PAGE_SIZES
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import ABSENT, open_regular, snapshot

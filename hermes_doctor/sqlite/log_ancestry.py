@@ -12,7 +12,7 @@ import struct
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import MAGIC, Header
-from hermes_doctor.sqlite.journal import Undo
+from hermes_doctor.sqlite.rollback_journal import Undo
 from hermes_doctor.sqlite.wal import FRAME, HEAD, WriteAheadLog
 
 PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible"

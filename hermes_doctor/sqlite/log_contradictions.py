@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import records
+from hermes_doctor.sqlite import table_rows
 from hermes_doctor.sqlite.catalog import MOST_PAGES
 from hermes_doctor.sqlite.cells import INTERIOR, LEAF, PARSE_ERRORS, page_header, to_signed, varint
 from hermes_doctor.sqlite.pages import DatabasePages
@@ -81,7 +81,7 @@ class Comparison:
         """By root page: the page of the schema that names it, which is not always page 1."""
         found: dict[int, int] = {}
         try:
-            for page, row in records.rows_with_pages(self.pages, 1, max_pages=MOST_PAGES):
+            for page, row in table_rows.rows_with_pages(self.pages, 1, max_pages=MOST_PAGES):
                 root = row[3] if len(row) > 3 else None
                 if isinstance(root, int) and root:
                     found.setdefault(root, page)

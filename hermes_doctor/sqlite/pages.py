@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import header as headers, journal as journals
+from hermes_doctor.sqlite import header as headers, rollback_journal as journals
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.snapshot import OpenFiles
 from hermes_doctor.sqlite.wal import WriteAheadLog

@@ -12,7 +12,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import pages, records, wal
+from hermes_doctor.sqlite import pages, table_rows, wal
 from hermes_doctor.sqlite.blueprint import Column
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot, read_head, snapshot
@@ -97,7 +97,7 @@ def _once(path: Path) -> Schema:
     version_root = 0
     with pages.open_pages(path) as book:
         first = book.read(1)
-        for row in records.rows(book, 1, max_pages=MOST_PAGES):
+        for row in table_rows.rows(book, 1, max_pages=MOST_PAGES):
             if len(row) < 5 or not isinstance(row[1], str):
                 raise CouldNotLook(text("{path}: a row of its schema is damaged", path=path.name))
             kind, name, root, sql = row[0], row[1], row[3], row[4]
@@ -131,7 +131,7 @@ def _creates(sql: str, what: str) -> bool:
 def _version(book: pages.DatabasePages, root: int) -> int | None:
     """The number in `schema_version`; None if it is damaged or not a number."""
     with suppress(CouldNotLook):
-        found = [row[0] for row in records.rows(book, root, max_pages=2) if row]
+        found = [row[0] for row in table_rows.rows(book, root, max_pages=2) if row]
         return max((number for number in found if isinstance(number, int)), default=None)
     return None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.pages import DatabasePages
-from hermes_doctor.sqlite.records import varint
+from hermes_doctor.sqlite.table_rows import varint
 from hermes_doctor.system import time_limits
 
 TABLE = {0x05: "interior", 0x0D: "leaf"}

@@ -16,7 +16,7 @@ from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.files import _other_names
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import Snapshot, snapshot
-from hermes_doctor.system.held_files import open_file_of_process
+from hermes_doctor.system.open_files import open_file_of_process
 from hermes_doctor.system.workers import run_as_owner
 
 Rebuild = Callable[[Path], Sequence[str] | None]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup import leftovers, scope, unreadable_files
+from hermes_doctor.backup import leftovers, unreadable_files, whole_backup
 from hermes_doctor.backup.free_space import total_size
 from hermes_doctor.backup.vault import Progress, Vault
 from hermes_doctor.examination import runner
@@ -177,8 +177,8 @@ def back_up(
     with lock_home(home):
         store = Vault(home, vault)
         leftovers.remove_leftovers(store)
-        omitted = scope.OmittedPaths()
-        sources = scope.list_sources(home, store.root, omitted=omitted)
+        omitted = whole_backup.OmittedPaths()
+        sources = whole_backup.list_sources(home, store.root, omitted=omitted)
         found = hermes_to_update(home, command)
         made = store.create(
             sources,

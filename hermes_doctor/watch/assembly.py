@@ -16,7 +16,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
-from hermes_doctor.watch import secrets
+from hermes_doctor.watch import secret_options
 from hermes_doctor.watch.channels import Channel, CommandChannel, HermesChannel, WebhookChannel
 from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.heal import Healer
@@ -156,7 +156,9 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
     if ways.command:
         channels.append(CommandChannel(ways.command))
     if ways.webhook:
-        channels.append(WebhookChannel(secrets.option_value(ways.webhook, "--notify-webhook")))
+        channels.append(
+            WebhookChannel(secret_options.option_value(ways.webhook, "--notify-webhook"))
+        )
     if ways.hermes:
         channels.append(HermesChannel(home, ways.hermes))
     if not channels:

@@ -17,7 +17,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
-from hermes_doctor.watch import secrets
+from hermes_doctor.watch import secret_options
 from hermes_doctor.watch.events import WatchEvent
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class CommandChannel:
 
     def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
         """`@FILE` runs the file as a script, so that its text is not in the process list."""
-        secrets.option_value(command, "--notify-command")
-        file = str(secrets.option_file(command)) if command.startswith("@") else None
+        secret_options.option_value(command, "--notify-command")
+        file = str(secret_options.option_file(command)) if command.startswith("@") else None
         self.words = ["/bin/sh", file] if file else ["/bin/sh", "-c", command]
         self.limit = limit
 
@@ -115,7 +115,7 @@ class WebhookChannel:
     name = "the webhook"
 
     def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
-        self._url, self._pass = secrets.split_credentials(url)
+        self._url, self._pass = secret_options.split_credentials(url)
         self.pauses = pauses
         self.limit = 2 * WEB_LIMIT
 

@@ -15,10 +15,10 @@ from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
 from hermes_doctor.schedule.durations import format_duration
-from hermes_doctor.schedule.identity import identity, state_folder
+from hermes_doctor.schedule.job_names import identity, state_folder
 from hermes_doctor.schedule.jobs import PREFIX, Job, JobManager
 from hermes_doctor.system import disk
-from hermes_doctor.watch import assembly, secrets
+from hermes_doctor.watch import assembly, secret_options
 from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.healing_lease import Lease
 from hermes_doctor.watch.store import WatchStateFiles
@@ -64,8 +64,8 @@ def prepare(
 def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> bool:
     """Install the job and store its secrets in private files; return whether anything changed."""
     ways, store = chosen.notify, store_of(job)
-    webhook = secrets.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
-    command = secrets.option_value(ways.command, "--notify-command") if ways.command else ""
+    webhook = secret_options.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
+    command = secret_options.option_value(ways.command, "--notify-command") if ways.command else ""
     changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
     return manager.install(job) or any(changed)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup import scope
+from hermes_doctor.backup import whole_backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -131,9 +131,9 @@ def test_a_folder_that_vanishes_while_all_is_listed(
             folder.rmdir()
         return snapshot(path)
 
-    monkeypatch.setattr(scope, "snapshot", look)
+    monkeypatch.setattr(whole_backup, "snapshot", look)
 
-    names = [source.name for source in scope.list_sources(Home(home))]
+    names = [source.name for source in whole_backup.list_sources(Home(home))]
 
     assert "config.yaml" in names
     assert not [name for name in names if name.startswith("zzz")]
@@ -150,4 +150,4 @@ def test_a_database_that_vanishes_while_all_is_listed(
 
     monkeypatch.setattr(exclusive, "in_use", in_use)
 
-    assert not [source for source in scope.list_sources(Home(home)) if source.live]
+    assert not [source for source in whole_backup.list_sources(Home(home)) if source.live]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup import scope
+from hermes_doctor.backup import whole_backup
 from hermes_doctor.backup.read_errors import why_unreadable
 from hermes_doctor.backup.unreadable_files import MissingFile, needed_for_update
 from hermes_doctor.backup.vault import Vault
@@ -215,7 +215,7 @@ def test_a_disk_that_cannot_read_a_file(home: Path, monkeypatch: pytest.MonkeyPa
         return real(fd, count)
 
     real = os.read
-    source = next(one for one in scope.list_sources(Home(home)) if one.name == "notes.txt")
+    source = next(one for one in whole_backup.list_sources(Home(home)) if one.name == "notes.txt")
     monkeypatch.setattr(os, "read", read)
     assert why_unreadable([source], OSError(5, "")) == "input/output error"
     bad = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup import free_space, manifest, scope, vault as vaults
+from hermes_doctor.backup import free_space, manifest, vault as vaults, whole_backup
 from hermes_doctor.backup.manifest import MANIFEST, Backup, BackupSource, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -513,7 +513,7 @@ def test_entries_cannot_lead_out(home: Path, tmp_path: Path) -> None:
     for path in (home, *home.rglob("*")):
         os.chown(path, 12345, 12345, follow_symlinks=False)
 
-    names = [Home(home).name_of(source.path) for source in scope.list_sources(Home(home))]
+    names = [Home(home).name_of(source.path) for source in whole_backup.list_sources(Home(home))]
 
     assert "skills" in names
     assert not [name for name in names if "secret" in name]

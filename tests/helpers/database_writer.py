@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.backup import scope
+from hermes_doctor.backup import whole_backup
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -105,8 +105,8 @@ def back_up(home: Path, progress: Callable[[int], None] | None = None) -> Backup
     """Run `backup create` in this process, so that a test can act during it."""
     where = Home(home)
     store = Vault(where)
-    omitted = scope.OmittedPaths()
-    sources = scope.list_sources(where, store.root, omitted=omitted)
+    omitted = whole_backup.OmittedPaths()
+    sources = whole_backup.list_sources(where, store.root, omitted=omitted)
     return store.create(
         sources,
         reason="a test",

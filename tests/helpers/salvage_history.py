@@ -12,7 +12,7 @@ from typing import Any
 from hermes_doctor.sqlite import schema
 from hermes_doctor.sqlite.blueprint import Blueprint, TableBlueprint
 from hermes_doctor.sqlite.salvage.account import SalvageResult
-from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderFile
 from hermes_doctor.sqlite.salvage.salvage import salvage
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \

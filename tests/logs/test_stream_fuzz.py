@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs import block_reader, hermes, records, rotated, s6
+from hermes_doctor.logs import block_reader, hermes, rotated, s6, small_files
 from hermes_doctor.logs.entry import Unread
 from hermes_doctor.logs.formats import Format, LogWindow
 from hermes_doctor.logs.stream import read
@@ -29,8 +29,8 @@ PIECES = st.sampled_from(
     ]
 )
 BYTES = st.lists(PIECES | st.binary(max_size=60), max_size=40).map(b"".join)
-FORMATS: list[Format] = [hermes.FORMAT, s6.FORMAT, records.DIARY, records.ENDING]
-FORMATS += [records.STARTS, records.UPDATE]
+FORMATS: list[Format] = [hermes.FORMAT, s6.FORMAT, small_files.DIARY, small_files.ENDING]
+FORMATS += [small_files.STARTS, small_files.UPDATE]
 ENTRY = st.tuples(
     st.floats(0, 5000),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=30),

@@ -23,12 +23,12 @@ import pytest
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.planning import deleted_logs, saved_rows
+from hermes_doctor.planning import deleted_logs, lost_rows
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
-from hermes_doctor.sqlite import nameless_log
+from hermes_doctor.sqlite import deleted_log
 from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.system import disk, held_files
+from hermes_doctor.system import disk, open_files
 from tests.helpers import crash_server, damage
 from tests.helpers.real.gateways import end
 from tests.steps.test_steps import Child, apply, item
@@ -247,9 +247,9 @@ def test_nothing_is_stopped(
         first = deleted_logs.save_deleted_logs(Probes(Home(home)), pid)
         assert first is not None
         if why == "full":
-            monkeypatch.setattr(nameless_log, "disk", Failing(disk, "write", errno.ENOSPC))
+            monkeypatch.setattr(deleted_log, "disk", Failing(disk, "write", errno.ENOSPC))
         elif why == "forbidden":
-            monkeypatch.setattr(held_files, "os", Failing(os, "open", errno.EACCES))
+            monkeypatch.setattr(open_files, "os", Failing(os, "open", errno.EACCES))
         else:
             monkeypatch.setattr(deleted_logs, "find", lambda probes: ())
         done = apply(home, item(first, GatewayStep(service, restart=True, why="a test")))
@@ -277,7 +277,7 @@ def test_no_descriptor_is_left(home: Path, path: Path, monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr("hermes_doctor.sqlite.nameless_log.copy", full)
+    monkeypatch.setattr("hermes_doctor.sqlite.deleted_log.copy", full)
     with holding(path, "order") as service:
         done = run(home, service)
         assert "no space left" in (done.items[0].reason or "")
@@ -291,7 +291,7 @@ def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     step = deleted_logs.SaveDeletedLogs(Home(home), ("state.db",), (1,), 1)
     step.vaults.append(vault)
     disk.make_folder(vault.root)
-    room = saved_rows._room(step)
+    room = lost_rows._room(step)
     assert room.parent == vault.root and vault.began(room.name)
     step.release()
     assert os.listdir(vault.root) == []
@@ -383,7 +383,7 @@ def test_a_big_log_is_read_while_it_is_written(home: Path, path: Path, tmp_path:
         counts = []
         for n in range(10):
             target = tmp_path / f"{n}.db"
-            nameless_log.copy(fds[""], fds["-wal"], fds["-shm"], target)
+            deleted_log.copy(fds[""], fds["-wal"], fds["-shm"], target)
             target.with_name(f"{n}.db-shm").unlink()
             counts.append(late(target))
             time.sleep(0.02)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup import scope
+from hermes_doctor.backup import whole_backup
 from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -125,7 +125,7 @@ def test_a_change_half_way_since_the_files_were_listed(tmp_path: Path) -> None:
     support.put(home / "config.yaml", support.CONFIG)
     with writing(home / "kanban.db", "DELETE") as first:
         first.write(1)
-    sources = scope.list_sources(Home(home))
+    sources = whole_backup.list_sources(Home(home))
     _killed_half_way(home / "kanban.db")
 
     made = Vault(Home(home)).create(sources, reason="a test", hermes=None, whole=True)
@@ -137,7 +137,7 @@ def test_a_log_since_the_files_were_listed(home: Path, tmp_path: Path) -> None:
     """The same of a log that holds what was committed."""
     for end in ("-wal", "-shm"):
         (home / f"state.db{end}").unlink()
-    sources = scope.list_sources(Home(home))
+    sources = whole_backup.list_sources(Home(home))
     with writing(home / "state.db") as writer:
         writer.write(3)
 
@@ -155,11 +155,11 @@ def test_its_locks_tell(home: Path) -> None:
     with writing(home / "state.db") as writer:
         writer.tell("SELECT count(*) FROM entries")
 
-        sources = {source.path.name: source for source in scope.list_sources(Home(home))}
+        sources = {source.path.name: source for source in whole_backup.list_sources(Home(home))}
 
     assert sources["state.db"].live
     assert "state.db-wal" not in sources, "the copy through SQLite has what is in it"
-    assert not any(source.live for source in scope.list_sources(Home(home)))
+    assert not any(source.live for source in whole_backup.list_sources(Home(home)))
 
 
 @pytest.mark.usefixtures("unseen")

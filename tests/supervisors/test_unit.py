@@ -39,7 +39,7 @@ def test_laid_down(
 ) -> None:
     """Also while it is on its way: what is being stopped must not be started against that."""
     told = RESTING | changes
-    monkeypatch.setattr(SystemdManager, "tell", lambda _, unit, name: told[name])
+    monkeypatch.setattr(SystemdManager, "property_of", lambda _, unit, name: told[name])
 
     assert (
         SystemdUnit(Home(home), "x.service", SystemdManager(None)).was_stopped_on_purpose() is laid

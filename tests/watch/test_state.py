@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.schedule import identity
+from hermes_doctor.schedule import job_names
 from hermes_doctor.watch import state, store as stores
 from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.repair_budget import FailedRepair
@@ -141,16 +141,16 @@ def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
 def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the user's state lies, and not where a relative path would lead."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert identity.state_folder() == tmp_path / "hermes-doctor"
+    assert job_names.state_folder() == tmp_path / "hermes-doctor"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert identity.state_folder() == tmp_path / ".local/state/hermes-doctor"
+    assert job_names.state_folder() == tmp_path / ".local/state/hermes-doctor"
 
 
 def test_names_are_fit_for_a_unit() -> None:
     """Names are fit for a unit."""
     names = [
-        identity.identity(Home(Path(path)))
+        job_names.identity(Home(Path(path)))
         for path in ("/home/a/.hermes", "/home/b/.hermes", "/h/profiles/x y\n%z", "/", "/…")
     ]
 

@@ -12,7 +12,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.edit import yaml_values
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put, Rename
-from hermes_doctor.settings.edit.intent import apply_to_values, dotted
+from hermes_doctor.settings.edit.expected_values import apply_to_values, dotted
 from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
 
 

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import coverage, fulltext
+from hermes_doctor.sqlite import fulltext, fulltext_coverage
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, SHADOWS
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.coverage import HIGH_WATER, META, PROGRESS
+from hermes_doctor.sqlite.fulltext_coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.sqlite.reader import OnConnection
@@ -129,11 +129,11 @@ def _hit(copy: Path, index: fulltext.FulltextIndex, tables: dict[str, str]) -> b
 
 def _differs(connection: sqlite3.Connection, index: fulltext.FulltextIndex) -> bool:
     catalog, reader = fulltext_views.catalog_of(connection), OnConnection(connection)
-    rebuild = coverage.rebuild_of(reader, catalog, None)
-    found = coverage.compare_with_source(
+    rebuild = fulltext_coverage.rebuild_of(reader, catalog, None)
+    found = fulltext_coverage.compare_with_source(
         reader, catalog, index.name, rebuild, seconds=None, whole=True
     )
-    return isinstance(found, coverage.FulltextFlaw)
+    return isinstance(found, fulltext_coverage.FulltextFlaw)
 
 
 def _take_out(copy: Path, tables: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.repairs import fulltext
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.salvage import log_rows
 from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, OnlyInLog
+from hermes_doctor.sqlite.table_rows import Value
 from hermes_doctor.system import progress
 
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (?, ?)"

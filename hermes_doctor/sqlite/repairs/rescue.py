@@ -9,7 +9,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderFile
 from hermes_doctor.sqlite.salvage.salvage import salvage
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import list_folder, snapshot

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hermes_doctor.sqlite.cells import LostValue, RawText, ReplacedText
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.account import Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
@@ -13,6 +12,7 @@ from hermes_doctor.sqlite.salvage.load import insert_in_batches
 from hermes_doctor.sqlite.salvage.shape import parse_literal
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase
+from hermes_doctor.sqlite.table_rows import Value
 
 
 def load(survey: Survey, target: NewDatabase, layout: Layout, root: int) -> Tally:

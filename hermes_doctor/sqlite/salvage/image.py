@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite import journal as journals
+from hermes_doctor.sqlite import rollback_journal as journals
 from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.salvage import geometry, log as logs
 from hermes_doctor.system.files import open_regular

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
 from hermes_doctor.sqlite.cells import LostValue
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.catalog import Index, SalvagedCatalog
-from hermes_doctor.sqlite.salvage.spans import CompleteRanges, sort_key
+from hermes_doctor.sqlite.salvage.complete_ranges import CompleteRanges, sort_key
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
+from hermes_doctor.sqlite.table_rows import Value
 
 MOST = 10_000_000
 """The most rows that an index may name; one with more is not trusted."""

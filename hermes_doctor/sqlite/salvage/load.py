@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from hermes_doctor.sqlite.cells import RawText, ReplacedText, Row
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
-from hermes_doctor.sqlite.salvage.texts import FulltextCopies
+from hermes_doctor.sqlite.table_rows import Value
 
 BATCH = 4000
 """Rows per transaction."""

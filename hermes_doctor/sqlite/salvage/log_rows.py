@@ -11,13 +11,13 @@ from typing import Any
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import catalog as catalogs, row_fit
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.run import SalvageRun
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.table_rows import Value
 from hermes_doctor.system.files import MEGABYTE, open_regular, size
 
 LARGEST = 128 * MEGABYTE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
 from hermes_doctor.sqlite.salvage.image import DamagedFile
-from hermes_doctor.sqlite.salvage.mend import RowCompleter
 from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
 from hermes_doctor.sqlite.salvage.target import NewDatabase
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hermes_doctor.sqlite.cells import LostValue, ReplacedText, Row
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, Survey, decode
 from hermes_doctor.sqlite.salvage.trees import Tree
+from hermes_doctor.sqlite.table_rows import Value
 
 
 @dataclass

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from hermes_doctor.sqlite.cells import LOST, Row
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import NewDatabase
+from hermes_doctor.sqlite.table_rows import Value
 
 PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
     "sessions": {"source": "recovered", "started_at": 0},

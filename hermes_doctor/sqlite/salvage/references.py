@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
-from hermes_doctor.sqlite.salvage.mend import RowCompleter
+from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
 from hermes_doctor.sqlite.salvage.rebuild import PLACEHOLDERS, foreign_keys
 from hermes_doctor.sqlite.salvage.shape import placeholder
 

@@ -21,15 +21,15 @@ from hermes_doctor.sqlite.salvage import (
 )
 from hermes_doctor.sqlite.salvage.account import SalvageResult, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout, SalvagedCatalog
+from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
+from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.fulltext_worker import FulltextCheck, FulltextFiller
 from hermes_doctor.sqlite.salvage.image import DamagedFile, open_image
 from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader
-from hermes_doctor.sqlite.salvage.mend import RowCompleter
-from hermes_doctor.sqlite.salvage.others import OlderCopies, OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, OlderFile
 from hermes_doctor.sqlite.salvage.page_owners import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase, connect
-from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 from hermes_doctor.system.files import shown

@@ -16,7 +16,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.salvage.account import SalvageResult
-from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderFile
 
 
 def salvage(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import itemgetter
 
 from hermes_doctor.sqlite.cells import LostValue, Row
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import LITERAL
+from hermes_doctor.sqlite.table_rows import Value
 
 
 class ColumnMapping:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderFile
+from hermes_doctor.sqlite.table_rows import Value
 from hermes_doctor.system.files import MEGABYTE, read
 
 LIMIT = 64 * MEGABYTE

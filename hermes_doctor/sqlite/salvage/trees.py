@@ -16,8 +16,8 @@ from hermes_doctor.sqlite.cells import (
     kinds_of,
     values_of,
 )
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
+from hermes_doctor.sqlite.table_rows import Value
 
 OVERLAP = 3
 """Ranges of orphan leaves may overlap, so this many more leaves are searched."""

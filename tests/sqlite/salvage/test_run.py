@@ -15,7 +15,7 @@ import pytest
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, FROM_TRANSCRIPTS
-from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderFile
 from hermes_doctor.sqlite.salvage.salvage import salvage
 from tests.helpers import salvage_history
 from tests.helpers.salvage_history import (

@@ -13,7 +13,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.updates import chat_hook, coverage, launcher, shell_startup
+from hermes_doctor.updates import chat_hook, launcher, shell_startup, update_paths
 from tests.helpers import support
 
 
@@ -27,12 +27,12 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(support.healthy(tmp_path / ".hermes"))
 
 
-def shell(home: Home) -> coverage.UpdatePath:
-    return coverage.list_ways(home)[0]
+def shell(home: Home) -> update_paths.UpdatePath:
+    return update_paths.list_ways(home)[0]
 
 
-def chats(home: Home) -> coverage.UpdatePath:
-    return coverage.list_ways(home)[1]
+def chats(home: Home) -> update_paths.UpdatePath:
+    return update_paths.list_ways(home)[1]
 
 
 def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert shell(user) == coverage.UpdatePath(
+    assert shell(user) == update_paths.UpdatePath(
         "hermes update", True, "in new shells; this one has another PATH"
     )
 

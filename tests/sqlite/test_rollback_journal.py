@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.sqlite import journal
+from hermes_doctor.sqlite import rollback_journal
 from tests.helpers import damage
 
 _COLUMNS = "session_id, role, content, timestamp"
@@ -31,8 +31,8 @@ def test_as_sqlite_plays_it_back(tmp_path: Path, case: str) -> None:
     """The same bytes as SQLite leaves, for every kind of change."""
     path = cut(damage.history(tmp_path / "a.db"), case)
     fd = os.open(f"{path}-journal", os.O_RDONLY)
-    undo = journal.read(fd, damage.PAGE)
-    ours = journal.rolled_back(fd, undo, path.read_bytes())
+    undo = rollback_journal.read(fd, damage.PAGE)
+    ours = rollback_journal.rolled_back(fd, undo, path.read_bytes())
     os.close(fd)
     assert undo.whole
     assert undo.places
@@ -57,7 +57,9 @@ def test_damaged_journals(tmp_path: Path, seed: int) -> None:
         book = book[: chance.randrange(512, len(book))]
     Path(f"{path}-journal").write_bytes(book)
     fd = os.open(f"{path}-journal", os.O_RDONLY)
-    ours = journal.rolled_back(fd, journal.read(fd, damage.PAGE), path.read_bytes())
+    ours = rollback_journal.rolled_back(
+        fd, rollback_journal.read(fd, damage.PAGE), path.read_bytes()
+    )
     os.close(fd)
 
     with damage.opened(path) as db:
@@ -71,10 +73,10 @@ def test_hostile_journals(tmp_path: Path, seed: int) -> None:
     """Any bytes are a journal or none, at once."""
     chance = random.Random(seed)
     path = tmp_path / "journal"
-    head = journal.MAGIC if chance.random() < 0.8 else b""
+    head = rollback_journal.MAGIC if chance.random() < 0.8 else b""
     path.write_bytes(head + chance.randbytes(chance.randrange(20_000)))
     fd = os.open(path, os.O_RDONLY)
-    journal.read(fd, damage.PAGE)
-    journal.is_hot(fd)
+    rollback_journal.read(fd, damage.PAGE)
+    rollback_journal.is_hot(fd)
     os.close(fd)
     shutil.rmtree(tmp_path)

@@ -18,8 +18,8 @@ from hermes_doctor.sqlite.cells import (
     kinds_of,
     values_of,
 )
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.survey import DEEPEST, Survey
+from hermes_doctor.sqlite.table_rows import Value
 
 Key = tuple[tuple[int, float | bytes], ...]
 FIRST: Key = ()

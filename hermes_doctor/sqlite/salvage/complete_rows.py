@@ -8,7 +8,6 @@ from typing import Any
 
 from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
@@ -17,15 +16,16 @@ from hermes_doctor.sqlite.salvage.account import (
     Tally,
 )
 from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
 from hermes_doctor.sqlite.salvage.load import LoadedTable
+from hermes_doctor.sqlite.salvage.older_copies import OlderCopies
 from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge
-from hermes_doctor.sqlite.salvage.others import OlderCopies
 from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase
-from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 from hermes_doctor.sqlite.salvage.transcripts import SessionMessage, Transcripts
+from hermes_doctor.sqlite.table_rows import Value
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
+from hermes_doctor.sqlite.table_rows import Value
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 

@@ -25,7 +25,7 @@ from hermes_doctor.sqlite.repairs import (
     fulltext,
     header,
     indexes,
-    ladder,
+    methods,
     rescue,
     responses,
     rows,
@@ -75,7 +75,7 @@ def test_a_rung_that_fails_leaves_the_next_an_untouched_copy(copy: Path) -> None
         seen.append(attempt.read_bytes())
         return _sound(attempt)
 
-    said = ladder.try_methods(copy, [("one", _fails), ("two", _spoils), ("three", looks)])
+    said = methods.try_methods(copy, [("one", _fails), ("two", _spoils), ("three", looks)])
 
     assert seen == [before]
     assert said[0] == "Not enough: one: it cannot."
@@ -90,7 +90,7 @@ def test_no_rung_leads_up(copy: Path) -> None:
     before = copy.read_bytes()
 
     with pytest.raises(CannotFix, match=r"^one: it cannot; two: it cannot$"):
-        ladder.try_methods(copy, [("one", _fails), ("two", _fails)])
+        methods.try_methods(copy, [("one", _fails), ("two", _fails)])
 
     assert copy.read_bytes() == before
     assert os.listdir(copy.parent) == ["state.db"]
@@ -105,7 +105,7 @@ def test_the_log_comes_along(copy: Path) -> None:
         with work.open_copy(attempt) as db:
             return [str(db.execute(late).fetchone()[0])]
 
-    assert ladder.try_methods(copy, [("one", counts)]) == ["5"]
+    assert methods.try_methods(copy, [("one", counts)]) == ["5"]
     assert os.listdir(copy.parent) == ["state.db"]
     assert fix_cycle.rows(copy, late) == [(5,)]
 
@@ -117,7 +117,7 @@ def test_a_crash_of_a_rung_leaves_nothing(copy: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ladder.try_methods(copy, [("one", crashes)])
+        methods.try_methods(copy, [("one", crashes)])
 
     assert os.listdir(copy.parent) == ["state.db"]
 

@@ -15,8 +15,8 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
-from hermes_doctor.sqlite import nameless_log
-from hermes_doctor.sqlite.nameless_log import DatabaseImage
+from hermes_doctor.sqlite import deleted_log
+from hermes_doctor.sqlite.deleted_log import DatabaseImage
 from hermes_doctor.sqlite.soundness import OK
 from hermes_doctor.steps.base import Change
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -115,7 +115,7 @@ def _judged(
     check_free_space(room, (wanted.count + now.count) * wanted.page_size)
     wanted.write(room / WANTED)
     now.write(room / FOUND)
-    said = nameless_log.compare(room / WANTED, room / FOUND)
+    said = deleted_log.compare(room / WANTED, room / FOUND)
     lost = dict(said.missing)
     if exact:  # an outdated row counts as lost, too
         lost |= {table: lost.get(table, 0) + n for table, n in said.different.items()}

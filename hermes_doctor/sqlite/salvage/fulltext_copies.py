@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes_doctor.sqlite.cells import LOST, PARSE_ERRORS, LostValue, ReplacedText, Row, kinds_of
-from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.trees import ByRowid
+from hermes_doctor.sqlite.table_rows import Value
 
 
 class FulltextCopies:

@@ -18,7 +18,7 @@ from hermes_doctor.planning import deleted_logs
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.database import SaveLost
 from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.system.held_files import open_file_of_process
+from hermes_doctor.system.open_files import open_file_of_process
 from tests.helpers import crash_server, damage, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.real.gateways import end
