@@ -27,8 +27,10 @@ AUTHZ-NO-LISTS        access    nobody may write to the bot
 AUTHZ-OPEN-REFUSE     gateway   refuses to start with open access
 CFG-BASE-URL          model     wrong address
 CFG-CONTEXT-LENGTH    model     context window too small
+CFG-IGNORED           platform  its settings are ignored
 CFG-KEY-ENV           model     key is not read
 CFG-LOCAL-MODEL       model     local server does not answer
+CFG-LOOKALIKE         model     odd characters in config.yaml
 CFG-MODEL             model     no usable model name
 CFG-MODEL-PREFIX      model     wrong model name
 CFG-PROVIDER-LEFT     model     wrong provider
@@ -66,6 +68,7 @@ ENV-REDACTED          model     masked text instead of a key
 FEISHU-CRASH          platform  connection crashed
 FEISHU-WS-DEAD        platform  connection is dead
 GW-AGENT-HUNG         gateway   answers hang
+GW-API-KEY-MISSING    platform  no key that is strong enough
 GW-CLEAN-EXIT-DEAD    gateway   ended and was not restarted
 GW-CRASH-LOOP         gateway   crashes at every start
 GW-DIED               gateway   died
