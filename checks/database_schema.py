@@ -189,8 +189,8 @@ def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]
         )
     if "unknown" in fates:
         return Severity.ERROR, (
-            "What needs it fails with `no such column`. Newer releases add some columns at a start; "
-            "the release of this home is unknown."
+            "What needs it fails with `no such column`. Newer releases add some columns at a "
+            "start; the release of this home is unknown."
         )
     if all(part.kind == "trigger" for part in missing if part.if_missing == "silent"):
         return Severity.ERROR, (

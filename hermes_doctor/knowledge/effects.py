@@ -64,6 +64,12 @@ DING-STREAM           platform  does not connect
 DISK-FULL             data      disk full
 DOCKER-S6-DOWN        gateway   down inside its container
 EMAIL-IMAP            platform  mail cannot be fetched
+ENV-AMBIGUOUS         model     key is read wrongly
+ENV-BLANK             platform  a variable is erased
+ENV-BOM               platform  .env is not read correctly
+ENV-DUP               platform  a variable is erased
+ENV-LINE              platform  a line of .env is not read
+ENV-PORT              platform  invalid port
 ENV-REDACTED          model     masked text instead of a key
 FEISHU-CRASH          platform  connection crashed
 FEISHU-WS-DEAD        platform  connection is dead
