@@ -41,12 +41,14 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
             severity=Severity.ERROR if gateways else Severity.WARNING,
             title=(
                 text(
-                    "process {pid} uses the same {platform} bot",
+                    "process {pid} already uses this bot on {platform}",
                     pid=holder.pid,
                     platform=platform.label,
                 )
                 if holder
-                else text("another gateway uses the same {platform} bot", platform=platform.label)
+                else text(
+                    "another gateway already uses this bot on {platform}", platform=platform.label
+                )
             ),
             subject=platform.name,
             detail=(
@@ -63,8 +65,8 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
                 )
             ),
             next=text(
-                "Stop the other gateway, or remove the {platform} token from one of the two "
-                "homes. Then restart this gateway.",
+                "Stop the other gateway, or remove the credentials of {platform} from one of the "
+                "two homes. Then restart this gateway.",
                 platform=platform.label,
             ),
             evidence=tuple(evidence),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, named, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text
 
 
 @check(id="config-duplicates", group="configuration", codes=["CFG-DUP-KEY"])
@@ -12,7 +12,7 @@ def config_duplicates(probes: Probes) -> Iterator[Finding]:
     if document.fault or not document.values:
         raise Skip("config.yaml has no readable settings")
     for twice in document.duplicates:
-        *ignored, used = twice.lines
+        used = twice.lines[-1]
         yield Finding(
             code="CFG-DUP-KEY",
             severity=Severity.INFO if twice.same else Severity.WARNING,
@@ -32,13 +32,9 @@ def config_duplicates(probes: Probes) -> Iterator[Finding]:
                 )
             ),
             next=(
-                text("Delete line {lines}.", lines=listed([str(line) for line in ignored]))
+                "Keep one of the lines and delete the others."
                 if twice.same
-                else text(
-                    "Move what you need from line {lines} to line {line}, and delete the rest.",
-                    lines=listed([str(line) for line in ignored]),
-                    line=used,
-                )
+                else text("Move what you need to line {line}, and delete the others.", line=used)
             ),
             evidence=tuple(
                 Evidence(f"config.yaml:{line}", "used" if line == used else "ignored")

@@ -9,7 +9,6 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    listed,
     lookalikes,
     named,
     text,
@@ -37,10 +36,9 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
             severity=Severity.WARNING,
             title="config.yaml is indented with characters that are not spaces",
             subject="config.yaml",
-            detail=text(
-                "Hermes ignores the settings in line {lines}. Text copied from a web page often "
-                "has such characters.",
-                lines=listed([str(one.line) for one in blanks], 5),
+            detail=(
+                "Hermes ignores the settings on these lines. Text copied from a web page often has "
+                "such characters."
             ),
             evidence=tuple(
                 Evidence(f"config.yaml:{one.line}", "U+00A0 or similar before the name")

@@ -69,15 +69,17 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 def _next(*, repairable: bool, searched: bool) -> str:
     """Return the operator's step; `searched` is false if older copies could not be read."""
     if repairable:
-        return "Do not run `hermes config set` before the repair: it replaces the file by defaults."
+        return (
+            "Do not run `hermes config set` before the repair: it replaces the file with defaults."
+        )
     if searched:
         return (
-            "Correct the file in an editor; no older copy is valid. Do not run `hermes config set` "
-            "before: it replaces the file by defaults."
+            "Correct the file in an editor; no older copy is valid. Until then do not run `hermes "
+            "config set`: it replaces the file with defaults."
         )
     return (
-        "Correct the file in an editor. Do not run `hermes config set` before: it replaces the "
-        "file by defaults."
+        "Correct the file in an editor. Until then do not run `hermes config set`: it replaces "
+        "the file with defaults."
     )
 
 

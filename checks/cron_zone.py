@@ -75,8 +75,11 @@ def _moved(jobs: list[Job], name: str, where: str) -> Iterator[Finding]:
             ),
             next="Restart the gateway; each of these jobs still runs once at the old hour.",
             evidence=(
-                Evidence(where, f"says {name}"),
-                *(Evidence(f"job {job.name}", f"next: {job.next_run:%H:%M %z}") for job in odd[:5]),
+                Evidence(where, f"timezone: {name}"),
+                *(
+                    Evidence(f"job {job.name}", f"next run at {job.next_run:%H:%M %z}")
+                    for job in odd[:5]
+                ),
             ),
         )
 

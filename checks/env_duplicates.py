@@ -10,7 +10,6 @@ from hermes_doctor.api import (
     Skip,
     check,
     is_needed,
-    listed,
     masked_name,
     repeated,
     text,
@@ -26,7 +25,6 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
     found = probes.resolved()
     for one in repeated(env, found.world):
         name = masked_name(one.name)
-        ignored = listed([str(line) for line in one.lines])
         yield Finding(
             code="ENV-DUP",
             severity=(
@@ -47,10 +45,7 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
             ),
             subject=name,
             detail=(
-                text(
-                    "Hermes uses this empty line and ignores the value in line {lines}.",
-                    lines=ignored,
-                )
+                "Hermes uses this empty line and ignores the value above it."
                 if one.erased
                 else "All lines have the same value, so nothing is broken."
                 if one.same

@@ -25,7 +25,7 @@ def env_ports(probes: Probes) -> Iterator[Finding]:
                 "Nobody gets an answer, because this release stops at the invalid number."
                 if one.fatal
                 else text(
-                    "{platform} uses its default port instead, so requests to another port fail.",
+                    "Requests may not reach {platform}, because Hermes cannot use this value.",
                     platform=one.platform,
                 )
             ),

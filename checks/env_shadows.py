@@ -37,7 +37,7 @@ def env_shadows(probes: Probes) -> Iterator[Finding]:
                 "ignores config.yaml."
             ),
             next=(
-                "Delete the one that is wrong."
+                "If .env is right, delete the setting in config.yaml instead."
                 if inside
                 else "If config.yaml is right, remove the variable from the service or container."
             ),
