@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from hermes_doctor.api import (
     Evidence,
@@ -78,7 +79,7 @@ def _severity(found: Resolved, one: PassedOver) -> Severity:
 
 def _is_enabled(found: Resolved, one: PassedOver) -> bool:
     """Whether the block with the wrong name switches its platform on."""
-    here = found.world.raw
+    here: Any = found.world.raw
     for part in one.path:
         here = here.get(part) if isinstance(here, dict) else None
     return here is True or (isinstance(here, dict) and here.get("enabled") is True)

@@ -41,7 +41,7 @@ def config_version(probes: Probes) -> Iterator[Finding]:
                 "`hermes update` and `hermes doctor --fix` also empty ANTHROPIC_TOKEN in .env. "
                 "Without another key the bot then stops answering."
                 if seen.harms
-                else "`hermes update` and `hermes doctor --fix` make the changes that are listed here."
+                else "`hermes update` and `hermes doctor --fix` make the changes in this list."
             ),
             next="Run `hermes-doctor backup create` before you update.",
             evidence=(

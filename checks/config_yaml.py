@@ -45,7 +45,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     if copies:
         made = text("valid copy from {time}", time=clock(copies[0].modified))
         evidence.append(Evidence(copies[0].label, made))
-    repairable = cause is not None and cause.mended is not None
+    repairable = cause is not None and cause.repaired is not None
     line = (cause and cause.line) or fault.line
     yield Finding(
         code="CFG-YAML",

@@ -26,9 +26,9 @@ _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can SQLite open every database?"""
     databases = probes.databases()
-    if not databases.paths and not databases.doubts:
+    if not databases.paths and not databases.unreadable:
         raise Skip("no database yet")
-    yield from map(CouldNotLook, databases.doubts)
+    yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
         if other := probes.kind(path):

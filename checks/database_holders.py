@@ -35,7 +35,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 code="DB-REPLACED",
                 severity=Severity.CRITICAL,
                 title=text(
-                    _REPLACED.get(lost.fate, "{process} still uses an old {name}"),
+                    _REPLACED.get(lost.cause, "{process} still uses an old {name}"),
                     process=who,
                     name=name,
                 ),
@@ -44,7 +44,7 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                     "What it writes goes into the old file and is lost when the process stops. It "
                     "does not see the current file."
                 ),
-                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name} ({lost.fate})"),),
+                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name} ({lost.cause})"),),
                 fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )

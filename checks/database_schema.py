@@ -37,9 +37,9 @@ _NOUNS = {"full-text table": "search index"}
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every database have the structure that Hermes needs?"""
     databases = probes.databases()
-    if not databases.paths and not databases.doubts:
+    if not databases.paths and not databases.unreadable:
         raise Skip("no database yet")
-    yield from map(CouldNotLook, databases.doubts)
+    yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
         try:

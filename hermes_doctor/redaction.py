@@ -156,7 +156,7 @@ def _reference(value: str) -> str:
     return redact_unless_variable(inner)
 
 
-def masked_name(name: str) -> str:
+def redact_name(name: str) -> str:
     """Return the name of a variable, redacted if it looks like a key or a token."""
     return HIDDEN if looks_like_secret(name) else clean(name)
 
@@ -177,7 +177,7 @@ _SPOKEN = pattern(
 )
 
 
-def spoken(text: str) -> str:
+def redact_log_text(text: str) -> str:
     """Redact everything in a text from a log that looks like a secret."""
     return clean(
         _SPOKEN.sub(

@@ -97,7 +97,12 @@ def examine_and_report(
     from hermes_doctor.updates import after_update as second
 
     outcome = second.examine(
-        home, update, load_plugins(None), settle=_settle(), restart=restart, tell=tell
+        home,
+        update,
+        load_plugins(None),
+        settle_seconds=_settle(),
+        restart=restart,
+        report_progress=tell,
     )
     if json:
         print_document(render_update.document(outcome))

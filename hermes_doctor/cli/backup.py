@@ -17,7 +17,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
 
 app = typer.Typer(
     help="Backups of a home: verified, listed, restorable.",

@@ -14,7 +14,8 @@ from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.vault import Backup, Vault
+    from hermes_doctor.backup.manifest import Backup
+    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.home import Home
 
 PASSPHRASE = "passphrase"
@@ -93,7 +94,7 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row, tilde
@@ -103,7 +104,7 @@ def export(
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
     with interruptible():
         backup = _chosen(home, vault, id)
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
         print_schema_document(
@@ -127,7 +128,7 @@ def push(
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
     from hermes_doctor.backup import engines
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row
@@ -140,7 +141,7 @@ def push(
         repository = engines.Restic(restic) if restic is not None else None
         if repository and init:
             repository.make()
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             if repository is not None:
                 text = (
                     f"Backup {backup.id} is there as {repository.push(backup)}, "
@@ -173,7 +174,7 @@ def pull(
     from hermes_doctor.backup import engines
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.progress_bars import LARGE, sending_bar
+    from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -184,7 +185,10 @@ def pull(
     repository = engines.Restic(restic)
     with lost_home.recreated_folder(where):
         store = Vault(where, vault)
-        with exclusive_vault(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
+        with (
+            exclusive_vault(store),
+            transfer_progress(LARGE, quiet=json),
+        ):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
         print_schema_document(
@@ -240,12 +244,12 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
 
     rows: list[dict[str, Any]]
     if restic is not None:
-        known = engines.Restic(restic).known()
+        known = engines.Restic(restic).list_backups()
         rows = [{"id": id, "restic": name, "made": time} for id, name, time in known]
         lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
     else:
         rows = [
-            {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
+            {"path": str(copy.path), "kind": copy.kind, "made": copy.made_at.isoformat()}
             for copy in hermes_backups.find_backups(home)
         ]
         lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
@@ -278,22 +282,27 @@ def exclusive_vault(store: Vault) -> Iterator[None]:
 
 
 def verify_others(
-    store: Vault, word: str | None, lock: ArchiveKeys, *, every: bool
+    store: Vault, backup_name: str | None, lock: ArchiveKeys, *, all_backups: bool
 ) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with backups outside of the vault; None if `word` names none."""
+    """What is wrong with backups outside of the vault; None if `backup_name` names none."""
     from hermes_doctor.backup import archive, hermes_backups
 
-    if word and not every and Path(word).is_file() and archive.is_archive(Path(word)):
-        return [(word, archive.verify(Path(word), lock))]
-    copies = hermes_backups.find_backups(store.home) if every else []
+    if (
+        backup_name
+        and not all_backups
+        and Path(backup_name).is_file()
+        and archive.is_archive(Path(backup_name))
+    ):
+        return [(backup_name, archive.verify(Path(backup_name), lock))]
+    copies = hermes_backups.find_backups(store.home) if all_backups else []
     one = (
-        hermes_backups.find_named(store.home, word)
-        if word and not every and not _is_id(store, word)
+        hermes_backups.find_named(store.home, backup_name)
+        if backup_name and not all_backups and not _is_id(store, backup_name)
         else None
     )
     if one is not None:
         copies = [one]
-    if not copies and not every:
+    if not copies and not all_backups:
         return None
     results = []
     with exclusive_vault(store):
@@ -304,7 +313,7 @@ def verify_others(
     return results
 
 
-def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet: bool) -> str:
+def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, quiet: bool) -> str:
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
@@ -314,21 +323,21 @@ def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    if _is_id(store, word):
-        return word
-    copy = hermes_backups.find_named(store.home, word)
-    is_archive = copy is None and Path(word).is_file() and archive.is_archive(Path(word))
+    if _is_id(store, name):
+        return name
+    copy = hermes_backups.find_named(store.home, name)
+    is_archive = copy is None and Path(name).is_file() and archive.is_archive(Path(name))
     if copy is None and not is_archive:
-        return word  # the vault reports that there is no such backup
-    if not sure and not sys.stdin.isatty():
+        return name  # the vault reports that there is no such backup
+    if not confirmed and not sys.stdin.isatty():
         raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
     with interruptible():
         if copy is not None:
             made = hermes_backups.import_backup(store, copy)
         else:
-            made = archive.import_archive(store, Path(word), lock)
+            made = archive.import_archive(store, Path(name), lock)
     if not quiet:
-        show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
+        show([row(f"{Path(name).name} is backup {made.id} of the vault by now.", hang=2)])
     return made.id
 
 

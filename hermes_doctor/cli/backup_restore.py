@@ -75,7 +75,7 @@ def restore(
     ):
         store = Vault(where, vault)
         lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
-        id = away.import_copy(store, id, lock, sure=yes, quiet=json)
+        id = away.import_copy(store, id, lock, confirmed=yes, quiet=json)
         backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
@@ -125,6 +125,6 @@ def restore(
             json=json,
             vault=vault,
             repeat=repeat_options(named_home(home)),
-            left=left,
+            skipped=left,
         )
     return exit_code(done, ended)

@@ -62,7 +62,7 @@ def verify(
 
     store = vault_of(home, vault)
     lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
-    results = away.verify_others(store, id, lock, every=hermes)
+    results = away.verify_others(store, id, lock, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
         ids = store.ids() if every else [_chosen(store, id, home, vault)]

@@ -79,7 +79,10 @@ def has_open_problems(
 
 
 def print_report(
-    report: Report, planned: Sequence[PlannedItem], runs: Sequence[Journal], said: Sequence[str]
+    report: Report,
+    planned: Sequence[PlannedItem],
+    runs: Sequence[Journal],
+    recovered: Sequence[str],
 ) -> None:
     from hermes_doctor.render import document, repair
 
@@ -88,6 +91,6 @@ def print_report(
         "applied": bool(runs),
         "plan": repair.plan_document(planned),
         "runs": [repair.run_document(run) for run in runs],
-        "recovered": list(said),
+        "recovered": list(recovered),
     }
     typer.echo(document.dump(made))

@@ -72,8 +72,8 @@ def install(
     own_command.prove()
     said = []
     if shell:
-        shell_startup.refuse()
-        launcher.refuse()
+        shell_startup.refuse_unwritable()
+        launcher.refuse_foreign_launcher()
     if chat:
         with lock_home(where):
             said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
@@ -159,7 +159,9 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
                 {
                     "schema": "hermes-doctor/hook/1",
                     "home": str(where.path),
-                    "ways": [{"way": w.name, "covered": w.covered, "how": w.how} for w in ways],
+                    "ways": [
+                        {"way": w.name, "covered": w.covered, "how": w.description} for w in ways
+                    ],
                     "last": _last(last),
                 }
             )
@@ -172,7 +174,7 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         install = f"{coverage.INSTALL}{repeat_options(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            text = one.how.replace(coverage.INSTALL, install)
+            text = one.description.replace(coverage.INSTALL, install)
             show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
         if last is not None:
             backup = last.backup or "no backup"

@@ -34,7 +34,7 @@ def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int
 
 
 @contextlib.contextmanager
-def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
+def transfer_progress(total: int, *, quiet: bool) -> Iterator[None]:
     """Show the progress messages of a transfer, instead of a bar."""
     if not _worth_it(total, quiet):
         yield
@@ -47,7 +47,7 @@ def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def pruning_bar(*, quiet: bool) -> Iterator[None]:
+def prune_progress(*, quiet: bool) -> Iterator[None]:
     """Show progress messages on a terminal if pruning takes longer than a second."""
     if quiet or not sys.stderr.isatty():
         yield

@@ -18,7 +18,7 @@ from hermes_doctor.lazy import NamedTuple
 Make = Callable[[str], Any]
 
 
-class Table(NamedTuple):
+class OptionTable(NamedTuple):
     """The options of a command, by the names of its parameters."""
 
     command: tuple[str, ...]
@@ -27,13 +27,13 @@ class Table(NamedTuple):
     repeated: Mapping[str, Make]
 
 
-CHECK = Table(
+CHECK = OptionTable(
     ("check",),
     frozenset({"all_homes", "json", "deep", "network", "verbose"}),
     {"home": Path, "fail_on": str},
     {"only": str, "skip": str, "plugins": Path},
 )
-CREATE = Table(
+CREATE = OptionTable(
     ("backup", "create"),
     frozenset({"full", "json"}),
     {"home": Path, "vault": Path, "reason": str},
@@ -41,7 +41,7 @@ CREATE = Table(
 )
 
 
-def of(table: Table, words: Sequence[str]) -> dict[str, Any] | None:
+def of(table: OptionTable, words: Sequence[str]) -> dict[str, Any] | None:
     """Parse the options of the table's command; None if it is another or typer must parse it."""
     length = len(table.command)
     if tuple(words[:length]) != table.command:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.supervisors.find import Supervision, Unit
+    from hermes_doctor.supervisors.find import Supervision
+    from hermes_doctor.supervisors.unit import Unit
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "NO_PROXY")
 INSIDE = (
@@ -27,7 +28,7 @@ _known: WeakKeyDictionary[Probes, GatewayControl] = WeakKeyDictionary()
 """Cache: asking a supervisor takes a while, and several fixes of one plan need the answer."""
 
 
-def gateway_service(probes: Probes) -> GatewayControl:
+def gateway_control(probes: Probes) -> GatewayControl:
     """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
     if probes not in _known:
         _known[probes] = _of(probes)
@@ -196,12 +197,12 @@ def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
 
     home = probes.home
     if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
-        from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+        from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
         from hermes_doctor.system.accounts import account
 
         _refuse_led_away(home, unit)
         user = account(unit.manager) if unit.manager is not None else None
-        return SystemdUnit(home, unit.name, Manager(user))
+        return SystemdUnit(home, unit.name, SystemdManager(user))
     if unit.kind == kinds.LAUNCHD:
         from hermes_doctor.gateway.launchd import LaunchAgent
 

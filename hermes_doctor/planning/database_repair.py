@@ -43,7 +43,7 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     )
 
 
-def take_back(path: Path) -> ReplaceDatabase:
+def roll_back_transaction(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
     from hermes_doctor.sqlite.repairs import ladder, transactions
 
@@ -72,7 +72,9 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
         from hermes_doctor.sqlite.repairs import from_copy
 
         older = probes.copies(path)
-        return [("bringing an older copy back", partial(from_copy.bring_back, candidates=older))]
+        return [
+            ("bringing an older copy back", partial(from_copy.restore_from_copy, candidates=older))
+        ]
     if name == "full text":
         known = _known(probes, path)
         return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]

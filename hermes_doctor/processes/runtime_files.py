@@ -56,7 +56,7 @@ class Heartbeat(NamedTuple):
     """The same moment on the monotonic clock, which stops while the machine sleeps."""
 
 
-class Life(NamedTuple):
+class GatewayLife(NamedTuple):
     """One life of a gateway from its exit log: when it began, when and how it ended."""
 
     pid: int

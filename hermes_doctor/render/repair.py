@@ -37,9 +37,9 @@ PERSONAL = "it lets a person in, whom you must know"
 OPTIONAL = "nothing is broken, and it is your choice"
 
 
-def why_unnamed(one: PlannedItem) -> str:
+def why_unnamed(item: PlannedItem) -> str:
     """Why a plan is applied only when it is named."""
-    return PERSONAL if one.personal else OPTIONAL if one.optional else UNNAMED
+    return PERSONAL if item.personal else OPTIONAL if item.optional else UNNAMED
 
 
 def nothing_line(report: Report) -> Line:
@@ -75,30 +75,31 @@ def plan_lines(planned: Sequence[PlannedItem], command: str, pages: str = "") ->
     yield row("Type now: ", (command, "command"))
 
 
-def plan_item_lines(one: PlannedItem, pages: str = "") -> Iterator[Line]:
+def plan_item_lines(item: PlannedItem, pages: str = "") -> Iterator[Line]:
     """What would be done about one finding."""
-    finding = one.finding
+    finding = item.finding
     about = "" if finding.subject in finding.title else f"{finding.subject}: "
     yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
-    if one.refusal:
-        yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
+    if item.refusal:
+        yield row(("cannot be fixed here: ", "warning"), item.refusal, indent=2, hang=2)
         more = f"hermes-doctor explain {finding.code}{pages}"
         yield row("more: ", (more, "command"), indent=2)
-    for step in one.steps:
+    for step in item.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
         yield from diff_lines(step)
-    if one.steps and one.later:
-        yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
-    if one.steps and one.unnamed:
-        why = why_unnamed(one)
+    if item.steps and item.later:
+        yield row(("if that is not enough: ", "faint"), _later(item), indent=2, hang=2)
+    if item.steps and item.unnamed:
+        why = why_unnamed(item)
         yield row(("not done unless its code is named: ", "warning"), why, indent=2, hang=2)
     yield BLANK
 
 
-def _later(one: PlannedItem) -> str:
+def _later(item: PlannedItem) -> str:
     """The fixes that would be tried next, and which of them ask first."""
     return ", then ".join(
-        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "") for fix in one.later
+        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "")
+        for fix in item.later
     )
 
 

@@ -23,7 +23,7 @@ def save_first(
     """Call `save_first` of every step; raise Refused if one fails, before anything is stopped."""
     planned = [item for item in items if item.record.outcome != "left"]
     for step in [step for item in planned for step in item.steps]:
-        guards.callback(step.release)
+        guards.callback(step.close)
         try:
             step.save_first(vault, receipt)
         except CannotFix as why:

@@ -57,7 +57,7 @@ class JobStatus(NamedTuple):
     what: str = ""
 
 
-class Manager(Protocol):
+class JobManager(Protocol):
     """A service manager that keeps a job running: systemd, launchd or cron."""
 
     schedules: bool

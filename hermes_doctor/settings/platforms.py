@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import proxies
 from hermes_doctor.settings.proxies import Proxy

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 
 
 class Release:

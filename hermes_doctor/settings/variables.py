@@ -26,7 +26,7 @@ class Settings(NamedTuple):
     file: frozenset[str]
     """The names that come from .env."""
     config: Mapping[str, Any]
-    unsure: tuple[str, ...]
+    unreadable: tuple[str, ...]
     """What could not be read, and why."""
 
     def value(self, name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.trees import SCHEMA, PageOwners, find_owners
 
 _PAGES = pattern(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
@@ -104,16 +104,16 @@ class _Reading:
 
 
 def find_damage(
-    said: Iterable[tuple[str, str]],
+    messages: Iterable[tuple[str, str]],
     error: str,
     catalog: Catalog,
-    pages: Pages | None,
+    pages: DatabasePages | None,
     *,
     seconds: float,
 ) -> Damage:
     """Find out what is damaged from the messages of a check (table, text) or its error."""
     reading = _Reading()
-    for table, text in said:
+    for table, text in messages:
         for sentence in text.split("\n"):
             reading.take(table, sentence)
     if malformed := _SCHEMA.search(error):
@@ -142,7 +142,7 @@ def find_damage(
     return _sorted(names, reading, catalog, hit)
 
 
-def _owners(catalog: Catalog, pages: Pages, seconds: float) -> PageOwners:
+def _owners(catalog: Catalog, pages: DatabasePages, seconds: float) -> PageOwners:
     roots = [
         (entry.name, entry.root, entry.kind == "table") for entry in catalog.entries if entry.root
     ]

@@ -72,7 +72,7 @@ class Step:
     def prepare(self) -> None:
         """Open files that would be lost when the gateway is stopped."""
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Close what `prepare` opened; always called, also after a failure."""
 
 

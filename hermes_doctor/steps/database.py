@@ -121,7 +121,7 @@ class SaveLost(Step):
             except OSError:
                 raise CannotFix(self._gone()) from None
 
-    def release(self) -> None:
+    def close(self) -> None:
         while self.held:
             os.close(self.held.popitem()[1])
 

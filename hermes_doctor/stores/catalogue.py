@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.lazy import NamedTuple
 
 WHOLE, PART, NONE, FAILS, AGAIN = "whole", "part", "none", "fails", "again"

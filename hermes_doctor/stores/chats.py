@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.lazy import NamedTuple
 
 _COMPLETE = (0, 16)

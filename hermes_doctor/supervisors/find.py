@@ -46,7 +46,7 @@ __all__ = [
     "TASK",
     "Supervision",
     "Unit",
-    "find",
+    "find_supervisor",
 ]
 
 _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
@@ -82,7 +82,7 @@ class Supervision(NamedTuple):
     """Whether this is the Windows Subsystem for Linux."""
 
 
-def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
+def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
     """Find the supervisor of this home's gateway."""
     unsure: list[str] = []
     try:
@@ -182,7 +182,7 @@ def _runs(unit: Unit, pid: int, home: Home) -> bool:
     line = wrapper.processes_between(unit.pid, pid)
     if line is None or any(one.name.startswith(_BY_HAND) for one in line):
         return False
-    return wrapper.is_for_home(unit, home.path) and wrapper.wraps(unit.pid, pid, home.path)
+    return wrapper.is_for_home(unit, home.path) and wrapper.is_wrapper_of(unit.pid, pid, home.path)
 
 
 def _units(home: Home, pid: int | None, place: ControlGroup, unsure: list[str]) -> list[Unit]:

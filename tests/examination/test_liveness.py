@@ -90,7 +90,7 @@ def test_served_by_the_root_home(home: Path) -> None:
         found = climb(coder)
         result, findings = ask("gateway-running", coder)
         with pytest.raises(CannotFix, match=f"process {running.pid}. serves this profile"):
-            control.gateway_service(Probes(Home(coder)))
+            control.gateway_control(Probes(Home(coder)))
     gone = climb(coder)
 
     assert alone["process"].hold is gone["process"].hold is RungState.FAILED

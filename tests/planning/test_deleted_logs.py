@@ -293,7 +293,7 @@ def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     disk.make_folder(vault.root)
     room = saved_rows._room(step)
     assert room.parent == vault.root and vault.began(room.name)
-    step.release()
+    step.close()
     assert os.listdir(vault.root) == []
 
 
@@ -353,8 +353,8 @@ def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
     refused = pytest.raises(CannotFix, match=r"\(-wal\) of state\.db.*fix --apply")
     with holding(path, "order"), refused:
-        deleted_logs.refuse(Home(home))
-    deleted_logs.refuse(Home(home))
+        deleted_logs.refuse_deleted_logs(Home(home))
+    deleted_logs.refuse_deleted_logs(Home(home))
 
 
 def test_killed_between(home: Path, path: Path) -> None:

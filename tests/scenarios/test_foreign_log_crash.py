@@ -137,8 +137,8 @@ def test_a_stop_that_spoils_the_database(held: KeepDatabase) -> None:
         Path(f"{held.path}{suffix}").unlink()
 
     assert made(held) == {"aside": log, "state.db": alone}
-    held.release()
-    assert held.held == {}
+    held.close()
+    assert held.open_copies == {}
 
 
 def test_a_stop_that_changes_nothing(held: KeepDatabase) -> None:
@@ -147,7 +147,7 @@ def test_a_stop_that_changes_nothing(held: KeepDatabase) -> None:
     held.prepare()
 
     assert made(held) == {"aside": log, "state.db-wal": None, "state.db-shm": None}
-    held.release()
+    held.close()
 
 
 def test_it_was_spoiled_before(held: KeepDatabase) -> None:
@@ -158,7 +158,7 @@ def test_it_was_spoiled_before(held: KeepDatabase) -> None:
     with pytest.raises(CannotFix):
         held.prepare()
 
-    held.release()
+    held.close()
     assert snapshot(held.path) == before
 
 
@@ -196,9 +196,9 @@ def test_the_owner_swaps_a_file_for_a_symlink(
     for _ in range(2):  # the second time it is swapped from the start
         with pytest.raises(CannotFix):
             step.prepare()
-        for fd in step.held.values():
+        for fd in step.open_copies.values():
             assert SECRET not in os.pread(fd, 1 << 20, 0)
-        step.release()
+        step.close()
     assert [one.read_bytes() for one in elsewhere.iterdir()] == [SECRET, SECRET]
 
 
@@ -215,9 +215,9 @@ def test_the_copies_belong_to_the_owner(
 
     held.prepare()
 
-    assert {os.fstat(fd).st_uid for fd in held.held.values()} == {crash_server.STRANGER}
+    assert {os.fstat(fd).st_uid for fd in held.open_copies.values()} == {crash_server.STRANGER}
     assert sorted(os.listdir(held.path.parent)) == names
-    held.release()
+    held.close()
 
 
 def test_the_log_is_written_while_it_is_copied(
@@ -235,4 +235,4 @@ def test_the_log_is_written_while_it_is_copied(
 
     with pytest.raises(CannotFix, match="is being written"):
         held.prepare()
-    held.release()
+    held.close()
