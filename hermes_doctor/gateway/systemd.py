@@ -137,9 +137,7 @@ class SystemdUnit(GatewayControl):
         return self.manager.property_of(self.name, "ActiveState") == "activating"
 
     def is_restart_looping(self) -> bool:
-        return self.restless() and self.manager.property_of(
-            self.name, "NRestarts"
-        ) not in ("", "0")
+        return self.restless() and self.manager.property_of(self.name, "NRestarts") not in ("", "0")
 
     def was_stopped_on_purpose(self) -> bool:
         """Whether the unit was stopped on purpose, or is stopping now."""
@@ -149,9 +147,7 @@ class SystemdUnit(GatewayControl):
         )
 
     def stop(self, limit: float) -> None:
-        if (
-            self.running() is None and self.restless()
-        ):  # between two starts of a loop
+        if self.running() is None and self.restless():  # between two starts of a loop
             self.manager.run_checked("stop", self.name, limit=limit)
         super().stop(limit)
 
