@@ -9,37 +9,48 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"], by_release=True)
 def api_exposure(probes: Probes) -> Iterator[Finding]:
-    """Does the API server have a key that is good enough for where it listens?"""
+    """Is the key of the API server strong enough?"""
     on = any(one.name == "api_server" for one in probes.platforms())
     server = probes.api_server() if on else None
     if server is None:
         raise Skip("the API server is not switched on")
-    needed = server.needed
-    where = f"on {server.host}" + ("" if server.local else ", which others can reach")
     if server.fault is None:
         return
-    refused = server.refused
+    title = "the key of the API server is easy to guess"
+    if server.refused:
+        title = {
+            "missing": "API server cannot start: API_SERVER_KEY is missing",
+            "a placeholder": "API server cannot start: API_SERVER_KEY is a placeholder",
+        }.get(server.fault, "API server cannot start: API_SERVER_KEY is too short")
     yield Finding(
         code="GW-API-KEY-MISSING",
-        severity=Severity.ERROR if refused else Severity.WARNING,
-        title=(
-            text("the API server will not start: its key is {fault}", fault=server.fault)
-            if refused
-            else text("the API server is open to guessing: its key is {fault}", fault=server.fault)
-        ),
+        severity=Severity.ERROR if server.refused else Severity.WARNING,
+        title=title,
         subject="api_server",
-        detail=(
-            text("It listens {where}. ", where=where)
-            + (
-                text("This release wants a key of at least {needed} characters. ", needed=needed)
-                if needed
-                else ""
-            )
-            + "Put the output of `openssl rand -hex 32` into .env as API_SERVER_KEY, give it to "
-            "the clients, and restart the gateway."
+        detail=_detail(refused=server.refused, needed=server.needed),
+        next=(
+            "Set API_SERVER_KEY in .env to the output of `openssl rand -hex 32`, give it to the "
+            "clients, then restart the gateway."
         ),
         evidence=(
             Evidence(server.place or ".env", f"API_SERVER_KEY is {server.fault}"),
-            Evidence(server.host_place, f"the API server listens {where}"),
+            Evidence(
+                server.host_place,
+                text("listens on {host} (this machine only)", host=server.host)
+                if server.local
+                else text("listens on {host} (other machines can reach it)", host=server.host),
+            ),
         ),
     )
+
+
+def _detail(*, refused: bool, needed: int) -> str:
+    if not refused:
+        return "A stranger who guesses the key can use the bot and its tools."
+    if needed > 1:
+        return text(
+            "Programs that use the API get no answer. This release needs a key of at least "
+            "{length} characters.",
+            length=needed,
+        )
+    return "Programs that use the API get no answer. This release needs a key."

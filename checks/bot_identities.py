@@ -16,7 +16,7 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
     """Is this gateway the only one that uses its bots?"""
     locked = [one for one in probes.platforms() if one.lock]
     if not locked:
-        raise Skip("no platform is set up that has a bot of its own")
+        raise Skip("no platform with a bot of its own is set up")
     gateways = {gateway.pid: gateway for gateway in probes.gateways()}
     holders = {one.scope: one for one in probes.bot_holders() if one.pid not in gateways}
     said: dict[str, PlatformState] = {}
@@ -30,24 +30,44 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
         )
         if not holder and not refused:
             continue
-        who = f"process {holder.pid}" if holder else "another gateway"
         evidence = []
         if holder:
-            evidence.append(Evidence(str(holder.path.parent), f"{holder.scope}: {who}"))
+            held = text("lock {lock} is held by process {pid}", lock=holder.scope, pid=holder.pid)
+            evidence.append(Evidence(str(holder.path.parent), held))
         if refused and claim:
             evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.ERROR if gateways else Severity.WARNING,
-            title=text(
-                "{who} already uses the {platform} bot of this home",
-                who=who,
-                platform=platform.label,
+            title=(
+                text(
+                    "process {pid} already uses this bot on {platform}",
+                    pid=holder.pid,
+                    platform=platform.label,
+                )
+                if holder
+                else text(
+                    "another gateway already uses this bot on {platform}", platform=platform.label
+                )
             ),
             subject=platform.name,
             detail=(
-                "Two gateways must not use one bot. Take its token out of the home that should "
-                "not have it, or stop that gateway, and restart this one."
+                text(
+                    "Nobody on {platform} gets an answer from this gateway, because only one "
+                    "gateway can use a bot.",
+                    platform=platform.label,
+                )
+                if gateways
+                else text(
+                    "When this gateway starts, {platform} does not connect, because only one "
+                    "gateway can use a bot.",
+                    platform=platform.label,
+                )
+            ),
+            next=text(
+                "Stop the other gateway, or remove the credentials of {platform} from one of the "
+                "two homes. Then restart this gateway.",
+                platform=platform.label,
             ),
             evidence=tuple(evidence),
             since=claim.updated_at if refused and claim else None,

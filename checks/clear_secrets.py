@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, count, text
 
 _MOST = 6
 
 
 @check(id="clear-secrets", group="secrets", codes=["CRED-IN-CONFIG", "CRED-IN-GIT"])
 def clear_secrets(probes: Probes) -> Iterator[Finding]:
-    """Are keys and tokens kept where only Hermes looks?"""
+    """Are keys and tokens only in files that Hermes keeps private?"""
     found = probes.in_config()
     tracked = probes.tracked()
     if found:
-        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
         yield Finding(
             code="CRED-IN-CONFIG",
             severity=Severity.INFO,
-            title=text(
-                "config.yaml holds {number} key{value} as they are",
-                number=len(found),
-                value="s" * (len(found) > 1),
-            ),
+            title=text("{keys} in plain text in config.yaml", keys=count(len(found), "key")),
             subject="config.yaml",
-            detail=(
-                text(
-                    "It works. Whoever is shown the file has them: move each into .env "
-                    "as a variable; for a provider write `key_env: NAME` in place of "
-                    "`api_key`, and for a platform set its variable and take the line "
-                    "out{value}.",
-                    value=more and f" ({more.strip()})",
-                )
+            detail="Nothing is broken, but everyone who sees the file sees its keys.",
+            next=(
+                "Move each key into .env. Then write `key_env: NAME` instead of `api_key` for a "
+                "provider, or delete the line for a platform."
             ),
             evidence=tuple(
-                Evidence(one.source.place, f"{one.path} is written out") for one in found[:_MOST]
+                Evidence(one.source.place, f"{one.path} is a key") for one in found[:_MOST]
             ),
         )
     for name in tracked:
@@ -43,15 +34,13 @@ def clear_secrets(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="CRED-IN-GIT",
                 severity=Severity.WARNING,
-                title=text("{name} with its keys is kept in a git repository", name=name),
+                title=text("git tracks {file} with its keys", file=name),
                 subject=name,
-                detail=(
-                    text(
-                        "Every copy of the repository has them, its history too. Take the "
-                        "file out with `git rm --cached {name}`, name it in .gitignore, "
-                        "and renew the keys if the repository ever left this machine.",
-                        name=name,
-                    )
+                detail="Every copy of the repository has the keys, also in its history.",
+                next=text(
+                    "Run `git rm --cached {file}`, add {file} to .gitignore, and replace the keys "
+                    "if the repository has left this machine.",
+                    file=name,
                 ),
-                evidence=(Evidence(".git/index", f"lists {name}"),),
+                evidence=(Evidence(".git/index", text("lists {file}", file=name)),),
             )

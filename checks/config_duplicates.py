@@ -7,40 +7,37 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="config-duplicates", group="configuration", codes=["CFG-DUP-KEY"])
 def config_duplicates(probes: Probes) -> Iterator[Finding]:
-    """Does every key stand in config.yaml once?"""
+    """Is every key in config.yaml set only once?"""
     document = probes.resolved().world.document
     if document.fault or not document.values:
-        raise Skip("config.yaml holds no settings that can be read")
+        raise Skip("config.yaml has no readable settings")
     for twice in document.duplicates:
-        *lost, counts = twice.lines
-        lines = " and ".join(map(str, lost))
+        used = twice.lines[-1]
         yield Finding(
             code="CFG-DUP-KEY",
             severity=Severity.INFO if twice.same else Severity.WARNING,
-            title=(
-                text(
-                    "{named} stands {number} times in config.yaml, ",
-                    named=named(twice.path),
-                    number=len(twice.lines),
-                )
-                + (
-                    "each time the same"
-                    if twice.same
-                    else text("and only line {counts} counts", counts=counts)
-                )
+            title=text(
+                "{setting} is set {number} times in config.yaml",
+                setting=named(twice.path),
+                number=len(twice.lines),
             ),
             subject=named(twice.path),
             detail=(
-                text(
-                    "What line {lines} says is not read, with all that is indented "
-                    "below it. Move what you need from there to line {counts} and take "
-                    "the rest out.",
-                    lines=lines,
-                    counts=counts,
+                "All lines say the same, so nothing is broken."
+                if twice.same
+                else text(
+                    "Hermes uses only line {line}. It ignores the others and everything that is "
+                    "indented below them.",
+                    line=used,
                 )
             ),
+            next=(
+                "Keep one of the lines and delete the others."
+                if twice.same
+                else text("Move what you need to line {line}, and delete the others.", line=used)
+            ),
             evidence=tuple(
-                Evidence(f"config.yaml:{line}", "counts" if line == counts else "is not read")
+                Evidence(f"config.yaml:{line}", "used" if line == used else "ignored")
                 for line in twice.lines
             ),
         )

@@ -12,36 +12,36 @@ from hermes_doctor.api import (
     lookalikes,
     named,
     text,
+    ways,
 )
+
+_MODEL = ("model", "default", "name", "base_url", "api_base", "api_key", "api")
+"""The settings of the model that are sent to the provider."""
 
 
 @check(id="config-lookalikes", group="configuration", codes=["CFG-LOOKALIKE"], by_release=True)
 def config_lookalikes(probes: Probes) -> Iterator[Finding]:
     """Are spaces and quotes in config.yaml what they look like?"""
-    document = probes.resolved().world.document
+    resolved = probes.resolved()
+    document = resolved.world.document
     if document.fault or not document.values:
-        raise Skip("config.yaml holds no settings that can be read")
+        raise Skip("config.yaml has no readable settings")
     if document.data.isascii():
         return
     found = list(lookalikes(document))
     blanks = [one for one in found if one.blank]
     if blanks:
-        lines = ", ".join(str(one.line) for one in blanks[:5])
         yield Finding(
             code="CFG-LOOKALIKE",
             severity=Severity.WARNING,
-            title="config.yaml is indented with blanks that are no spaces",
+            title="config.yaml is indented with characters that are not spaces",
             subject="config.yaml",
             detail=(
-                text(
-                    "Copied from a web page, such blanks become part of the name: the "
-                    "setting belongs to nothing and is not read. Write line {lines} "
-                    "anew with the space bar.",
-                    lines=lines,
-                )
+                "Hermes ignores the settings on these lines. Text copied from a web page often has "
+                "such characters."
             ),
             evidence=tuple(
-                Evidence(f"config.yaml:{one.line}", "U+00A0 or the like before the name")
+                Evidence(f"config.yaml:{one.line}", "U+00A0 or similar before the name")
                 for one in blanks[:5]
             ),
             fix="straighten-config",
@@ -51,12 +51,17 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
         if one.blank or one.path == ("model", "provider"):  # reported as an unknown provider
             continue
         name = named(one.path)
+        main = one.path[0] == "model" and one.path[-1] in _MODEL
         yield Finding(
             code="CFG-LOOKALIKE",
-            severity=Severity.WARNING,
-            title=text("the quotes around {name} in config.yaml are part of the value", name=name),
+            severity=ways(resolved)[0].severity if main else Severity.WARNING,
+            title=text("curly quotes around {setting} in config.yaml", setting=name),
             subject=name,
-            detail="Curly quotes are letters to YAML. Write plain ones, or none.",
+            detail=(
+                "Requests to the model fail, because Hermes sends the quotes as part of the value."
+                if main
+                else "Hermes reads the quotes as part of the value, so the setting is wrong."
+            ),
             evidence=(Evidence(f"config.yaml:{one.line}", "curly quotes"),),
             fix="straighten-config",
             data={"path": one.path},

@@ -1,52 +1,61 @@
 """Find platform settings in config.yaml that Hermes silently ignores."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import Any
 
 from hermes_doctor.api import (
     Evidence,
     Finding,
     PassedOver,
     Probes,
+    Resolved,
     Severity,
     Skip,
     check,
     named,
     passed_over,
+    text,
 )
 
 
 @check(id="config-platforms", group="configuration", codes=["CFG-IGNORED"], by_release=True)
 def config_platforms(probes: Probes) -> Iterator[Finding]:
-    """Does all that config.yaml says about platforms count?"""
+    """Does Hermes read all platform settings in config.yaml?"""
     found = probes.resolved()
     document = found.world.document
     if document.fault or not document.values:
-        raise Skip("config.yaml holds no settings that can be read")
+        raise Skip("config.yaml has no readable settings")
     for one in passed_over(found):
-        title, detail = _words(one, named(one.path))
-        renamed = {"path": one.path, "new": one.instead}
+        fix = _FIXES.get(one.kind) if one.curable else None
+        data = {"path": one.path} | ({"new": one.instead} if one.kind == "name" else {})
         yield Finding(
             code="CFG-IGNORED",
-            severity=_severity(one),
-            title=title,
+            severity=_severity(found, one),
+            title=_title(one, named(one.path)),
             subject=named(one.path),
-            detail=detail,
+            detail=_detail(one),
+            next="" if fix else _next(one),
             evidence=(
-                Evidence(document.source(*one.path).place, f"{named(one.path)} {_SEEN[one.kind]}"),
+                Evidence(
+                    document.source(*one.path).place,
+                    text(_SEEN[one.kind], setting=named(one.path)),
+                ),
             ),
-            fix=_FIXES.get(one.kind) if one.curable else None,
-            data=renamed if one.kind == "name" else {"path": one.path},
+            fix=fix,
+            data=data | ({"platform": one.platform} if one.platform else {}),
         )
 
 
 _SEEN = {
-    "list": "is no mapping",
-    "switch": "is no mapping",
-    "gateway": "is no mapping",
-    "name": "is the name of no platform",
-    "off": "does not count",
-    "unstarted": "has a token and no `enabled: true`",
-    "token": "is not read in this place",
+    "list": "{setting} is not a mapping",
+    "switch": "{setting} is not a mapping",
+    "gateway": "{setting} is not a mapping",
+    "name": "{setting} is not the name of a platform",
+    "off": "{setting} is false",
+    "unstarted": "{setting} has a token but not enabled: true",
+    "token": "{setting} is set",
 }
 _FIXES = {
     "list": "reshape-platforms",
@@ -57,51 +66,116 @@ _FIXES = {
 }
 
 
-def _severity(one: PassedOver) -> Severity:
+def _severity(found: Resolved, one: PassedOver) -> Severity:
+    """Rate the setting: an error if a platform stays silent because of it."""
     if not one.harm:
         return Severity.INFO
-    return Severity.WARNING if one.kind in ("off", "name", "unstarted") else Severity.ERROR
+    if one.kind == "off" or (one.kind == "switch" and not one.value):
+        return Severity.WARNING  # the platform answers although it should not
+    if one.kind == "name":
+        return Severity.ERROR if _is_enabled(found, one) else Severity.WARNING
+    return Severity.ERROR
 
 
-def _words(one: PassedOver, name: str) -> tuple[str, str]:
-    """Return the title and the detail of the finding."""
+def _is_enabled(found: Resolved, one: PassedOver) -> bool:
+    """Whether the block with the wrong name switches its platform on."""
+    here: Any = found.world.raw
+    for part in one.path:
+        here = here.get(part) if isinstance(here, dict) else None
+    return here is True or (isinstance(here, dict) and here.get("enabled") is True)
+
+
+def _title(one: PassedOver, name: str) -> str:
+    if one.kind == "name":
+        return text('unknown platform "{name}" in config.yaml', name=named(one.path[-1:]))
+    if one.kind == "switch" and one.harm and one.value:
+        return text("{setting} does not switch {platform} on", setting=name, platform=one.platform)
+    if one.kind == "switch" and one.harm:
+        return text("{setting} does not switch {platform} off", setting=name, platform=one.platform)
+    if one.kind == "off":
+        return text("{platform} starts although config.yaml switches it off", platform=one.platform)
+    if one.kind == "unstarted":
+        return text("{setting} in config.yaml lacks enabled: true", setting=name)
+    return text("{setting} in config.yaml is ignored", setting=name)
+
+
+def _detail(one: PassedOver) -> str:
     if one.kind == "list":
-        return (
-            f"{name} in config.yaml is no mapping, so nothing in it counts",
-            "Write each platform as a name with a colon and `enabled: true` below it.",
+        if one.harm:
+            return "The platforms in it do not start, because Hermes reads only a mapping here."
+        return "Hermes reads only a mapping here. The platforms start anyway."
+    if one.kind == "switch":
+        return _switch(one)
+    if one.kind == "gateway":
+        if one.harm:
+            return "Because of this line, this release ignores all platform settings in the file."
+        return "Hermes reads only a mapping here. Nothing is broken."
+    if one.kind == "name":
+        if one.harm:
+            return text(
+                "Hermes ignores this block, and {platform} does not start. Did you mean "
+                '"{platform}"?',
+                platform=one.instead,
+            )
+        return text('Hermes ignores this block. Did you mean "{platform}"?', platform=one.instead)
+    if one.kind == "off":
+        return "This release starts every platform whose token is in the environment."
+    if one.kind == "unstarted":
+        return text(
+            "Nobody on {platform} gets an answer, because Hermes does not start it for a token "
+            "alone.",
+            platform=one.platform,
+        )
+    return _token(one)
+
+
+def _switch(one: PassedOver) -> str:
+    if not one.harm:
+        return text(
+            "Hermes reads only a mapping here. Nothing is broken: {platform} is already as you "
+            "want it.",
+            platform=one.platform,
+        )
+    if one.value:
+        return text(
+            "Nobody on {platform} gets an answer, because Hermes reads only enabled: true below "
+            "the name.",
+            platform=one.platform,
+        )
+    return text(
+        "{platform} still answers, because Hermes reads only enabled: false below the name.",
+        platform=one.platform,
+    )
+
+
+def _token(one: PassedOver) -> str:
+    right = one.instead or f"platforms.{one.platform}.token"
+    if one.harm:
+        return text(
+            "Nobody on {platform} gets an answer, because Hermes reads the token only from "
+            "{setting}.",
+            platform=one.platform,
+            setting=right,
+        )
+    return text(
+        "Hermes reads the token of {platform} only from {setting}, where a usable one is set.",
+        platform=one.platform,
+        setting=right,
+    )
+
+
+def _next(one: PassedOver) -> str:
+    if one.kind == "gateway":
+        return "Delete the line; the settings of each platform decide what starts."
+    if one.kind == "off" or (one.kind == "switch" and not one.value):
+        return text(
+            "Put a # before the token of {platform} in .env, then restart the gateway. Hermes "
+            "0.18.0 and later read the switch.",
+            platform=one.platform,
         )
     if one.kind == "switch":
-        word = "on" if one.value else "off"
-        return (
-            f"{name} does not switch {one.platform} {word}: Hermes reads only `enabled` below it",
-            f"Write `{one.platform}:` and below it, indented, `enabled: {str(one.value).lower()}`.",
+        return text(
+            "Write {platform}: below platforms:, and enabled: true below that.",
+            platform=one.platform,
         )
-    if one.kind == "gateway":
-        return (
-            f"{name} in config.yaml is no mapping"
-            + (", so this release ignores all platform settings" if one.harm else ""),
-            "The settings of the gateway stand below `gateway:`. Take the line out; what runs is "
-            "decided by the platforms.",
-        )
-    if one.kind == "name":
-        return (
-            f"{name} in config.yaml is no platform; {one.instead} is meant, it seems",
-            f"Hermes passes over names that it does not know. Rename it to {one.instead}.",
-        )
-    if one.kind == "off":
-        return (
-            f"{one.platform} is switched off in config.yaml and starts all the same",
-            "This release starts a platform whose token is in the environment. Put a # before the "
-            "token in .env, or update to Hermes 0.18.0 or later, then restart the gateway.",
-        )
-    if one.kind == "unstarted":
-        return (
-            f"{name} has a token in config.yaml, but does not start without `enabled: true`",
-            f"Add `enabled: true` below {name}.",
-        )
-    right = f"{one.instead} in .env" if one.instead else f"platforms.{one.platform}.token"
-    return (
-        f"{name} in config.yaml is not read"
-        + (f", so {one.platform} has no token" if one.harm else ""),
-        f"The token of {one.platform} is read from {right}. Move it there.",
-    )
+    return ""

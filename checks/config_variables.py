@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     references,
     said,
     said_variable,
+    sentences,
     text,
     users,
     ways,
@@ -29,7 +30,7 @@ from hermes_doctor.api import (
 
 @check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"], by_release=True)
 def config_variables(probes: Probes) -> Iterator[Finding]:
-    """Is every variable that config.yaml names for a provider filled in?"""
+    """Is every variable in config.yaml replaced by its value?"""
     found = configured(probes)
     for one in references.unfilled(found.world):
         unset = True if one.is_set or not one.filled else is_unset(probes, one.name)
@@ -37,22 +38,24 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
             continue  # the service sets it
         path = ".".join(map(str, one.path))
         edits = _edits(found, one)
+        severity = _severity(found, one)
+        if unset is None and severity.rank < Severity.WARNING.rank:
+            severity = Severity.WARNING
         yield Finding(
             code="CFG-UNRESOLVED",
-            severity=_severity(found, one) if unset else Severity.INFO,
-            title=text(
-                "{path} is sent as it is written, not as the value of {found}",
-                path=said(path),
-                found=_name(found, one),
-            ),
+            severity=severity,
+            title=_title(found, one, path, unset=unset),
             subject=path,
-            detail=_detail(found, one)
-            + ("" if unset else " The gateway's service may set it, too."),
+            detail=_detail(one, severity, unset=unset),
+            next="" if edits else _next(found, one),
             evidence=(
                 Evidence(
                     found.world.document.source(*one.path).place,
-                    f"names {said_variable(found, one.name)}, which is "
-                    f"{'set' if one.is_set else 'not set'}",
+                    text(
+                        "{setting} uses {variable}",
+                        setting=said(path),
+                        variable=said_variable(found, one.name),
+                    ),
                 ),
             ),
             fix="rewrite-setting" if edits else None,
@@ -60,22 +63,52 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
         )
 
 
-def _name(found: Resolved, one: Unfilled) -> str:
-    """Return the variable's name; a title does not show a name that may be a key."""
-    shown = said_variable(found, one.name)
-    return shown if shown == one.name else "a variable"
+def _name(found: Resolved, one: Unfilled) -> str | None:
+    """Return the variable's name; None if it may be a key, which a title does not show."""
+    return one.name if said_variable(found, one.name) == one.name else None
 
 
-def _detail(found: Resolved, one: Unfilled) -> str:
-    shown = said_variable(found, one.name)
-    name = shown if shown == one.name else "NAME"
+def _title(found: Resolved, one: Unfilled, path: str, *, unset: bool | None) -> str:
+    name = _name(found, one)
+    if one.is_set or not one.filled:
+        return text("the variable in {setting} is not filled in", setting=said(path))
+    if name is None:
+        return text("config.yaml uses a variable that was not found")
+    if unset is None:
+        return text("{variable} was not found, but config.yaml uses it", variable=name)
+    return text("{variable} is not set, but config.yaml uses it", variable=name)
+
+
+def _detail(one: Unfilled, severity: Severity, *, unset: bool | None) -> str:
+    if severity is Severity.INFO:
+        return text("Nothing uses this setting now.")
+    if unset is None:
+        return text(
+            "Could not check whether the service of the gateway sets it. If not, Hermes sends the "
+            "name instead of the value and requests fail."
+        )
+    if severity is Severity.WARNING:
+        effect = text("Requests that use this setting fail: Hermes sends the name, not the value.")
+    else:
+        effect = text("Every message fails: Hermes sends the name, not the value.")
+    if not one.filled:
+        return sentences(effect, "The gateway fills in no variables here.")
+    if one.is_set:
+        return sentences(effect, "It knows only the form `${NAME}`.")
+    return effect
+
+
+def _next(found: Resolved, one: Unfilled) -> str:
+    name = _name(found, one)
+    if one.filled and not one.is_set and name:
+        return text("Add {variable}=... to .env, then restart the gateway.", variable=name)
     if one.filled and not one.is_set:
-        return f"Put {name}=… into .env." if name == one.name else "Put the variable into .env."
+        return "Add the variable to .env, then restart the gateway."
     if one.filled:
-        return f"Hermes knows the form `${{{name}}}` only."
+        return text("Write `${{{variable}}}`.", variable=name or "NAME")
     if one.secret:
-        return f"Here Hermes fills in nothing: write `key_env: {name}` instead."
-    return "Here the gateway fills in nothing: write the value itself."
+        return text("Write `key_env: {variable}` instead.", variable=name or "NAME")
+    return "Write the value itself."
 
 
 def _severity(found: Resolved, one: Unfilled) -> Severity:

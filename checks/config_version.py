@@ -7,18 +7,16 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, age, ch
 
 @check(id="config-version", group="configuration", codes=["CFG-VERSION-OLD"])
 def config_version(probes: Probes) -> Iterator[Finding]:
-    """Would the next update leave config.yaml and .env as they are?"""
+    """Does the next update keep config.yaml and .env unchanged?"""
     installed = probes.installation()
     if installed is None:
-        raise Skip("no Hermes is found whose number could be compared")
+        raise Skip("no installed Hermes was found")
     found = probes.resolved()
     document = found.world.document
     if document.fault or not document.values:
-        raise Skip("config.yaml holds no settings that can be read")
+        raise Skip("config.yaml has no readable settings")
     if (newer := probes.newer()) and installed.release > found.release:
-        raise Skip(
-            text("not judged: {newer}", newer=newer)
-        )  # the version that this release writes is unknown
+        raise Skip(newer)  # the version that this release writes is unknown
     seen = age(found)
     where = document.source("_config_version").place
     if seen.written is not None and seen.written > seen.newest:
@@ -26,7 +24,7 @@ def config_version(probes: Probes) -> Iterator[Finding]:
             code="CFG-VERSION-OLD",
             severity=Severity.INFO,
             title=text(
-                "config.yaml is of a newer Hermes than the installed {version}",
+                "config.yaml is from a newer Hermes than {version}",
                 version=installed.version,
             ),
             subject="config.yaml",
@@ -34,28 +32,37 @@ def config_version(probes: Probes) -> Iterator[Finding]:
             evidence=(_evidence(where, seen.written, seen.newest, installed.version),),
         )
     elif seen.losses:
-        written = "no number" if seen.written is None else f"the number {seen.written}"
         yield Finding(
             code="CFG-VERSION-OLD",
             severity=Severity.WARNING if seen.harms else Severity.INFO,
-            title=text(
-                "config.yaml has {written}: `hermes update` and `hermes doctor --fix` change it",
-                written=written,
-            ),
+            title="the next update of Hermes changes config.yaml",
             subject="config.yaml",
             detail=(
-                text(
-                    "Hermes {version} brings the file to number {newest}. Then ",
-                    version=installed.version,
-                    newest=seen.newest,
-                )
-                + "; ".join(seen.losses)
-                + ". Run `hermes-doctor backup create` before you update."
+                "`hermes update` and `hermes doctor --fix` also empty ANTHROPIC_TOKEN in .env. "
+                "Without another key the bot then stops answering."
+                if seen.harms
+                else "`hermes update` and `hermes doctor --fix` make the changes in this list."
             ),
-            evidence=(_evidence(where, seen.written, seen.newest, installed.version),),
+            next="Run `hermes-doctor backup create` before you update.",
+            evidence=(
+                *(Evidence("config.yaml", loss) for loss in seen.losses),
+                _evidence(where, seen.written, seen.newest, installed.version),
+            ),
         )
 
 
 def _evidence(where: str, written: int | None, newest: int, installed: str) -> Evidence:
-    said = "is not there" if written is None else f"is {written}"
-    return Evidence(where, f"_config_version {said}; Hermes {installed} writes {newest}")
+    if written is None:
+        said = text(
+            "_config_version is missing; Hermes {version} writes {newest}",
+            version=installed,
+            newest=newest,
+        )
+    else:
+        said = text(
+            "_config_version is {number}; Hermes {version} writes {newest}",
+            number=written,
+            version=installed,
+            newest=newest,
+        )
+    return Evidence(where, said)

@@ -11,6 +11,8 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    clock,
+    sentences,
     text,
     yaml_mistake,
 )
@@ -18,50 +20,66 @@ from hermes_doctor.api import (
 
 @check(id="config-yaml", group="configuration", codes=["CFG-YAML"])
 def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does config.yaml parse to settings?"""
+    """Is config.yaml valid YAML?"""
     config = probes.config()
     if config is None:
-        raise Skip("there is no config.yaml; Hermes runs on its defaults")
+        raise Skip("no config.yaml; Hermes runs on its defaults")
     fault = config.fault
     if fault is None:
         return
-    where = "config.yaml" + (f":{fault.line}" if fault.line else "")
-    column = f", column {fault.column}" if fault.column else ""
-    place = f"line {fault.line}{column}: " if fault.line else ""
-    copies = []
-    found = " No older copy that parses was found."
+    copies, searched = [], True
     try:
         copies = probes.config_copies()
     except CouldNotLook as why:
-        found = " Older copies could not be looked at."
-        yield CouldNotLook(text("older copies of config.yaml: {why}", why=why))
-    if copies:
-        found = (
-            f" The newest copy that parses is {copies[0].label}, of "
-            f"{copies[0].modified:%Y-%m-%d %H:%M} UTC."
-        )
+        searched = False
+        yield CouldNotLook(text("older copies of config.yaml: {reason}", reason=why))
     cause = yaml_mistake(config)
-    seen = [Evidence(where, f"{place}{fault.what}")]
+    error = (
+        text("column {column}: {error}", column=fault.column, error=fault.what)
+        if fault.column
+        else fault.what
+    )
+    evidence = [Evidence(f"config.yaml:{fault.line}" if fault.line else "config.yaml", error)]
     if cause and cause.shown:
-        seen.append(Evidence(f"config.yaml:{cause.line}", cause.shown))
-    mendable = cause is not None and cause.repaired is not None
+        evidence.append(Evidence(f"config.yaml:{cause.line}", cause.shown))
+    if copies:
+        made = text("valid copy from {time}", time=clock(copies[0].modified))
+        evidence.append(Evidence(copies[0].label, made))
+    repairable = cause is not None and cause.repaired is not None
+    line = (cause and cause.line) or fault.line
     yield Finding(
         code="CFG-YAML",
         severity=Severity.CRITICAL,
-        title="config.yaml does not parse, so every setting in it is ignored",
-        subject="config.yaml",
-        detail=(
-            text(
-                "{cause_what}Hermes starts on its defaults instead: another model, "
-                "no fallbacks, no platform settings. Do not run `hermes config "
-                "set` now: it would write the defaults over the file.",
-                cause_what=cause.what + " " if cause else "",
-            )
-            + found
+        title=(
+            text("config.yaml line {line} is not valid YAML", line=line)
+            if line
+            else text("config.yaml is not valid YAML")
         ),
-        evidence=tuple(seen),
+        subject="config.yaml",
+        detail=sentences(
+            "Hermes ignores the whole file and runs on its defaults.", cause.what if cause else ""
+        ),
+        next=_next(repairable=repairable or bool(copies), searched=searched),
+        evidence=tuple(evidence),
         since=_moment(config.snapshot.mtime_ns),
-        fix="mend-yaml" if mendable else "restore-config" if copies else None,
+        fix="mend-yaml" if repairable else "restore-config" if copies else None,
+    )
+
+
+def _next(*, repairable: bool, searched: bool) -> str:
+    """Return the operator's step; `searched` is false if older copies could not be read."""
+    if repairable:
+        return (
+            "Do not run `hermes config set` before the repair: it replaces the file with defaults."
+        )
+    if searched:
+        return (
+            "Correct the file in an editor; no older copy is valid. Until then do not run `hermes "
+            "config set`: it replaces the file with defaults."
+        )
+    return (
+        "Correct the file in an editor. Until then do not run `hermes config set`: it replaces "
+        "the file with defaults."
     )
 
 

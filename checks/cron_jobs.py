@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Job,
+    Probes,
+    Severity,
+    Skip,
+    ago,
+    check,
+    clock,
+    count,
+    text,
+)
 
 _LATE = timedelta(minutes=10)
 _SETTLED = timedelta(minutes=5)
@@ -26,10 +38,10 @@ _MOST = 6
     codes=["CRON-NO-GATEWAY", "CRON-JOB-FAILED", "CRON-SCRIPT-MISSING"],
 )
 def cron_jobs(probes: Probes) -> Iterator[Finding]:
-    """Do the jobs run that are due, and can they?"""
+    """Do scheduled jobs run when they are due?"""
     jobs = probes.jobs()
     if not jobs:
-        raise Skip("there are no jobs, or their list cannot be read")
+        raise Skip("no scheduled jobs, or their list cannot be read")
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
     yield from _never(jobs, now)
@@ -53,15 +65,12 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.INFO,
-            title=text(
-                "{count} never begun: the time had passed when it was planned", count=_count(found)
-            ),
+            title=text("{jobs} cannot run: the time is already over", jobs=_count(found)),
             subject="cron/jobs.json",
-            detail="Give it another time, `hermes cron edit ID --schedule TIME`, or remove it.",
+            detail="The time was over before the job was planned, so Hermes never starts it.",
+            next="Set a new time with `hermes cron edit ID --schedule TIME`, or delete the job.",
             evidence=tuple(
-                Evidence(
-                    f"job {job.name}", f"once, {job.missed.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-                )
+                Evidence(f"job {job.name}", text("once, at {time}", time=clock(job.missed)))
                 for job in found[:_MOST]
                 if job.missed
             ),
@@ -69,7 +78,7 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
 
 
 def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
-    """Report jobs whose schedule gives no time; in older releases a due one stops all jobs."""
+    """Report jobs whose schedule has no time; in older releases a due one stops all jobs."""
     found = [job for job in jobs if job.senseless]
     installed = probes.installation()
     if found:
@@ -77,16 +86,16 @@ def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=text("{count} never begun: Hermes cannot read the schedule", count=_count(found)),
+            title=text("{jobs} cannot run: Hermes cannot read the schedule", jobs=_count(found)),
             subject="cron/jobs.json",
             detail=(
-                ("From the time when it is due on, no job at all runs. " if stops else "")
-                + "Give it another one: `hermes cron edit ID --schedule SCHEDULE`."
+                "As soon as such a job is due, this release runs no scheduled job any more."
+                if stops
+                else "Hermes skips such a job; other jobs run."
             ),
+            next="Set a new schedule with `hermes cron edit ID --schedule SCHEDULE`.",
             evidence=tuple(
-                Evidence(
-                    f"job {job.name}", f"a schedule of the kind {job.kind}, which tells no time"
-                )
+                Evidence(f"job {job.name}", text('schedule "{kind}" without a time', kind=job.kind))
                 for job in found[:_MOST]
             ),
         )
@@ -103,12 +112,10 @@ def _nobody(late: list[Job]) -> Finding:
     return Finding(
         code="CRON-NO-GATEWAY",
         severity=Severity.WARNING,
-        title=text("{count} due, and no gateway runs that would begin them", count=_count(late)),
+        title=text("{jobs} overdue: no gateway is running", jobs=_count(late)),
         subject="cron/jobs.json",
-        detail=(
-            "Jobs are begun by a running gateway only. `hermes gateway install` makes it a "
-            "service; `hermes gateway run` runs it in this terminal."
-        ),
+        detail="Only a running gateway starts scheduled jobs.",
+        next="Start the gateway; `hermes gateway install` makes it a service.",
         evidence=_evidence(late),
         since=first,
     )
@@ -127,14 +134,11 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=text(
-                "{count} never begun: a mark says that a run of it is under way",
-                count=_count(wedged),
-            ),
+            title=text("{jobs} blocked by a start time in the future", jobs=_count(wedged)),
             subject="cron/jobs.json",
             detail=(
-                "The mark is of the future, since the clock or the time zone was set back. This "
-                "release waits for it; 0.19.0 does not."
+                "Hermes takes the job as running and waits, because the clock or the time zone "
+                "was set back. Hermes 0.19.0 does not wait."
             ),
             evidence=_evidence(wedged),
             fix="release-runs",
@@ -150,11 +154,12 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         yield Finding(
             code="CRON-JOB-FAILED",
             severity=Severity.WARNING,
-            title=text(
-                "{count} due, and the running gateway does not begin them", count=_count(others)
-            ),
+            title=text("{jobs} overdue: the gateway does not start them", jobs=_count(others))
+            if len(others) > 1
+            else text("{jobs} overdue: the gateway does not start it", jobs=_count(others)),
             subject="cron",
-            detail="It looks for jobs, and passes over these. agent.log says why.",
+            detail="The gateway runs and looks for due jobs, but skips these.",
+            next="Look into agent.log for the reason.",
             evidence=_evidence(others),
             since=min(job.next_run for job in others if job.next_run),
         )
@@ -170,14 +175,13 @@ def _unseen(late: list[Job]) -> Finding:
     return Finding(
         code="CRON-JOB-FAILED",
         severity=Severity.WARNING,
-        title=text(
-            "{count} due for hours, and the running gateway does not begin them", count=_count(late)
-        ),
+        title=text("{jobs} overdue for more than 2 hours", jobs=_count(late)),
         subject="cron",
         detail=(
-            "This release leaves no sign of whether it looks for jobs, and begins or plans anew "
-            "whatever is due when it does. agent.log may say why; a restart begins to look again."
+            "The running gateway does not start them. This release does not record whether it "
+            "still looks for due jobs."
         ),
+        next="Restart the gateway; if jobs still do not run, look into agent.log.",
         evidence=_evidence(late),
         since=min(job.next_run for job in late if job.next_run),
     )
@@ -197,25 +201,24 @@ def _scripts(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
         yield Finding(
             code="CRON-SCRIPT-MISSING",
             severity=Severity.WARNING,
-            title=text(
-                "{count} without the script that it runs", count=_count([job for job, _ in faults])
-            ),
+            title=text("{jobs} without a usable script", jobs=_count([job for job, _ in faults])),
             subject="cron/jobs.json",
-            detail=(
-                "Scripts of jobs lie in the folder `scripts` of the home. Put it there, or name "
-                "another one: `hermes cron edit ID --script NAME`."
+            detail="Such a job fails at each run. Hermes runs only files in scripts/ of this home.",
+            next=(
+                "Put the script there, or name another one with `hermes cron edit ID --script "
+                "NAME`."
             ),
             evidence=tuple(Evidence(f"job {job.name}", fault) for job, fault in faults[:_MOST]),
         )
 
 
 def _count(jobs: list[Job]) -> str:
-    return "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+    return count(len(jobs), "scheduled job")
 
 
 def _evidence(late: list[Job]) -> tuple[Evidence, ...]:
     return tuple(
-        Evidence(f"job {job.name}", f"due {job.next_run.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+        Evidence(f"job {job.name}", text("due {time}", time=ago(job.next_run)))
         for job in late[:_MOST]
         if job.next_run
     )

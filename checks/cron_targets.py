@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Job,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    listed,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Target
@@ -16,10 +27,10 @@ _MOST = 5
 
 @check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"], by_release=True)
 def cron_targets(probes: Probes) -> Iterator[Finding]:
-    """Does what every job finds out reach somebody?"""
+    """Can the results of scheduled jobs be delivered?"""
     jobs = [job for job in probes.jobs() if set(job.deliver) != {"local"}]
     if not jobs:
-        raise Skip("no job delivers anything, or their list cannot be read")
+        raise Skip("no scheduled job delivers results, or their list cannot be read")
     lost: dict[Target, list[Job]] = {}
     for job, target in probes.undeliverable():
         lost.setdefault(target, []).append(job)
@@ -31,9 +42,10 @@ def cron_targets(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRON-DELIVERY",
             severity=Severity.WARNING,
-            title=text("the last results of {count} could not be delivered", count=_count(failed)),
+            title=text("the last results of {jobs} were not delivered", jobs=_count(failed)),
             subject=_JOBS,
-            detail="`hermes cron list` says why; the results themselves are in cron/output.",
+            detail="The results are stored in cron/output.",
+            next="Run `hermes cron list` to see the reason.",
             evidence=tuple(
                 Evidence(f"job {job.name}", "last_delivery_error is set") for job in failed[:_MOST]
             ),
@@ -42,29 +54,26 @@ def cron_targets(probes: Probes) -> Iterator[Finding]:
 
 def _nowhere(probes: Probes, target: Target, hit: list[Job]) -> Finding:
     chat = _only_user(probes, target.what) if target.variable else None
-    where = {"origin": "where they were made, which is not known"}.get(target.what, target.what)
     return Finding(
         code="CRON-DELIVERY",
         severity=Severity.WARNING,
-        title=text(
-            "the results of {count} go to {where}, and nobody gets them",
-            count=_count(hit),
-            where=where,
+        title=(
+            text("results of {jobs} do not reach the chat of origin", jobs=_count(hit))
+            if target.what == "origin"
+            else text("results of {jobs} do not reach {place}", jobs=_count(hit), place=target.what)
         ),
         subject=target.what,
-        detail=(
-            "They are only kept in cron/output. Write `/sethome` in the chat that is to get them"
-            + (
-                text(
-                    ", or set {variable} in .env and restart the gateway", variable=target.variable
-                )
-                if target.variable
-                else ""
-            )
-            + "; or name another one: `hermes cron edit ID --deliver PLATFORM:CHAT`."
-        ),
+        detail="People do not see them; Hermes only stores them in cron/output.",
+        next="" if chat else _next(target),
         evidence=(
-            Evidence(_JOBS, f"deliver: {target.what}, of {', '.join(_named(hit))}"),
+            Evidence(
+                _JOBS,
+                text(
+                    "deliver: {place} (jobs: {jobs})",
+                    place=target.what,
+                    jobs=listed([job.name for job in hit], _MOST),
+                ),
+            ),
             Evidence(target.what, target.why),
         ),
         fix="set-home-channel" if chat else None,
@@ -82,10 +91,17 @@ def _only_user(probes: Probes, platform: str) -> str | None:
     return listed[0] if len(listed) == 1 and listed[0].isdigit() else None
 
 
-def _named(jobs: list[Job]) -> list[str]:
-    more = [f"{len(jobs) - _MOST} more"] if len(jobs) > _MOST else []
-    return [job.name for job in jobs[:_MOST]] + more
+def _next(target: Target) -> str:
+    if target.variable:
+        return text(
+            "Send /sethome in the chat that should get them, or set {variable} in .env and restart "
+            "the gateway.",
+            variable=target.variable,
+        )
+    if target.why == "this platform is not set up":
+        return "Choose another chat with `hermes cron edit ID --deliver PLATFORM:CHAT`."
+    return "Send /sethome in the chat that should get them."
 
 
 def _count(jobs: list[Job]) -> str:
-    return "a job" if len(jobs) == 1 else f"{len(jobs)} jobs"
+    return count(len(jobs), "scheduled job")

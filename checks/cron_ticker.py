@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Gateway, Probes, Severity, Skip, check, snapshot
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Gateway,
+    Probes,
+    Severity,
+    Skip,
+    ago,
+    check,
+    snapshot,
+    text,
+)
 
 _SILENT = timedelta(seconds=300)
 """The ticker looks once a minute; Hermes itself considers it late after 200 seconds."""
@@ -17,21 +28,21 @@ _BEAT = "cron/ticker_heartbeat"
 
 @check(id="cron-ticker", group="cron", codes=["CRON-TICKER-DEAD"])
 def cron_ticker(probes: Probes) -> Iterator[Finding]:
-    """Does the running gateway look for jobs that are due?"""
+    """Does the gateway look for scheduled jobs that are due?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     block = probes.settings().config.get("cron")
     provider = block.get("provider") if isinstance(block, dict) else None
     if str(provider or "").strip() not in _BUILT_IN:
-        raise Skip("jobs are begun by another provider")
+        raise Skip("another provider starts the scheduled jobs")
     ticker, began = probes.ticker(), gateways[0].started_at
     now = datetime.now(UTC)
     if _never_began(probes, gateways[0], now):
         yield _never(probes, began)
         return
     if ticker.last_tick is None or now - began < _SILENT:
-        raise Skip("there is no telling yet, or this release leaves no sign of it")
+        raise Skip("the gateway has just started, or this release does not record it")
     dead = now - ticker.last_tick > _SILENT
     last = ticker.last_tick if dead else ticker.last_success
     if not dead and (last is None or now - last < _SILENT):
@@ -42,17 +53,18 @@ def cron_ticker(probes: Probes) -> Iterator[Finding]:
         code="CRON-TICKER-DEAD",
         severity=_severity(probes),
         title=(
-            "no job is begun: the part of the gateway that looks for them has stopped"
+            "scheduled jobs do not run: the job scheduler has stopped"
             if dead
-            else "no job is begun: every look for jobs that are due fails"
+            else "scheduled jobs do not run: the job scheduler fails"
         ),
         subject="cron",
         detail=(
-            "The gateway goes on without it; a restart begins it anew."
+            "The rest of the gateway still runs. A restart of the gateway starts the scheduler."
             if dead
-            else "errors.log says why (`Cron tick error`). A restart helps only if that is gone."
+            else "Each search for due jobs fails. A restart helps only after the cause is removed."
         ),
-        evidence=(Evidence(name, f"of {max(last, began):%Y-%m-%d %H:%M:%S} UTC"),),
+        next="" if dead else "Look into errors.log for `Cron tick error`.",
+        evidence=(Evidence(name, text("last written {time}", time=ago(last))),),
         since=max(last, began),
         fix="restart-gateway" if dead else None,
         data={"pid": gateways[0].pid},
@@ -86,13 +98,15 @@ def _never(probes: Probes, began: datetime) -> Finding:
     return Finding(
         code="CRON-TICKER-DEAD",
         severity=_severity(probes),
-        title="no job is begun: the part of the gateway that looks for them never began",
+        title="scheduled jobs do not run: the job scheduler never started",
         subject="cron",
         detail=(
-            "The gateway goes on without it. Its error output says why, below `Exception in thread "
-            "cron-scheduler`: in 0.19 a damaged cron/executions.db does that at each start. A "
-            "folder cron that it cannot write into is the other cause."
+            "Probable causes: a damaged cron/executions.db (Hermes 0.19), or a folder cron/ that "
+            "the gateway cannot write to."
         ),
-        evidence=(Evidence(_BEAT, f"not there; up since {began:%Y-%m-%d %H:%M:%S} UTC"),),
+        next="Look into the gateway's error output for `Exception in thread cron-scheduler`.",
+        evidence=(
+            Evidence(_BEAT, text("missing; the gateway is running since {time}", time=ago(began))),
+        ),
         since=began,
     )

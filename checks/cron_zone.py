@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, count, text
 
 
 @check(id="cron-zone", group="cron", codes=["CRON-TZ"], by_release=True)
 def cron_zone(probes: Probes) -> Iterator[Finding]:
-    """Do jobs run at the hour that their owner means?"""
+    """Do scheduled jobs use the right time zone?"""
     jobs = [job for job in probes.jobs() if job.kind == "cron"]
     if not jobs:
-        raise Skip("no job has a time of day")
+        raise Skip("no scheduled job has a time of day")
     settings = probes.settings()
     where, name = "HERMES_TIMEZONE", settings.value("HERMES_TIMEZONE")
     if not name:
@@ -23,10 +23,11 @@ def cron_zone(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRON-TZ",
             severity=Severity.WARNING,
-            title="the time zone that is set does not exist, so jobs go by the machine's clock",
+            title=text("unknown time zone in {place}", place=where),
             subject="timezone",
-            detail="Name one as `Europe/Berlin` or `Asia/Shanghai`, and restart the gateway.",
-            evidence=(Evidence(where, "names a time zone that is not known"),),
+            detail="Scheduled jobs run by the clock of this machine instead.",
+            next="Set a zone such as Europe/Berlin or Asia/Shanghai, then restart the gateway.",
+            evidence=(Evidence(where, "the time zone is unknown"),),
         )
     elif name:
         yield from _moved(jobs, name, where)
@@ -34,11 +35,21 @@ def cron_zone(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="CRON-TZ",
             severity=Severity.INFO,
-            title="no time zone is set, so the times of jobs are in UTC",
+            title="scheduled jobs run in UTC: no time zone is set",
             subject="timezone",
-            detail="If that is not meant: `hermes config set timezone AREA/CITY`, then restart.",
+            detail="A job that is planned for 08:00 runs at 08:00 UTC.",
+            next=(
+                "If you want another zone, run `hermes config set timezone AREA/CITY` and restart "
+                "the gateway."
+            ),
             evidence=(
-                Evidence("config.yaml", f"no timezone; {len(jobs)} jobs with a time of day"),
+                Evidence(
+                    "config.yaml",
+                    text(
+                        "no timezone; {jobs} with a time of day",
+                        jobs=count(len(jobs), "scheduled job"),
+                    ),
+                ),
             ),
         )
 
@@ -56,18 +67,19 @@ def _moved(jobs: list[Job], name: str, where: str) -> Iterator[Finding]:
         yield Finding(
             code="CRON-TZ",
             severity=Severity.WARNING,
-            title=text(
-                "{number} jobs are planned in another time zone than the one that is set",
-                number=len(odd),
-            ),
+            title=text("{jobs} planned in an old time zone", jobs=count(len(odd), "scheduled job")),
             subject="cron/jobs.json",
             detail=(
-                "A gateway keeps the time zone that it started with: restart it. Jobs that were "
-                "planned before run once more by the old one."
+                "The next run is at the wrong hour, because a gateway keeps the time zone from "
+                "its start."
             ),
+            next="Restart the gateway; each of these jobs still runs once at the old hour.",
             evidence=(
-                Evidence(where, f"says {name}"),
-                *(Evidence(f"job {job.name}", f"next: {job.next_run:%H:%M %z}") for job in odd[:5]),
+                Evidence(where, f"timezone: {name}"),
+                *(
+                    Evidence(f"job {job.name}", f"next run at {job.next_run:%H:%M %z}")
+                    for job in odd[:5]
+                ),
             ),
         )
 

@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 
 @check(id="database-aside", group="databases", codes=["DB-WAL-ROWS"])
 def database_aside(probes: Probes) -> Iterator[Finding]:
-    """Is there a log that was set aside, with rows that the history lacks?"""
+    """Does a log that was set aside have rows state.db lacks?"""
     path = probes.home / "state.db"
     logs = set_aside_logs(path)
     if not logs:
@@ -26,12 +26,11 @@ def database_aside(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-WAL-ROWS",
             severity=Severity.INFO,
-            title="a -wal file that was set aside may have rows state.db lacks",
+            title="a -wal file set aside earlier may have rows state.db lacks",
             subject=log.name,
             detail=(
-                "This write-ahead log (-wal) did not belong to state.db, so Hermes does not read "
-                "it. The fix looks for messages and sessions that are only in it and adds them; "
-                "or delete the file if you do not want them."
+                "Hermes does not read this write-ahead log (-wal). The repair adds messages and "
+                "sessions that are only in it."
             ),
             evidence=(Evidence(log.name, size(snapshot(log).size)),),
             fix="add-log-rows",

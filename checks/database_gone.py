@@ -11,20 +11,24 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
     size,
     snapshot,
     text,
 )
 
-_BESIDE = {"-wal": "the log of a database that is gone", "-journal": "its journal is left"}
+_BESIDE = {
+    "-wal": "write-ahead log of the missing database, {size}",
+    "-journal": "journal of the missing database, {size}",
+}
 
 
 @check(id="database-gone", group="databases", codes=["DB-GONE"])
 def database_gone(probes: Probes) -> Iterator[Finding]:
-    """Is every database still there of which something is left?"""
+    """Is every database there that left traces?"""
     missing = [path for path in probes.databases().missing if not _disposable(probes, path)]
     if not missing:
-        raise Skip("every database is there")
+        raise Skip("no database is missing")
     for path in missing:
         yield from _gone(probes, path)
 
@@ -42,26 +46,28 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
     }
     copies = probes.copies(path)
     traces = [
-        Evidence(f"{name}{suffix}", f"{_BESIDE[suffix]}, {size(length)}")
+        Evidence(f"{name}{suffix}", text(_BESIDE[suffix], size=size(length)))
         for suffix, length in beside.items()
     ]
     traces += [
-        Evidence(probes.home.name_of(one.path), f"a copy of {size(one.size)}") for one in copies[:3]
+        Evidence(probes.home.name_of(one.path), text("copy, {size}", size=size(one.size)))
+        for one in copies[:3]
     ]
     users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
     traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]
     severity = Severity.CRITICAL if path.name == "state.db" else Severity.ERROR
-    if not traces and path.name == "state.db" and (count := probes.sessions()):
-        traces.append(Evidence("sessions", f"{count} files of sessions"))
+    if not traces and path.name == "state.db" and (sessions := probes.sessions()):
+        traces.append(Evidence("sessions", count(sessions, "session file")))
         severity = Severity.WARNING  # these files may never have had a state.db beside them
     if not traces:
         return
     yield Finding(
         code="DB-GONE",
         severity=severity,
-        title=text("{name} is gone", name=name),
+        title=text("{name} is missing", name=name),
         subject=name,
         detail=_detail(used=bool(users), beside=bool(beside)),
+        next=_next(used=bool(users), beside=bool(beside), copies=bool(copies)),
         evidence=tuple(traces),
         fix=None if users else "salvage-rows" if beside else "restore-database" if copies else None,
         data={"copies": tuple(one.path for one in copies)},
@@ -70,10 +76,20 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
 
 def _detail(*, used: bool, beside: bool) -> str:
     if used:
+        return "A process still has the file open. When it stops, the data is lost."
+    if beside:
         return (
-            "A process still has it open, and when that ends the last of it is gone: copy it out "
-            "of /proc first, with its log, then stop the process."
+            "At its next start Hermes creates an empty database, and SQLite deletes the files that "
+            "are left."
         )
-    return "Hermes makes a new one at the next start and begins anew without a word." + (
-        " SQLite deletes what lies beside it then. Do not start Hermes before." if beside else ""
-    )
+    return "At its next start Hermes creates an empty database without the old data."
+
+
+def _next(*, used: bool, beside: bool, copies: bool) -> str:
+    if used:
+        return (
+            "Copy the file and its -wal file out of /proc/PID/fd, and only then stop the process."
+        )
+    if beside:
+        return "Do not start Hermes before the repair."
+    return "" if copies else "Restore the file from a backup, if you have one."

@@ -12,7 +12,9 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
     loss,
+    sentences,
     size,
     text,
 )
@@ -22,10 +24,10 @@ _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage
 
 @check(id="database-header", group="databases", codes=["DB-NOTADB", "DB-EMPTY"])
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does every database begin as a database does?"""
+    """Can SQLite open every database?"""
     databases = probes.databases()
     if not databases.paths and not databases.unreadable:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
@@ -38,7 +40,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield doubt
             continue
         except FileNotFoundError:
-            yield CouldNotLook(text("{name}: is gone, or a symlink that leads nowhere", name=name))
+            yield CouldNotLook(text("{name} is missing, or a symlink to nothing", name=name))
             continue
         if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
             yield from _empty(probes, path, found.log.size)
@@ -47,39 +49,56 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _other(name: str, what: str) -> Finding:
+    hint = text("A container creates a folder where the file of a mount is missing.")
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
-        title=text("{name} is no file at all", name=name),
+        title=text("{name} is not a file", name=name),
         subject=name,
-        detail=(
-            text(
-                "{loss} Move it to another place; what the database was may be in a backup.",
-                loss=loss(name),
-            )
-            + (" A container makes one where the file of a mount is missing." * ("folder" in what))
-        ),
+        detail=sentences(loss(name), hint if "folder" in what else ""),
+        next=text("Move it away, then restore {name} from a backup.", name=name),
         evidence=(Evidence(name, what),),
         data={"kind": "no file"},
     )
+
+
+_FAULTS = {
+    "magic": (
+        "{name} cannot be opened: its first 16 bytes are damaged",
+        "Every row is still in the file.",
+    ),
+    "fields": (
+        "{name} cannot be opened: its first 100 bytes are damaged",
+        "Every row is still in the file.",
+    ),
+    "lost": (
+        "{name} cannot be opened: its first page is damaged",
+        "Most rows can often be saved.",
+    ),
+    "other": (
+        "{name} cannot be opened: it is not a database",
+        "The old content may be in a backup.",
+    ),
+}
+"""Title and what is left of the data, for each kind of damage."""
 
 
 def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
     repair = _REPAIRS.get(kind)
     if kind in ("lost", "other") and name in CACHES:
         repair = "set-aside-cache"
-    kept = {
-        "magic": "its rows are all there.",
-        "fields": "its rows are there, only its first 100 bytes are wrong.",
-        "lost": "most rows can often be saved. Copy it away before anything else runs.",
-        "other": "copy it away before anything else runs; what it was may be in a backup.",
-    }[kind]
+    title, left = _FAULTS[kind]
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
-        title=text("{name} is no longer a database to SQLite", name=name),
+        title=text(title, name=name),
         subject=name,
-        detail=text("{loss} Do not remove the file: {kept}", loss=loss(name), kept=kept),
+        detail=sentences(loss(name), left),
+        next=(
+            "Do not delete the file; the repair needs it."
+            if repair
+            else "Copy the file to another place, then restore it from a backup."
+        ),
         evidence=(Evidence(name, what),),
         fix=repair,
         data={"kind": kind, "fields": fields},
@@ -91,26 +110,35 @@ def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
     name = probes.home.name_of(path)
     copies = probes.copies(path)
     traces = [
-        Evidence(probes.home.name_of(one.path), f"a copy of {size(one.size)}") for one in copies[:3]
+        Evidence(probes.home.name_of(one.path), text("copy, {size}", size=size(one.size)))
+        for one in copies[:3]
     ]
     if log > 32:
-        traces.insert(0, Evidence(f"{name}-wal", f"a log of {size(log)} is there"))
-    if not copies and path.name == "state.db":
-        count = probes.sessions()
-        traces += [Evidence("sessions", f"{count} files of sessions")] if count else []
+        traces.insert(0, Evidence(f"{name}-wal", text("write-ahead log, {size}", size=size(log))))
+    if not copies and path.name == "state.db" and (sessions := probes.sessions()):
+        traces.append(Evidence("sessions", count(sessions, "session file")))
     if not traces:
         return
+    fix = "salvage-rows" if log > 32 else "restore-database" if copies else None
     yield Finding(
         code="DB-EMPTY",
         severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
-        title=text("{name} is empty, and was not always", name=name),
+        title=text("{name} is empty but had data before", name=name),
         subject=name,
         detail=(
-            "Hermes takes an empty file for a new database: it begins anew without a word, and "
-            "what was there is out of sight."
-            + (" SQLite deletes the log at the next start." if log > 32 else "")
+            "Hermes takes it as new and starts without the old data. SQLite deletes the "
+            "write-ahead log (-wal) at the next start."
+            if log > 32
+            else "Hermes takes it as new and starts without the old data."
         ),
-        evidence=(Evidence(name, "it holds no table"), *traces),
-        fix="salvage-rows" if log > 32 else "restore-database" if copies else None,
+        next=(
+            "Do not start Hermes before the repair."
+            if log > 32
+            else ""
+            if fix
+            else "Restore the file from a backup, if you have one."
+        ),
+        evidence=(Evidence(name, "no tables"), *traces),
+        fix=fix,
         data={"copies": tuple(one.path for one in copies)},
     )

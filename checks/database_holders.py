@@ -12,7 +12,6 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    loss,
     text,
 )
 
@@ -21,11 +20,11 @@ _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 
 @check(id="database-holders", group="databases", codes=_CODES)
 def database_holders(probes: Probes) -> Iterator[Finding]:
-    """Does every process work on the databases that are there, and let others in?"""
+    """Do all processes use the current files and release locks?"""
     gone = set(probes.databases().missing)
     lost_files = [one for one in probes.lost_files() if one.database not in gone]
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     replaced = set()
     for lost in lost_files:
         name = probes.home.name_of(lost.database)
@@ -36,17 +35,16 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 code="DB-REPLACED",
                 severity=Severity.CRITICAL,
                 title=text(
-                    "{who} still uses a {name} that was {cause}",
-                    who=who,
+                    _REPLACED.get(lost.cause, "{process} still uses an old {name}"),
+                    process=who,
                     name=name,
-                    cause=lost.cause,
                 ),
                 subject=name,
                 detail=(
-                    "It must be restarted to see the file that is there now. Until then what it "
-                    "writes goes into the old one and is gone when it ends."
+                    "What it writes goes into the old file and is lost when the process stops. It "
+                    "does not see the current file."
                 ),
-                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.cause}"),),
+                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name} ({lost.cause})"),),
                 fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
@@ -54,16 +52,15 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DB-DELETED-WAL",
                 severity=Severity.CRITICAL,
-                title=text(
-                    "{who} writes into a log of {name} that was deleted", who=who, name=name
-                ),
+                title=text("{process} uses the deleted {file}", process=who, file=lost.path.name),
                 subject=name,
                 detail=(
-                    "When it stops, what it wrote may be lost or damage the file, so save the log "
-                    "first. Until then stop nothing and start nothing on this home."
+                    "When the process stops, the newest rows can be lost or the database damaged. "
+                    "The repair saves the write-ahead log (-wal) first."
                 ),
+                next="Do not stop or start anything on this home before the repair.",
                 evidence=(
-                    Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name}, deleted"),
+                    Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{lost.path.name} (deleted)"),
                 ),
                 fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
@@ -71,34 +68,51 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
     for one in probes.stuck_locks():
         name = probes.home.name_of(one.database)
         own = one.pid in _gateways(probes)
+        fix = "restart-gateway" if own and not one.working else None
         yield Finding(
             code="DB-LOCKED",
             severity=_severity(stopped=one.stopped, working=one.working, own=own),
-            title=text("{who} does not let go of {name}", who=_who(probes, one.pid), name=name),
+            title=text("{process} keeps {name} locked", process=_who(probes, one.pid), name=name),
             subject=name,
             detail=(
-                (
-                    "It is stopped, so it never will by itself (`kill -CONT` wakes it). "
-                    if one.stopped
-                    else "It is at work; a long job or a slow disk looks like this. "
-                    if one.working
-                    else "A long job may be at work; if this stays, end that process. "
-                )
-                + text(
-                    "Nobody else can write meanwhile (`database is locked`). {loss}",
-                    loss=loss(name),
-                )
+                "Other processes cannot write to it. This process is paused, so it never releases "
+                "the lock."
+                if one.stopped
+                else "Other processes must wait. This process is busy, as with a long job or a "
+                "slow disk."
+                if one.working
+                else "Other processes cannot write to it. A long job is possible; otherwise this "
+                "process is stuck."
             ),
+            next="" if fix or one.working else _next(one.pid, stopped=one.stopped),
             evidence=(
                 Evidence(
                     "/proc/locks",
-                    f"process {one.pid} held the write lock for all of {one.seconds:.1f} s, and "
-                    "nothing was written",
+                    text(
+                        "process {pid} held the write lock for {seconds:.1f} s without writing",
+                        pid=one.pid,
+                        seconds=one.seconds,
+                    ),
                 ),
             ),
-            fix="restart-gateway" if own and not one.working else None,
+            fix=fix,
             data={"pid": one.pid, "stopped": one.stopped},
         )
+
+
+_REPLACED = {
+    "deleted": "{process} still uses a deleted {name}",
+    "replaced": "{process} still uses a replaced {name}",
+    "renamed": "{process} still uses a renamed {name}",
+}
+
+
+def _next(pid: int, *, stopped: bool) -> str:
+    if not pid:
+        return "Stop the process in the other container if the lock stays."
+    if stopped:
+        return text("Continue the process with `kill -CONT {pid}`, or end it.", pid=pid)
+    return text("End process {pid} if the lock stays.", pid=pid)
 
 
 def _fix(probes: Probes, pid: int) -> str:
@@ -118,7 +132,7 @@ def _who(probes: Probes, pid: int) -> str:
     if pid in _gateways(probes):
         return f"the gateway (process {pid})"
     if pid == 0:
-        return "a process of another container"
+        return "a process in another container"
     name = probes.command(pid)
     return f"process {pid} ({name})" if name else f"process {pid}"
 

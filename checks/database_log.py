@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    size,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Condition, Cutoff
@@ -17,9 +27,9 @@ _CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
 
 @check(id="database-log", group="databases", codes=_CODES)
 def database_log(probes: Probes) -> Iterator[Finding]:
-    """Does the log beside every database belong to it, and is it whole?"""
+    """Is the write-ahead log (-wal) of every database intact?"""
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     for name, _, found in probes.conditions():
         if found.journal:
             yield _journal(name, found, found.journal)
@@ -33,28 +43,33 @@ def database_log(probes: Probes) -> Iterator[Finding]:
 
 
 def _stale(name: str, found: Condition) -> Finding:
-    log = f"{found.log.committed:,} frames, {size(found.log.size)}: {found.stale_log}"
+    log = text(
+        "{frames}, {size}: {reason}",
+        frames=count(found.log.committed, "frame"),
+        size=size(found.log.size),
+        reason=found.stale_log,
+    )
     if found.foreign_log:
-        title = f"{name} is whole; the -wal file beside it is not its own"
-        detail = (
-            "But Hermes would mix old pages of this write-ahead log (-wal) into it at the next "
-            "start. Restoring a copy beside the log of a crashed gateway does this."
+        title = text("{name} has a -wal file of another database", name=name)
+        detail = text(
+            "No row is lost yet. At its next start Hermes mixes old pages of this write-ahead log "
+            "(-wal) into the database."
         )
     else:
-        title = f"{name} is whole, but not together with its -wal file"
-        detail = (
-            "But with this write-ahead log (-wal) Hermes cannot read all of its rows. The log may "
-            "be of another database, or damaged. Rows that are only in the log can be added "
-            "afterwards."
+        title = text("{name} is intact, but not with its -wal file", name=name)
+        detail = text(
+            "No row is lost. With this write-ahead log (-wal) Hermes cannot read all rows. The log "
+            "is damaged or of another database."
         )
     return Finding(
         code="DB-WAL-STALE",
         severity=Severity.CRITICAL,
         title=title,
         subject=name,
-        detail=text("No row of it is lost. {detail}", detail=detail),
+        detail=detail,
+        next="Do not start Hermes before the repair.",
         evidence=(
-            Evidence(name, "sound without the log, damaged with it"),
+            Evidence(name, "intact without the -wal file, damaged with it"),
             Evidence(f"{name}-wal", log),
         ),
         fix="set-aside-log",
@@ -67,21 +82,26 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
     if not log.lost_commits:
         return
     if log.head == "damaged":
-        what = f"its head is damaged; at least {log.lost_commits} transactions behind it are whole"
+        what = text(
+            "header damaged; at least {transactions} behind it can be read",
+            transactions=count(log.lost_commits, "transaction"),
+        )
     else:
-        what = (
-            f"frame {(log.broken or 0) + 1} is damaged; at least {log.lost_commits} whole "
-            "transactions come after it"
+        what = text(
+            "frame {frame} damaged; at least {transactions} behind it can be read",
+            frame=(log.broken or 0) + 1,
+            transactions=count(log.lost_commits, "transaction"),
         )
     yield Finding(
         code="DB-WAL-BROKEN",
         severity=Severity.ERROR,
-        title=text("the log of {name} is broken, so what was written last is ignored", name=name),
+        title=text("{name}-wal is damaged: the newest rows are missing", name=name),
         subject=name,
         detail=(
-            "SQLite stops at the first damaged frame without a word, and the next start throws "
-            "the rest away. Copy the database and its log before Hermes starts again."
+            "SQLite ignores this write-ahead log (-wal) behind the damage, and deletes it at the "
+            "next start of Hermes."
         ),
+        next="Do not start Hermes before the repair.",
         evidence=(Evidence(f"{name}-wal", what),),
         fix="salvage-rows",
         data={"frame": log.broken, "head": log.head},
@@ -93,72 +113,77 @@ def _huge(name: str, found: Condition) -> Finding:
     return Finding(
         code="DB-WAL-HUGE",
         severity=Severity.WARNING,
-        title=text(
-            "the log of {name} has grown to {size}", name=name, size=size(found.files.wal.size)
-        ),
+        title=text("{name}-wal grew to {size}", name=name, size=size(found.files.wal.size)),
         subject=name,
         detail=(
-            "Reading slows down, the disk fills, and a copy without the log lacks all of it. "
-            + (
-                "Some process has been reading without a pause, or checkpoints fail."
-                if held
-                else "No process has it open, so it can be taken in at any time."
-            )
+            "The bot gets slower and the disk fills up. A process reads without a pause, or "
+            "SQLite cannot merge this write-ahead log (-wal)."
+            if held
+            else "The bot gets slower and the disk fills up. No process uses this write-ahead log "
+            "(-wal), so it can be merged now."
         ),
-        evidence=(
-            Evidence(
-                f"{name}-wal",
-                f"{size(found.files.wal.size)}, the database {size(found.files.main.size)}",
-            ),
+        next=(
+            "Restart the gateway; SQLite merges the log when no process uses it." if held else ""
         ),
+        evidence=(Evidence(name, size(found.files.main.size)),),
         fix=None if held else "checkpoint-wal",
         data={"held": held},
     )
 
 
-_JOURNALS: dict[str, tuple[Severity, str, str, str | None]] = {
+_JOURNALS: dict[str, tuple[Severity, str, str, str, str | None]] = {
     "own": (
         Severity.WARNING,
-        "{} was left in the middle of a transaction",
-        "SQLite takes the half that is in the file back at the next opening. Keep both files "
-        "together: without the journal that half stays for good.",
+        "{name} stopped in the middle of a transaction",
+        "SQLite undoes the unfinished part when it next opens the file. It needs the journal for "
+        "that, so keep both files together.",
+        "",
         "roll-back",
     ),
     "foreign": (
         Severity.CRITICAL,
-        "a journal beside {} is not its own",
-        "The next start writes old pages from the journal over the database, and rows are lost. "
-        "Do not start Hermes before the journal is set aside.",
+        "{name} has a journal of another database",
+        "At the next start SQLite writes old pages from this journal over the database, and rows "
+        "are lost.",
+        "Do not start Hermes before the repair.",
         "set-aside-log",
     ),
     "damaged": (
         Severity.CRITICAL,
-        "{} is damaged, with the journal beside it and without",
-        "Do not start Hermes: it would play the journal back, whosever it is. Keep both files.",
+        "{name} is damaged, with and without its journal",
+        "At the next start SQLite writes the journal into the database, even if it belongs to "
+        "another one.",
+        "Do not start Hermes before the repair, and keep both files.",
         "salvage-rows",
     ),
     "unclear": (
         Severity.CRITICAL,
-        "whose journal lies beside {} cannot be told",
-        "If it is the database's own, setting it aside keeps half a transaction for good; if it "
-        "is not, the next start writes old pages over the database. So nothing is done by itself: "
-        "copy both files away before Hermes starts again.",
+        "{name} has a journal that may be of another database",
+        "Could not determine whose it is. If it is of another database, the next start of Hermes "
+        "overwrites rows with old ones.",
+        "Copy both files to another place before Hermes starts again.",
         None,
     ),
 }
-"""Severity, title, detail and fix for each kind of journal."""
+"""Severity, title, detail, next step and fix for each kind of journal."""
 
 
 def _journal(name: str, found: Condition, cut: Cutoff) -> Finding:
-    severity, title, detail, fix = _JOURNALS[cut.kind]
+    severity, title, detail, step, fix = _JOURNALS[cut.kind]
     journal = found.files.journal
-    what = f"{size(journal.size)}, {cut.records} pages: {cut.evidence[0]}"
+    what = text(
+        "{size}, {pages}: {reason}",
+        size=size(journal.size),
+        pages=count(cut.records, "page"),
+        reason=cut.evidence[0],
+    )
     return Finding(
         code="DB-JOURNAL",
         severity=severity,
-        title=title.format(name),
+        title=text(title, name=name),
         subject=name,
         detail=detail,
+        next=step,
         evidence=(
             Evidence(f"{name}-journal", what),
             *(Evidence(name, said) for said in cut.evidence[1:]),

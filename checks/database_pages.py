@@ -16,7 +16,10 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
+    listed,
     loss,
+    sentences,
     shown,
     text,
 )
@@ -29,16 +32,23 @@ _CODES = ["DB-MALFORMED", "DB-TRUNCATED", "DB-INDEX", "DB-FTS-CORRUPT", "KANBAN-
 
 @check(id="database-pages", group="databases", codes=[*_CODES, "RESPSTORE"], limit=10)
 def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
-    """Is every page of every database what it should be?"""
+    """Are all pages of all databases intact?"""
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     for name, path, found in probes.conditions():
         if found.doubt is not None:
-            yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=found.doubt))
+            yield CouldNotLook(text("{name}: {reason}", name=name, reason=found.doubt))
         if found.partly is not None:
-            yield Partly(f"{name}: {found.partly}")
+            yield Partly(text("{name}: {reason}", name=name, reason=found.partly))
         for one in found.unjudged:
-            yield Partly(f"{name}: {shown([one.table])} was not judged: {one.why}")
+            yield Partly(
+                text(
+                    "{name}: could not check {table}: {reason}",
+                    name=name,
+                    table=shown([one.table]),
+                    reason=one.why,
+                )
+            )
         for finding in _findings(name, found):
             yield finding._replace(caused_by=_cause(probes, path))
 
@@ -66,13 +76,15 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
     return Finding(
         code="DB-TRUNCATED",
         severity=Severity.CRITICAL,
-        title=text("{name} is cut off", name=name),
-        subject=name,
-        detail=text(
-            "{loss} A copy that was interrupted or a full disk does this. Keep the file.",
-            loss=loss(name),
+        title=text(
+            "{name} is incomplete: {there:,} of {all:,} pages are left",
+            name=name,
+            there=there,
+            all=claimed,
         ),
-        evidence=(Evidence(name, f"{there} whole pages of {claimed} are there"),),
+        subject=name,
+        detail=sentences(loss(name), "An interrupted copy or a full disk is the usual cause."),
+        evidence=(Evidence(name, "the file is shorter than its header says"),),
         fix=_salvage(name),
         data={"pages": there, "claimed": claimed},
     )
@@ -88,14 +100,12 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
             title=text("indexes of {name} are damaged, its rows are not", name=name),
             subject=name,
             detail=(
-                (
-                    "Hermes refuses the whole board for it. "
-                    if _is_board(name)
-                    else "Rows that are there are not found, and some cannot be written. "
-                )
-                + "Hermes has no repair for this, and the one it tries can make it worse."
+                "Hermes refuses to open the board. Its own repair can make this worse."
+                if _is_board(name)
+                else "Hermes does not find some rows and cannot write others. Its own repair can "
+                "make this worse."
             ),
-            evidence=(Evidence(name, f"damaged: {shown(damage.indexes)}"),),
+            evidence=(Evidence(name, text("damaged: {indexes}", indexes=shown(damage.indexes))),),
             fix="rebuild-indexes",
             data={"indexes": tuple(sorted(damage.indexes))},
         )
@@ -117,15 +127,17 @@ def _forbidden(name: str, damage: Damage) -> Finding:
     return Finding(
         code="KANBAN-CORRUPT" if board else "DB-MALFORMED",
         severity=Severity.CRITICAL if board else Severity.WARNING,
-        title=text("rows of {name} break the rules of their own table", name=name),
+        title=text("{name} has rows with forbidden values", name=name),
         subject=name,
         detail=(
             _advice(name)
             if board
-            else "Every row can be read, and nothing is lost. Hermes' own checks call it damaged."
+            else "Every row can be read and nothing is lost, but Hermes reports the database as "
+            "damaged."
         ),
         evidence=tuple(
-            Evidence(name, f"a forbidden value in {_place(rule)}") for rule in sorted(damage.rules)
+            Evidence(name, text("forbidden value in {place}", place=_place(rule)))
+            for rule in sorted(damage.rules)
         ),
         fix=_salvage(name) if board else None,
         data={"rules": tuple(sorted(damage.rules))},
@@ -143,40 +155,51 @@ def _malformed(name: str, damage: Damage) -> Finding:
         code = "KANBAN-CORRUPT"
     elif name == "response_store.db":
         code = "RESPSTORE"
-    rows = shown(damage.rows)
     if damage.schema:
-        what = "the list of its tables is damaged"
+        what = text("the list of tables is damaged")
     elif damage.rows:
-        what = f"rows are hit in {rows}"
+        what = text("damaged rows in {tables}", tables=shown(damage.rows))
     elif damage.free:
-        what = "only the list of its free pages is damaged; every row can be read"
+        what = text("the list of free pages is damaged; every row can be read")
     else:
-        noun = "page belongs" if damage.unused == 1 else "pages belong"
-        what = f"{damage.unused} {noun} to nothing; every row can be read"
+        what = text(
+            "{pages} without a table; every row can be read", pages=count(damage.unused, "page")
+        )
     evidence = [Evidence(name, what)]
-    for table, count in sorted(damage.disputed.items()):
-        noun = "row says" if count == 1 else "rows say"
-        what = f"{count} {noun} something else than an index of {shown([table])}"
+    for table, number in sorted(damage.disputed.items()):
+        what = text(
+            "{rows} of {table} with another value than in an index",
+            rows=count(number, "row"),
+            table=shown([table]),
+        )
         evidence.append(Evidence(name, what))
     if damage.pages and damage.rows:
-        evidence.append(Evidence(name, f"damaged pages: {_numbers(damage.pages)}"))
+        pages = listed([str(page) for page in sorted(damage.pages)], 8)
+        evidence.append(Evidence(name, text("damaged pages: {pages}", pages=pages)))
     beside = [*damage.indexes, *damage.searches]
     if beside:
-        evidence.append(Evidence(name, f"also hit: {shown(beside)}"))
+        evidence.append(Evidence(name, text("also damaged: {parts}", parts=shown(beside))))
     harmless = not damage.rows and not damage.free
     return Finding(
         code=code,
         severity=Severity.WARNING if harmless else Severity.CRITICAL,
         title=text("{name} is damaged", name=name)
         if not harmless
-        else text("{name} has pages that belong to nothing", name=name),
+        else text("{name} has pages that belong to no table", name=name),
         subject=name,
         detail=(
             _advice(name)
             if damage.rows
-            else "Writing fails as soon as a free page is needed. Nothing is lost yet."
+            else "Nothing is lost yet, but writing fails when SQLite needs a free page."
             if damage.free
-            else "They take space, and Hermes refuses to open a board like this."
+            else "They waste space, and Hermes refuses to open the board."
+            if _is_board(name)
+            else "They waste space. Every row can be read."
+        ),
+        next=(
+            "Do not run `hermes sessions repair` or `hermes doctor --fix`: they can make it worse."
+            if damage.rows and not _is_board(name) and name not in CACHES
+            else ""
         ),
         evidence=tuple(evidence),
         fix=_salvage(name) if damage.rows else "rewrite-header",
@@ -197,37 +220,42 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
     differs = found.damage.inverted if found.damage else frozenset()
     if not hit and not flaws and not differs:
         return
-    evidence = [Evidence(name, f"pages of {shown([table])} are damaged") for table in sorted(hit)]
-    evidence += [Evidence(name, f"{shown([flaw.table])}: {flaw.what}") for flaw in flaws]
+    evidence = [
+        Evidence(name, text("damaged pages in {table}", table=shown([table])))
+        for table in sorted(hit)
+    ]
     evidence += [
-        Evidence(name, f"{shown([table])} does not agree with its rows")
+        Evidence(name, text("{table}: {fault}", table=shown([flaw.table]), fault=flaw.what))
+        for flaw in flaws
+    ]
+    evidence += [
+        Evidence(name, text("{table} differs from its rows", table=shown([table])))
         for table in sorted(differs)
     ]
     breaks = {flaw.breaks for flaw in flaws} | ({"writes"} if hit else set())
     breaks |= {"search"} if differs - found.benign else set()
     if "writes" in breaks:
-        severity, effect = Severity.CRITICAL, "Every new message fails to be written."
+        severity, effect = Severity.CRITICAL, "The bot cannot save new messages."
     elif "search" in breaks:
-        severity, effect = Severity.ERROR, "Searching fails, and later writing too."
+        severity, effect = Severity.ERROR, "Searching fails now, and saving messages fails later."
     elif "later" in breaks:
         severity = Severity.ERROR
-        effect = "Hermes damages it as soon as it resumes `hermes sessions optimize-storage`."
+        effect = "The next `hermes sessions optimize-storage` damages it further."
     elif breaks:
-        severity, effect = Severity.WARNING, "Searching does not find all that is there."
+        severity, effect = Severity.WARNING, "Searching does not find every message."
     else:
-        severity, effect = Severity.INFO, "Releases of SQLite differ here; searching works."
+        severity, effect = Severity.INFO, "Searching works; other releases of SQLite may report it."
     lost = [flaw.table for flaw in flaws if flaw.lost]
     yield Finding(
         code="DB-FTS-CORRUPT",
         severity=severity,
-        title=text("the search index of {name} is damaged", name=name)
-        + ("" if lost else ", its rows are not"),
+        title=text("the search index of {name} is damaged", name=name),
         subject=name,
-        detail=effect
-        + (
-            text(" The text that {lost} kept is nowhere else.", lost=shown(lost))
+        detail=sentences(
+            effect,
+            text("The text in {tables} is stored only there.", tables=shown(lost))
             if lost
-            else " The index can be made anew from the rows."
+            else "The messages are intact, so the index can be built again.",
         ),
         evidence=tuple(evidence),
         fix="salvage-rows" if lost else "rebuild-fts",
@@ -239,14 +267,10 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
 
 def _advice(name: str) -> str:
     if name in CACHES:
-        return f"{loss(name)} It holds nothing that would be missed."
+        return sentences(loss(name), "It has no lasting data, so nothing is lost.")
     if _is_board(name):
-        return "Hermes refuses the whole board, and makes a copy of it each time it tries."
-    return (
-        "What lies on those pages cannot be read, and writing fails. Do not run `hermes sessions "
-        "repair` or `hermes doctor --fix`: they take the search tables away first and can leave "
-        "it worse than before."
-    )
+        return "Hermes refuses to open the board and makes another copy of it at each try."
+    return "The bot cannot read the damaged rows, and saving new ones fails."
 
 
 def _is_board(name: str) -> bool:
@@ -255,9 +279,3 @@ def _is_board(name: str) -> bool:
 
 def _salvage(name: str) -> str:
     return "set-aside-cache" if name in CACHES else "salvage-rows"
-
-
-def _numbers(pages: frozenset[int]) -> str:
-    first = sorted(pages)[:8]
-    more = f" and {len(pages) - len(first)} more" if len(pages) > len(first) else ""
-    return ", ".join(map(str, first)) + more

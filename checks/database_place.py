@@ -13,18 +13,23 @@ if TYPE_CHECKING:
 
 @check(id="database-place", group="databases", codes=["DB-NETFS", "DB-OWNER"])
 def database_place(probes: Probes) -> Iterator[Finding]:
-    """Do the databases lie where a gateway can write and lock them?"""
+    """Can the gateway write and lock its databases?"""
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     yield from _remote(probes)
     user = probes.gateway_user()
     for name, _, found in probes.conditions():
         for suffix, taken in [("", found.files.main), *found.files.sidecars.items()]:
             what = None
             if taken.kind not in ("file", "symlink"):
-                what = f"it is a {taken.kind}, which SQLite cannot use"
+                what = text("a {kind}, not a file", kind=taken.kind)
             elif not user.may_write(taken):
-                what = f"owner {taken.uid}, mode {taken.mode:04o}; the gateway runs as {user.uid}"
+                what = text(
+                    "owner {owner}, mode {mode:04o}; the gateway runs as user {user}",
+                    owner=taken.uid,
+                    mode=taken.mode,
+                    user=user.uid,
+                )
             if what:
                 yield _owner(name, suffix, what, found, taken, user.uid)
 
@@ -39,9 +44,12 @@ def _owner(
         title=text("the gateway cannot write {file}", file=file),
         subject=file,
         detail=(
-            "Hermes says `attempt to write a readonly database` or `unable to open database "
-            "file`. A command run as another user, most often with sudo, leaves such files."
+            "What belongs in this database is not saved. Often a command with sudo leaves such a "
+            "file."
+            if taken.kind == "file"
+            else "What belongs in this database is not saved."
         ),
+        next="" if taken.kind == "file" else _next(taken.kind, uid),
         evidence=(Evidence(file, what),),
         fix="give-back-owner" if taken.kind == "file" else None,
         data={
@@ -52,6 +60,12 @@ def _owner(
     )
 
 
+def _next(kind: str, uid: int) -> str:
+    if kind == "symlink":
+        return text("Make the file that the link names writable for user {user}.", user=uid)
+    return "Move it to another place while the gateway is stopped."
+
+
 def _remote(probes: Probes) -> Iterator[Finding]:
     """Yield one finding per file system with unreliable locks, not one per database."""
     seen: dict[str, list[str]] = {}
@@ -60,19 +74,19 @@ def _remote(probes: Probes) -> Iterator[Finding]:
         mount = probes.mount(path.parent)
         if mount is not None and mount.is_unreliable:
             logs = found.header.head[18:20] == b"\x02\x02"
-            seen.setdefault(str(mount.point), []).append(f"{name}{' with a log' if logs else ''}")
+            seen.setdefault(str(mount.point), []).append(f"{name} (-wal)" if logs else name)
             kinds[str(mount.point)] = mount.kind
     for point, names in seen.items():
         yield Finding(
             code="DB-NETFS",
             severity=Severity.WARNING,
-            title=text("databases lie on a shared file system ({kinds})", kinds=kinds[point]),
+            title=text("databases are on a shared file system ({kind})", kind=kinds[point]),
             subject=point,
             detail=(
-                "SQLite's log needs memory that all processes share and locks that hold; here it "
-                "may have neither. Hermes falls back to a slower mode, fails with `locking "
-                "protocol`, or damages the database. Move the home to a local disk."
+                "Locks may not work there, so databases can get damaged or fail with `locking "
+                "protocol`."
             ),
+            next="Move the home to a local disk.",
             evidence=tuple(Evidence(point, one) for one in names),
             data={"kind": kinds[point]},
         )

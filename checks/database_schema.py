@@ -15,13 +15,17 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
+    listed,
+    sentences,
     text,
 )
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Changed, Missing, Structure
 
-_PLURALS = {"index": "indexes"}
+_PLURALS = {"index": "indexes", "search index": "search indexes"}
+_NOUNS = {"full-text table": "search index"}
 
 
 @check(
@@ -31,10 +35,10 @@ _PLURALS = {"index": "indexes"}
     by_release=["KANBAN-SCHEMA", "DB-SCHEMA"],
 )
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Has every database the tables, columns, indexes and triggers that Hermes declares?"""
+    """Does every database have the structure that Hermes needs?"""
     databases = probes.databases()
     if not databases.paths and not databases.unreadable:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
@@ -43,9 +47,9 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             if not header.empty and header.magic:  # other checks report those
                 yield from _judge(probes, path, name)
         except CouldNotLook as doubt:
-            yield CouldNotLook(text("{name}: {doubt}", name=name, doubt=doubt))
+            yield CouldNotLook(text("{name}: {reason}", name=name, reason=doubt))
         except FileNotFoundError:
-            yield CouldNotLook(text("{name}: is gone, or a symlink to nowhere", name=name))
+            yield CouldNotLook(text("{name} is missing, or a symlink to nothing", name=name))
 
 
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
@@ -55,15 +59,20 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
         yield Finding(
             code="DB-NEWER",
             severity=Severity.INFO,
-            title=text("{name} was made by a newer Hermes than this tool knows", name=name),
+            title=text("{name} is from a newer Hermes than this tool knows", name=name),
             subject=name,
-            detail="What it should be made of is not known here, so that is not judged, and "
-            "nothing will change its structure. A newer hermes-doctor may know it.",
+            detail="Its structure could not be checked, and no repair changes it.",
+            next="Update hermes-doctor.",
             evidence=(
                 Evidence(
                     name,
-                    f"schema version {found.version}, application id {found.application_id}, "
-                    f"user version {found.user_version}",
+                    text(
+                        "schema version {schema}, application id {application}, user version "
+                        "{user}",
+                        schema=found.version,
+                        application=found.application_id,
+                        user=found.user_version,
+                    ),
                 ),
             ),
         )
@@ -79,7 +88,7 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
     weighed = [_weigh(probes, missing)] if missing else []
     weighed += [_weigh_changed(changed)] if changed else []
     severity = min((one for one, _ in weighed), key=lambda one: one.rank)
-    detail = " ".join(text for _, text in weighed)
+    detail = sentences(*(effect for _, effect in weighed))
     installed = probes.installation() is not None
     curable = (
         (structure.can_be_made(ours) or not ours)
@@ -87,14 +96,15 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
         and not structure.beyond
         and not (structure.alien and not installed)
     )
-    if ours and not curable and not structure.beyond:
-        detail += " What was in it cannot be made up, so that no fix is offered."
     kinds = [
-        (kind, sorted(map(str, parts)))
+        (_NOUNS.get(kind, kind), sorted(map(str, parts)))
         for kind, parts in groupby(missing, key=lambda part: part.kind)
     ]
     evidence = [
-        Evidence(name, f"missing{_label(kind, len(names))}: {', '.join(names)}")
+        Evidence(
+            name,
+            text("missing {kind}: {names}", kind=_plural(kind, len(names)), names=", ".join(names)),
+        )
         for kind, names in kinds
     ]
     evidence += [
@@ -103,42 +113,63 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
     return Finding(
         code="KANBAN-SCHEMA" if name.endswith("kanban.db") else "DB-SCHEMA",
         severity=severity,
-        title=_title(name, [_count(kind, len(names)) for kind, names in kinds], len(changed)),
+        title=_title(name, kinds, len(changed)),
         subject=name,
         detail=detail,
+        next=(
+            "Restore the file from a backup: what the missing part had cannot be made again."
+            if ours and not curable and not structure.beyond
+            else ""
+        ),
         evidence=tuple(evidence),
         fix="complete-schema" if curable else None,
         data={"missing": ours, "changed": wrong, "plan": structure.plan},
     )
 
 
-def _title(name: str, missing: list[str], changed: int) -> str:
-    said = [f"lacks {_enumerate(missing)}"] if missing else []
-    if changed:
-        said.append(
-            f"has {changed} {'parts that are' if changed > 1 else 'part that is'} not as declared"
+_LACKS = {
+    "column": "{name} lacks the column {part}",
+    "table": "{name} lacks the table {part}",
+    "index": "{name} lacks the index {part}",
+    "trigger": "{name} lacks the trigger {part}",
+    "search index": "{name} lacks the search index {part}",
+}
+
+
+def _title(name: str, missing: list[tuple[str, list[str]]], changed: int) -> str:
+    lacking = listed([_count(kind, len(names)) for kind, names in missing])
+    if missing and changed:
+        return text(
+            "{name} lacks {missing} and has {changed} of the wrong form",
+            name=name,
+            missing=lacking,
+            changed=count(changed, "part"),
         )
-    return f"{name} {' and '.join(said)}"
+    if changed:
+        return text(
+            "{name} has {changed} of the wrong form", name=name, changed=count(changed, "part")
+        )
+    [kind, names] = missing[0]
+    if len(missing) == len(names) == 1 and kind in _LACKS:
+        return text(_LACKS[kind], name=name, part=names[0])
+    return text("{name} lacks {missing}", name=name, missing=lacking)
 
 
 def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
     """Rate parts that are declared differently, and say why."""
     effects = {part.effect for part in changed}
     if "crash" in effects:
-        return Severity.ERROR, (
-            "Hermes never looks at how a part that is there is declared: what it writes is refused."
-        )
+        return Severity.ERROR, "Writing to this part fails. Hermes does not repair the form."
     if any(part.kind == "trigger" and part.breaks for part in changed):
         return Severity.ERROR, (
-            "Hermes never looks at what a trigger that is there does: what is written from now on "
-            "is not found by a search, or what is deleted still is."
+            "Searching misses new messages or still finds deleted ones. Hermes does not repair the "
+            "form."
         )
     if "silent" in effects:
         return Severity.WARNING, (
-            "Hermes never looks at how a part that is there is declared: it goes on without an "
-            "error, but rows are written without a value that it counts on, or twice."
+            "Hermes reports no error, but writes rows without a needed value, or twice."
         )
-    return Severity.INFO, "That part is declared otherwise does no harm that is known."
+    return Severity.INFO, "The different form does no known harm."
 
 
 def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
@@ -146,45 +177,34 @@ def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]
     fates = {part.if_missing for part in missing}
     needed = any(part.kind in ("column", "table") for part in missing)
     if fates == {"healed"} and not (needed and probes.gateways()):
-        return Severity.INFO, "This Hermes adds what is missing by itself at the next start."
+        return Severity.INFO, "Hermes adds what is missing at its next start. Nothing to do."
     if fates == {"healed"}:
         return Severity.ERROR, (
-            "Hermes would add it at a start, but the running gateway looked only once, when it "
-            "started: it fails with `no such column` or `no such table` until then."
+            "What needs it fails with `no such column` or `no such table`. Hermes adds it only at "
+            "a start of the gateway."
         )
     if "crash" in fates:
         return Severity.ERROR, (
-            "Hermes does not add it by itself: it fails with `no such column` or worse."
+            "What needs it fails, as with `no such column`. Hermes does not add it."
         )
     if "unknown" in fates:
         return Severity.ERROR, (
-            "Newer releases add some columns by themselves at a start, but which Hermes works on "
-            "this home could not be told. Until then it fails with `no such column`."
+            "What needs it fails with `no such column`. Newer releases add some columns at a "
+            "start; the release of this home is unknown."
         )
     if all(part.kind == "trigger" for part in missing if part.if_missing == "silent"):
         return Severity.ERROR, (
-            "This Hermes does not add it by itself: it goes on without an error, but what is "
-            "written from now on is never found by a search."
+            "Searching does not find new messages, and Hermes reports no error. It does not add "
+            "the trigger."
         )
     return Severity.ERROR, (
-        "Hermes does not add it by itself: it goes on without an error, but what belongs there "
-        "is never kept."
+        "Hermes does not save what belongs there, and reports no error. It does not add the part."
     )
 
 
-def _enumerate(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+def _count(kind: str, number: int) -> str:
+    return count(number, kind, _PLURALS.get(kind, ""))
 
 
-def _count(kind: str, count: int) -> str:
-    if count > 1:
-        return f"{count} {_plural(kind, count)}"
-    return f"an {kind}" if kind == "index" else f"a {kind}"
-
-
-def _label(kind: str, count: int) -> str:
-    return "" if kind == "column" else f" {_plural(kind, count)}"
-
-
-def _plural(kind: str, count: int) -> str:
-    return kind if count == 1 else _PLURALS.get(kind, f"{kind}s")
+def _plural(kind: str, number: int) -> str:
+    return kind if number == 1 else _PLURALS.get(kind, f"{kind}s")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, size, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, count, size, text
 
 MEGABYTE = 1024**2
 
 
 @check(id="database-size", group="databases", codes=["DB-BLOAT", "DB-BACKUP-CLUTTER"])
 def database_size(probes: Probes) -> Iterator[Finding]:
-    """Do the databases take no more space than what is in them?"""
+    """Do the databases use little more space than their data?"""
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     for name, _, found in probes.conditions():
         if found.free is None or found.free.fault or not found.page_size:
             continue
@@ -23,14 +23,22 @@ def database_size(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="DB-BLOAT",
                 severity=Severity.WARNING if free >= 512 * MEGABYTE else Severity.INFO,
-                title=text("more than half of {name} is free space", name=name),
+                title=text("more than half of {name} is unused space", name=name),
                 subject=name,
                 detail=(
-                    "Snapshots and backups carry it along, and Hermes leaves out of a snapshot "
-                    "what is larger than 1 GB. `hermes sessions optimize` gives it back, with the "
-                    "gateway stopped."
+                    "Backups become larger than needed, and Hermes leaves files above 1 GB out of "
+                    "its snapshots."
                 ),
-                evidence=(Evidence(name, f"{size(free)} of {size(pages * found.page_size)} free"),),
+                evidence=(
+                    Evidence(
+                        name,
+                        text(
+                            "{free} of {total} unused",
+                            free=size(free),
+                            total=size(pages * found.page_size),
+                        ),
+                    ),
+                ),
                 fix="compact-database",
                 data={"free": free},
             )
@@ -55,19 +63,19 @@ def _clutter(probes: Probes) -> Iterator[Finding]:
             code="DB-BACKUP-CLUTTER",
             severity=Severity.WARNING if many else Severity.INFO,
             title=text(
-                "{number} copies of a damaged {name} take {size}",
-                number=len(whole),
+                "{copies} of a damaged {name} use {size}",
+                copies=count(len(whole), "copy", "copies"),
                 name=name,
                 size=size(total),
             ),
             subject=name,
-            detail=(
-                "Hermes makes a whole copy each time it meets the database damaged, and removes "
-                "none."
-                + (
-                    " They may hold rows that it has lost: repair it before they are moved."
-                    if name not in sound
-                    else ""
+            detail="Hermes copies the whole database when it finds damage, and keeps all copies.",
+            next=(
+                ""
+                if name in sound
+                else text(
+                    "Repair {name} before you move the copies: they may have rows that it lacks.",
+                    name=name,
                 )
             ),
             evidence=tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, size
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, size, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Space
@@ -15,7 +15,7 @@ MEGABYTE = 1024**2
 
 @check(id="disk-space", group="storage", codes=["DISK-FULL"])
 def disk_space(probes: Probes) -> Iterator[Finding]:
-    """Is there room left on the disk of this home?"""
+    """Does the disk of this home have free space?"""
     room = probes.space()
     for severity, what in (_bytes(room), _inodes(room)):
         if severity is None:
@@ -26,21 +26,21 @@ def disk_space(probes: Probes) -> Iterator[Finding]:
             severity=severity,
             title="the disk of this home is full"
             if now
-            else "the disk of this home is nearly full",
+            else "the disk of this home is almost full",
             subject="disk" if what.endswith("free") else "inodes",
             detail=(
-                "Messages, sessions and heartbeats are lost: `No space left on device`, `database "
-                "or disk is full`."
+                "The bot cannot save messages and sessions, so they are lost."
                 if now
                 else "When it is full, messages are lost and databases can be damaged."
             ),
+            next="Delete or move files that you do not need.",
             evidence=(Evidence(str(probes.home.path), what), *_largest(probes)),
             data={"free": room.free, "inodes_free": room.inodes_free},
         )
 
 
 def _bytes(room: Space) -> tuple[Severity | None, str]:
-    what = f"{size(room.free)} of {size(room.total)} free"
+    what = text("{free} of {total} free", free=size(room.free), total=size(room.total))
     if room.free < 16 * MEGABYTE:
         return Severity.CRITICAL, what
     if room.free < 128 * MEGABYTE:
@@ -52,7 +52,11 @@ def _bytes(room: Space) -> tuple[Severity | None, str]:
 
 
 def _inodes(room: Space) -> tuple[Severity | None, str]:
-    what = f"{room.inodes_free} of {room.inodes} inodes left"
+    what = text(
+        "{free:,} of {total:,} inodes (places for files) left",
+        free=room.inodes_free,
+        total=room.inodes,
+    )
     if room.inodes == 0:
         return None, what
     if room.inodes_free < 16:

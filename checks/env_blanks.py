@@ -7,9 +7,9 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="env-blanks", group="configuration", codes=["ENV-BLANK"], by_release=True)
 def env_blanks(probes: Probes) -> Iterator[Finding]:
-    """Does .env leave the variables alone that the gateway is started with?"""
+    """Does .env keep the variables that the gateway starts with?"""
     if probes.env() is None:
-        raise Skip("there is no .env")
+        raise Skip("no .env")
     world = probes.resolved().world
     for name, value in world.readings.dotenv.values.items():
         if value.strip() or not world.started_with.get(name, "").strip():
@@ -19,18 +19,15 @@ def env_blanks(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="ENV-BLANK",
             severity=Severity.ERROR if known else Severity.WARNING,
-            title=text(
-                "the blank {shown}= in .env erases the value that the gateway is started with",
-                shown=shown,
-            ),
+            title=text(".env erases {variable} with an empty line", variable=shown),
             subject=shown,
             detail=(
-                "What stands in .env wins over the service, the container and the shell, also when "
-                "it is empty. Take the line out."
+                "Hermes uses no value: a line in .env overrides the service, container or shell "
+                "that starts the gateway, even if it is empty."
             ),
             evidence=(
-                Evidence(f".env:{value.source.line}", f"{shown} is empty"),
-                Evidence("the gateway's environment", f"{shown} has a value"),
+                Evidence(f".env:{value.source.line}", f"{shown}="),
+                Evidence("environment of the gateway", text("{name} is set", name=shown)),
             ),
             fix="drop-blank",
             data={"name": name},

@@ -9,6 +9,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    is_needed,
     masked_name,
     repeated,
     text,
@@ -17,44 +18,52 @@ from hermes_doctor.api import (
 
 @check(id="env-duplicates", group="configuration", codes=["ENV-DUP"])
 def env_duplicates(probes: Probes) -> Iterator[Finding]:
-    """Does every variable stand in .env once?"""
+    """Is every variable in .env set only once?"""
     env = probes.env()
     if env is None:
-        raise Skip("there is no .env")
-    for one in repeated(env, probes.resolved().world):
+        raise Skip("no .env")
+    found = probes.resolved()
+    for one in repeated(env, found.world):
         name = masked_name(one.name)
-        lines = " and ".join(map(str, one.lines))
         yield Finding(
             code="ENV-DUP",
-            severity=Severity.INFO if one.same else Severity.WARNING,
+            severity=(
+                Severity.INFO
+                if one.same
+                else Severity.ERROR
+                if one.erased and is_needed(found, one.name)
+                else Severity.WARNING
+            ),
             title=(
-                text(
-                    "the empty {name}= in line {counts} of .env erases the one above",
-                    name=name,
-                    counts=one.counts,
-                )
+                text(".env line {line} erases {variable}", line=one.counts, variable=name)
                 if one.erased
                 else text(
-                    "{name} stands in .env {number} times", name=name, number=len(one.lines) + 1
-                )
-                + (
-                    ", each time the same"
-                    if one.same
-                    else text(", and only line {counts} counts", counts=one.counts)
+                    "{variable} is set {number} times in .env",
+                    variable=name,
+                    number=len(one.lines) + 1,
                 )
             ),
             subject=name,
             detail=(
-                text("Line {lines} does not count. Take out what you do not need.", lines=lines)
-                + (
-                    text(" If the value is meant, that is line {counts}.", counts=one.counts)
-                    if one.erased
-                    else ""
+                "Hermes uses this empty line and ignores the value above it."
+                if one.erased
+                else "All lines have the same value, so nothing is broken."
+                if one.same
+                else text(
+                    "Hermes uses only line {line}; the values are not the same.", line=one.counts
                 )
             ),
+            next=(
+                text(
+                    "Delete line {line}, or the line with the value if you do not want it.",
+                    line=one.counts,
+                )
+                if one.erased
+                else ""
+            ),
             evidence=(
-                *(Evidence(f".env:{line}", f"{name}, does not count") for line in one.lines),
-                Evidence(f".env:{one.counts}", f"{name}, counts"),
+                *(Evidence(f".env:{line}", f"{name}=... (ignored)") for line in one.lines),
+                Evidence(f".env:{one.counts}", f"{name}=... (used)"),
             ),
             fix=None if one.erased else "comment-out",  # the empty line may be intended
             data={"lines": one.lines, "name": one.name},

@@ -2,48 +2,68 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
 @check(id="env-encoding", group="configuration", codes=["ENV-BOM"])
 def env_encoding(probes: Probes) -> Iterator[Finding]:
-    """Can Hermes read .env from its first name on?"""
+    """Is .env saved as UTF-8 without a byte order mark?"""
     env = probes.env()
     if env is None:
-        raise Skip("there is no .env")
-    mark, text = env.mark, env.text
-    readable = mark is None and text is not None and b"\0" not in env.data
-    if readable or not env.data:
+        raise Skip("no .env")
+    mark, content = env.mark, env.text
+    zeros = b"\0" in env.data
+    if not env.data or (mark is None and content is not None and not zeros):
         return
-    if mark == "mangled":
-        lost = env.first_name or "its first variable"
-        title = f".env begins with what is left of a byte order mark, so {lost} is lost"
-        what = "the first two characters are replacement characters; they join the first name"
-    elif mark == "UTF-8-SIG":
-        lost = env.first_name or "its first variable"
-        title = f".env begins with a byte order mark, so {lost} is lost"
-        what = "the first three bytes are EF BB BF; they become part of the first name"
-    elif text is not None and "\0" not in text:
-        title = f".env is written in {mark or 'UTF-16'}, which few releases of Hermes read"
-        what = f"the bytes are {mark or 'UTF-16 without a mark'}"
-    elif b"\0" in env.data:
-        title = ".env holds NUL bytes"
-        what = f"the first stands at byte {env.data.index(0)}"
+    curable = content is not None and "\0" not in content
+    first = env.first_name
+    if mark in ("mangled", "UTF-8-SIG"):
+        title = text(".env starts with a byte order mark")
+        detail = (
+            text(
+                "Hermes does not read {variable}, because the mark becomes part of its name.",
+                variable=first,
+            )
+            if first
+            else text(
+                "Hermes does not read the first variable, because the mark becomes part of its "
+                "name."
+            )
+        )
+    elif curable:
+        title = text(".env is saved as {encoding}, not UTF-8", encoding=mark or "UTF-16")
+        detail = text(
+            "Most releases of Hermes cannot read it, so tokens and keys are missing. Some editors "
+            "on Windows save files this way."
+        )
+    elif zeros:
+        title = text(".env contains NUL bytes")
+        detail = text(
+            "Older releases of Hermes cannot start with it. A power cut or a full disk often "
+            "leaves such bytes."
+        )
     else:
-        title = ".env is not UTF-8: names and values beyond ASCII are garbled"
-        what = "the bytes are in an encoding that cannot be told for certain"
-    curable = text is not None and "\0" not in text
+        title = text(".env is not UTF-8")
+        detail = text("Hermes reads names and values with letters beyond ASCII wrongly.")
     yield Finding(
         code="ENV-BOM",
-        severity=Severity.ERROR if curable or b"\0" in env.data else Severity.WARNING,
+        severity=Severity.ERROR if curable or zeros else Severity.WARNING,
         title=title,
         subject=".env",
-        detail=(
-            "Editors on Windows save files this way. A token or key on the first line is then "
-            "missing although it is plainly there."
-            if curable
-            else "Save the file as UTF-8 in an editor; check the lines with other letters in them."
-        ),
-        evidence=(Evidence(".env", what),),
+        detail=detail,
+        next="" if curable else "Save the file as UTF-8 in an editor, and check each line.",
+        evidence=(Evidence(".env", _evidence(env.data, mark, curable=curable)),),
         fix="rewrite-env" if curable else None,
     )
+
+
+def _evidence(data: bytes, mark: str | None, *, curable: bool) -> str:
+    if mark == "mangled":
+        return "the first two characters are the rest of a mark (U+FFFD)"
+    if mark == "UTF-8-SIG":
+        return "the first three bytes are EF BB BF"
+    if curable:
+        return text("saved as {encoding}", encoding=mark or "UTF-16 without a mark")
+    if b"\0" in data:
+        return text("the first one is at byte {position}", position=data.index(0))
+    return "the encoding is unknown"

@@ -1,5 +1,7 @@
 """Check that .env has no lines that Hermes skips or reads differently from what they look like."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from hermes_doctor.api import (
@@ -7,79 +9,97 @@ from hermes_doctor.api import (
     Finding,
     OddLine,
     Probes,
+    Resolved,
     Severity,
     Skip,
     check,
+    is_needed,
     masked_name,
     odd_lines,
+    text,
 )
-
-_CREDENTIAL = ("_TOKEN", "_KEY", "_SECRET", "_PASSWORD")
 
 
 @check(id="env-lines", group="configuration", codes=["ENV-LINE"])
 def env_lines(probes: Probes) -> Iterator[Finding]:
-    """Is every line of .env read as it was meant?"""
+    """Does Hermes read every line of .env as intended?"""
     env = probes.env()
     if env is None:
-        raise Skip("there is no .env")
-    for one in odd_lines(env, probes.resolved().world):
-        title, detail, what = _words(one)
+        raise Skip("no .env")
+    found = probes.resolved()
+    for one in odd_lines(env, found.world):
+        lost = one.other if one.kind == "joined" else one.name
+        silences = _silences(found, one, lost)
         yield Finding(
             code="ENV-LINE",
-            severity=_severity(one),
-            title=title,
-            subject=masked_name(one.other if one.kind == "joined" else one.name),
-            detail=detail,
-            evidence=(Evidence(f".env:{one.number}", what),),
+            severity=_severity(one, silences=silences),
+            title=_title(one),
+            subject=masked_name(lost),
+            detail=_detail(one, masked_name(lost), silences=silences),
+            next="" if one.new is not None else "Add = and the value, or delete the line.",
+            evidence=(Evidence(f".env:{one.number}", _evidence(one)),),
             fix="mend-env-line" if one.new is not None else None,
             data={"line": one.number},
         )
 
 
-def _severity(one: OddLine) -> Severity:
-    if one.mended or not one.known:
-        return Severity.INFO
-    if one.kind == "valueless":
-        return Severity.WARNING
-    lost = one.other if one.kind == "joined" else one.name
-    return Severity.ERROR if lost.endswith(_CREDENTIAL) else Severity.WARNING
+def _silences(found: Resolved, one: OddLine, lost: str) -> bool:
+    """Whether the bot or a platform fails without the variable, and it is set nowhere else."""
+    if one.mended or one.kind == "valueless":
+        return False
+    value = found.world.variables.get(lost)
+    if value and value.source.line != one.number:
+        return False
+    return is_needed(found, lost)
 
 
-def _words(one: OddLine) -> tuple[str, str, str]:
-    """Return the title, the advice and the evidence for one line."""
+def _severity(one: OddLine, *, silences: bool) -> Severity:
+    if silences:
+        return Severity.ERROR
+    return Severity.INFO if one.mended or not one.known else Severity.WARNING
+
+
+def _title(one: OddLine) -> str:
     name = masked_name(one.name)
     if one.kind == "colon":
-        return (
-            f"line {one.number} of .env has a colon after {name}, so it is not read",
-            "Write = instead of the colon.",
-            f"{name}: instead of {name}=",
+        return text(".env line {line}: colon instead of = after {name}", line=one.number, name=name)
+    if one.kind == "quote":
+        return text(".env line {line}: quote of {name} is not closed", line=one.number, name=name)
+    if one.kind == "joined":
+        return text(".env line {line} has two variables", line=one.number)
+    if one.kind == "lower":
+        return text(".env line {line}: {name} in lower case", line=one.number, name=name)
+    return text(".env line {line}: {name} without a value", line=one.number, name=name)
+
+
+def _detail(one: OddLine, lost: str, *, silences: bool) -> str:
+    if one.mended:
+        return "Hermes splits the line itself and rewrites the file at its next start."
+    if silences:
+        return text(
+            "The bot gives no answers where it needs {variable}, because Hermes does not read it.",
+            variable=lost,
         )
     if one.kind == "quote":
-        return (
-            f"the quote around {name} in line {one.number} of .env is never closed",
-            "python-dotenv drops the line, or takes the lines below it into the value. Close it.",
-            f"{name}= with a quote that does not end",
-        )
+        return "Hermes drops the line, or reads the next lines as part of the value."
     if one.kind == "joined":
-        other = masked_name(one.other)
-        return (
-            f"line {one.number} of .env holds two variables, {name} and {other}",
-            (
-                "Hermes takes them apart itself and writes the file anew at its next start."
-                if one.mended
-                else f"All of it becomes the value of {name}. Put {other} on a line of its own."
-            ),
-            f"{name}=… {other}=…",
+        return text(
+            "Hermes reads the whole line as the value of {first} and does not read {second}.",
+            first=masked_name(one.name),
+            second=lost,
         )
+    return "Hermes ignores the line."
+
+
+def _evidence(one: OddLine) -> str:
+    """Return the line without its values."""
+    name = masked_name(one.name)
+    if one.kind == "colon":
+        return f"{name}: ..."
+    if one.kind == "quote":
+        return text("{name}= with a quote that does not end", name=name)
+    if one.kind == "joined":
+        return f"{name}=... {masked_name(one.other)}=..."
     if one.kind == "lower":
-        return (
-            f"line {one.number} of .env has the name of {name} in small letters: nobody reads it",
-            f"Write {name}.",
-            f"{name} in small letters",
-        )
-    return (
-        f"line {one.number} of .env names {name} and gives it no value",
-        "Write = and the value after it, or take the line out.",
-        f"{name} without =",
-    )
+        return text("{name} in lower case", name=name)
+    return name

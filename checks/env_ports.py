@@ -7,27 +7,32 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="env-ports", group="configuration", codes=["ENV-PORT"], by_release=True)
 def env_ports(probes: Probes) -> Iterator[Finding]:
-    """Is every port in .env a number?"""
+    """Is every port in .env a valid number?"""
     found = probes.resolved()
     if not found.platforms:
-        raise Skip("no platform would start")
+        raise Skip("no platform is set up")
     for one in odd_ports(found):
         yield Finding(
             code="ENV-PORT",
             severity=Severity.CRITICAL if one.fatal else Severity.WARNING,
             title=(
-                text("{name} is no number: the gateway cannot start", name=one.name)
+                text("gateway cannot start: {variable} is not a port", variable=one.name)
+                if one.fatal
+                else text("{variable} is not a valid port", variable=one.name)
+            ),
+            subject=one.name,
+            detail=(
+                "Nobody gets an answer, because this release stops at the invalid number."
                 if one.fatal
                 else text(
-                    "{name} is no number; {platform} does not listen where you think",
-                    name=one.name,
+                    "Requests may not reach {platform}, because Hermes cannot use this value.",
                     platform=one.platform,
                 )
             ),
-            subject=one.name,
-            detail=text(
-                "Write a number between 1 and 65535 for {name}, or take the line out.",
-                name=one.name,
+            next=text(
+                "Set {variable} to a number from 1 to 65535, or delete the line. Then restart the "
+                "gateway.",
+                variable=one.name,
             ),
-            evidence=(Evidence(one.source.place, f"{one.name} is no number from 1 to 65535"),),
+            evidence=(Evidence(one.source.place, "not a number from 1 to 65535"),),
         )

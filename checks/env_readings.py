@@ -6,25 +6,29 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 _CAUSES = {
     "comment": (
-        "the comment behind it is sent as part of the key",
-        "Put the comment on a line of its own.",
+        "comment behind {variable} becomes part of the key",
+        "Hermes sends the comment to the provider, which then rejects the key (401).",
+        "comment behind the value",
     ),
     "reference": (
-        "${NAME} in it is sent as it stands",
-        "Write the value itself: the parser that provider keys go through replaces nothing.",
+        "a variable inside {variable} is not filled in",
+        "Hermes sends the name of the variable to the provider, which then rejects the key (401).",
+        "${NAME} in the value",
     ),
     "quotes": (
-        "its quotes are read differently",
-        "Write the value without quotes, or with one pair of the same.",
+        "quotes or escapes become part of {variable}",
+        "Hermes sends them to the provider, which then rejects the key (401).",
+        "quotes or escapes in the value",
     ),
 }
+"""Title, detail and evidence for each cause."""
 
 
 @check(id="env-readings", group="configuration", codes=["ENV-AMBIGUOUS"], by_release=True)
 def env_readings(probes: Probes) -> Iterator[Finding]:
-    """Do both parsers of Hermes read the same keys from .env?"""
+    """Does Hermes read the same keys from .env everywhere?"""
     if probes.env() is None:
-        raise Skip("there is no .env")
+        raise Skip("no .env")
     found = probes.resolved()
     routes = [found.main, found.used, *found.fallback]
     keys = [route.key for route in routes if route and route.key]
@@ -32,13 +36,13 @@ def env_readings(probes: Probes) -> Iterator[Finding]:
     for one in differing(found.world):
         if one.name in used and used[one.name].faults:
             continue  # faults of keys in use have their own code
-        what, detail = _CAUSES[one.cause]
+        title, detail, what = _CAUSES[one.cause]
         yield Finding(
             code="ENV-AMBIGUOUS",
-            severity=Severity.ERROR if one.name in used else Severity.WARNING,
-            title=text("{name} in .env is read in two ways: {what}", name=one.name, what=what),
+            severity=Severity.ERROR if one.name in used else Severity.INFO,
+            title=text(title, variable=one.name),
             subject=one.name,
-            detail=detail + " A provider answers such a key with 401.",
+            detail=detail if one.name in used else "Nothing uses this key now.",
             evidence=(Evidence(f".env:{one.line}", f"{one.name}: {what}"),),
             fix="write-plainly",
         )

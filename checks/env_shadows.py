@@ -17,41 +17,34 @@ from hermes_doctor.api import (
 
 @check(id="env-shadows", group="configuration", codes=["ENV-SHADOWS-CONFIG"], by_release=True)
 def env_shadows(probes: Probes) -> Iterator[Finding]:
-    """Does what config.yaml says about platforms count?"""
+    """Do variables leave platform settings in config.yaml in use?"""
     found = probes.resolved()
     document = found.world.document
     if document.fault or not document.values:
-        raise Skip("config.yaml holds no settings that can be read")
+        raise Skip("config.yaml has no readable settings")
     for one in shadowed(found):
         name = named(one.path)
         inside = one.source.kind == "env"
         yield Finding(
             code="ENV-SHADOWS-CONFIG",
             severity=Severity.WARNING,
-            title=text(
-                "{variable} in {place} beats {name} in config.yaml",
-                variable=one.variable,
-                place=_place(one.source.file),
-                name=name,
-            ),
+            title=text("{variable} overrides {setting}", variable=one.variable, setting=name),
             subject=name,
             detail=(
-                text("They differ, and {variable} counts. ", variable=one.variable)
-                + (
-                    "Put a # before it in .env if config.yaml is right, or take the setting out of "
-                    "config.yaml."
-                    if inside
-                    else "Take it out of the service or the container if config.yaml is right."
-                )
+                "The values differ. Hermes uses the one in .env and ignores config.yaml."
+                if inside
+                else "The values differ. Hermes uses the one in the environment of the gateway and "
+                "ignores config.yaml."
+            ),
+            next=(
+                "If .env is right, delete the setting in config.yaml instead."
+                if inside
+                else "If config.yaml is right, remove the variable from the service or container."
             ),
             evidence=(
-                Evidence(one.source.place, f"{one.variable} counts"),
-                Evidence(document.source(*one.path).place, f"{name} does not"),
+                Evidence(one.source.place, text("{name} (used)", name=one.variable)),
+                Evidence(document.source(*one.path).place, text("{name} (ignored)", name=name)),
             ),
             fix="comment-out" if inside else None,
             data={"name": one.variable, "lines": ()},
         )
-
-
-def _place(file: str | None) -> str:
-    return file or "the gateway's environment"

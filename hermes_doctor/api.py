@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.env_lines import (
         OddLine,
         differing_keys as differing,
+        is_needed,
         lines_of,
         odd_lines,
         odd_ports,

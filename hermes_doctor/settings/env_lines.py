@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.settings import env_parsers, unknown_keys, variables
+from hermes_doctor.settings import env_parsers, provider_entries, unknown_keys, variables
 from hermes_doctor.settings.env_file import EnvFile
 from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.release import Release
@@ -16,6 +16,8 @@ from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.sourced_text import Source
 
 COLON, QUOTE, JOINED, LOWER, VALUELESS = "colon", "quote", "joined", "lower", "valueless"
+_ROUTER = ("OPENROUTER_API_KEY", "OPENAI_API_KEY")
+"""Keys that Hermes uses for OpenRouter and for an unnamed custom provider."""
 _BREAK = pattern(r"\r\n|\r|\n")
 _COLON = pattern(r"(\s*(?:export\s+)?)([A-Z][A-Z0-9_]{2,})\s*:\s*(\S.*)")
 _SET = pattern(r"(\s*(?:export\s+)?)([A-Za-z_][A-Za-z0-9_]*)(\s*=\s*)(.*)")
@@ -137,6 +139,29 @@ def known_variables(release: Release) -> frozenset[str]:
     """Return every variable that this release or one of its platforms knows."""
     keys = {key for one in release.registry.values() for key in one["keys"]}
     return release.names | keys | _of_platforms()
+
+
+def is_needed(found: Resolved, name: str) -> bool:
+    """Tell whether the bot gives no answers, or a platform none, while this variable is lost."""
+    for platform, one in load_knowledge("platforms")["platforms"].items():
+        if name in one["variables"]:
+            return True
+        if any(form["users"] == name for form in load_knowledge("access").get(platform, ())):
+            return any(own.name == platform for own in found.platforms)
+    world, asked = found.world, (found.main.requested.value or "").lower()
+    entry = provider_entries.provider_entry(world, asked)
+    if entry is not None:
+        values = {str(entry.block.get(key)) for key in ("key_env", "api_key_env", "api_key")}
+        return bool(values & {name, f"${{{name}}}"})
+    key = found.used.key if found.used else None
+    if key is not None and key.state == "usable":
+        return False
+    registry, provider = world.release.registry, world.release.provider(asked)
+    if provider is not None and provider in registry:
+        return name in registry[provider]["keys"]
+    if name in _ROUTER:
+        return True
+    return provider is None and any(name in one["keys"] for one in registry.values())
 
 
 class DifferingKey(NamedTuple):

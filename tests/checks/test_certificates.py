@@ -15,7 +15,7 @@ PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HERMES_CA_BUNDLE"])
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "does not exist"), ("", "is empty"), ("<html>", "holds no certificate")],
+    [(None, "does not exist"), ("", "an empty file"), ("<html>", "without certificates")],
 )
 def test_unusable(home: Path, tmp_path: Path, name: str, content: str | None, words: str) -> None:
     """Gone, empty, or something else."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import config_homes
+from tests.helpers import config_homes, support
 
 ID = "config-allowlists"
 SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
@@ -27,8 +27,19 @@ def test_found(home: Path, case: str) -> None:
 
     _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
-    told = [("CFG-ALLOWLIST-KEY", "warning", name, "config.yaml:2", fix)]
+    told = [("CFG-ALLOWLIST-KEY", "error", name, "config.yaml:2", fix)]
     assert config_homes.told(findings) == told
+
+
+def test_approved_by_pairing(home: Path) -> None:
+    """Users whom a pairing code approved get answers without the list."""
+    support.put(home / "pairing" / "telegram-approved.json", '{"1": {}}')
+
+    config_homes.write(home, "telegram:\n  allowed_users: [1]\n", config_homes.TELEGRAM)
+    _, [finding] = config_homes.look(home, ID)
+
+    assert finding.severity == "info"
+    assert "nothing is broken" in finding.detail
 
 
 SILENT = {

@@ -35,8 +35,8 @@ def test_which_line_counts(home: Path) -> None:
     """The last one."""
     _, [finding] = config_homes.look(config_homes.write(home, "a: 1\na: 2\nb: 1\na: 3\n"), ID)
 
-    assert "only line 4 counts" in finding.title
-    assert [one.what for one in finding.evidence] == ["is not read", "is not read", "counts"]
+    assert "Hermes uses only line 4." in finding.detail
+    assert [one.what for one in finding.evidence] == ["ignored", "ignored", "used"]
 
 
 def test_other_blocks(home: Path) -> None:

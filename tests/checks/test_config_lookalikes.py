@@ -27,7 +27,7 @@ def test_quotes(home: Path, value: str) -> None:
     """The value is named, not shown."""
     _, findings = config_homes.look(config_homes.write(home, f"model:\n  default: {value}\n"), ID)
 
-    told = [("CFG-LOOKALIKE", "warning", "model.default", "config.yaml:2", "straighten-config")]
+    told = [("CFG-LOOKALIKE", "error", "model.default", "config.yaml:2", "straighten-config")]
     assert config_homes.told(findings) == told
 
 

@@ -28,10 +28,15 @@ CASES = {
     "off and it is not": (
         "platforms:\n  telegram: off\n",
         config_homes.TELEGRAM,
-        ("error", "platforms.telegram", 2, RESHAPE),
+        ("warning", "platforms.telegram", 2, RESHAPE),
     ),
     "name": (
         "platforms:\n  telegrm: {enabled: true}\n",
+        "",
+        ("error", "platforms.telegrm", 2, RENAME),
+    ),
+    "name of what is off": (
+        "platforms:\n  telegrm: {enabled: false}\n",
         "",
         ("warning", "platforms.telegrm", 2, RENAME),
     ),
@@ -49,7 +54,7 @@ CASES = {
     "not enabled": (
         f"platforms:\n  telegram:\n    token: {T}\n",
         "",
-        ("warning", "platforms.telegram", 2, RESHAPE),
+        ("error", "platforms.telegram", 2, RESHAPE),
     ),
 }
 

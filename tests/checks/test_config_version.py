@@ -62,7 +62,7 @@ def test_a_newer_one_names_the_installed_release(
         config_homes.write(home, "_config_version: 33\nmodel: x\n", ""), ID
     )
 
-    assert finding.title == "config.yaml is of a newer Hermes than the installed 0.13.0"
+    assert finding.title == "config.yaml is from a newer Hermes than 0.13.0"
 
 
 @pytest.mark.parametrize("variant", ["plain", "interrupted"])

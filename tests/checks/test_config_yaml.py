@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_broken(home: Path, case: str) -> None:
     assert finding.evidence[0].what
     assert finding.since is not None
     assert finding.fix == ("mend-yaml" if case in MENDED else None), "there is no copy to restore"
-    assert "No older copy" in finding.detail
+    assert ("no older copy is valid" in finding.next) is (case not in MENDED)
 
 
 READ = {
@@ -132,19 +133,21 @@ def test_copies_offer_the_fix(home: Path) -> None:
     _, [finding] = look(home)
 
     assert finding.fix == "restore-config"
-    assert "config.yaml.bak, of 2023-11-14 22:13 UTC" in finding.detail
+    assert finding.evidence[-1].where == "config.yaml.bak"
+    local = datetime.fromtimestamp(1_700_000_000).strftime("%Y-%m-%d %H:%M")
+    assert finding.evidence[-1].what == f"valid copy from {local}"
 
     newer = support.put(home / "state-snapshots" / "s1" / "config.yaml", "a: 2\n")
     os.utime(newer, (1_750_000_000, 1_750_000_000))
     _, [finding] = look(home)
-    assert "state-snapshots/s1/config.yaml" in finding.detail
+    assert finding.evidence[-1].where == "state-snapshots/s1/config.yaml"
 
     (home / "backups").mkdir()
     with zipfile.ZipFile(home / "backups" / "pre-update.zip", "w") as archive:
         archive.writestr(zipfile.ZipInfo("config.yaml", (2026, 6, 1, 12, 0, 0)), "a: 3\n")
     (home / "backups" / "broken.zip").write_bytes(b"PK\x03\x04 not a zip")
     _, [finding] = look(home)
-    assert "backups/pre-update.zip:config.yaml" in finding.detail
+    assert finding.evidence[-1].where == "backups/pre-update.zip:config.yaml"
 
 
 @pytest.mark.parametrize("copy", [b"", b"# nothing\n", b"- list\n", b"a: [\n", b"a: \xff\n"])
@@ -193,8 +196,8 @@ def test_copies_that_could_not_be_looked_at(home: Path, monkeypatch: pytest.Monk
 
     result, [finding] = look(home)
 
-    assert "could not be looked at" in finding.detail
-    assert "No older copy" not in finding.detail
+    assert "Correct the file" in finding.next
+    assert "no older copy" not in finding.next
     assert finding.fix is None
     assert "it took too long" in (result.reason or "")
 

@@ -33,7 +33,7 @@ def test_no_gateway(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [found] = findings("cron-jobs", home)
 
     assert (found.code, found.severity) == ("CRON-NO-GATEWAY", "warning")
-    assert found.title.startswith("1 job is due")
+    assert found.title == "1 scheduled job overdue: no gateway is running"
     assert found.evidence[0].where == "job alpha"
     ticked(home, 1, 1)
     assert findings("cron-jobs", home) == []

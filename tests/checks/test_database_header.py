@@ -76,7 +76,7 @@ def test_something_else(home: Path, case: str) -> None:
     assert finding.subject == "state.db"
     assert finding.evidence[0].what == f"it begins with {words}"
     assert finding.fix is None
-    assert "Do not remove" in finding.detail
+    assert "Copy the file to another place" in finding.next
 
 
 def test_only_the_magic(home: Path) -> None:
@@ -87,7 +87,7 @@ def test_only_the_magic(home: Path) -> None:
 
     assert finding.fix == "write-magic"
     assert "16 magic bytes" in finding.evidence[0].what
-    assert "rows are all there" in finding.detail
+    assert "Every row is still in the file." in finding.detail
 
 
 @pytest.mark.parametrize("at", range(16))

@@ -136,7 +136,7 @@ def test_foreign_journal(home: Path, deep: bool) -> None:
     assert codes(home, deep=deep) == ["DB-JOURNAL"]
     _, [finding] = ask("database-log", home, deep=deep)
     assert finding.severity is Severity.CRITICAL
-    assert "not its own" in finding.title
+    assert "of another database" in finding.title
 
 
 def test_own_journal(home: Path) -> None:

@@ -77,8 +77,8 @@ def test_session_id(home: Path) -> None:
     assert result.status is Status.PROBLEM
     assert (finding.code, finding.severity) == ("KANBAN-SCHEMA", Severity.ERROR)
     assert (finding.subject, finding.fix) == ("kanban.db", "complete-schema")
-    assert finding.evidence[0].what == "missing: tasks.session_id"
-    assert finding.title == "kanban.db lacks a column"
+    assert finding.evidence[0].what == "missing column: tasks.session_id"
+    assert finding.title == "kanban.db lacks the column tasks.session_id"
 
 
 HEALED = next((t, c) for t, c, f in COLUMNS if f.if_missing == "healed")
@@ -169,7 +169,7 @@ def test_level_without_an_installation(home: Path) -> None:
     _, [finding] = look(home)
 
     assert finding.data["plan"].release == "0.15.0"
-    assert finding.evidence[0].what == "missing: tasks.model_override, tasks.session_id"
+    assert finding.evidence[0].what == "missing columns: tasks.model_override, tasks.session_id"
     assert look(home, "0.13.0")[1] == []
 
 
@@ -307,10 +307,10 @@ def test_lost_trigger(home: Path, version: str) -> None:
     _, [finding] = look(home, version)
 
     assert (finding.code, finding.subject) == ("DB-SCHEMA", "state.db")
-    assert finding.title == "state.db lacks a trigger"
+    assert finding.title == "state.db lacks the trigger messages_fts_update"
     if version < "0.16":
         assert (finding.severity, finding.fix) == (Severity.ERROR, "complete-schema")
-        assert "never found by a search" in finding.detail
+        assert "Searching does not find new messages" in finding.detail
     else:
         assert (finding.severity, finding.fix) == (Severity.INFO, None)
 
@@ -322,7 +322,7 @@ def test_lost_full_text_table(home: Path) -> None:
 
     _, [finding] = look(home, "0.13.0")
 
-    assert finding.title == "state.db lacks a full-text table"
+    assert finding.title == "state.db lacks the search index messages_fts"
     assert finding.severity is Severity.INFO
 
 
@@ -360,10 +360,10 @@ def test_several_kinds(home: Path) -> None:
 
     _, [finding] = look(home, "0.19.0")
 
-    assert finding.title == "state.db lacks a table, a column and an index"
+    assert finding.title == "state.db lacks 1 table, 1 column and 1 index"
     assert [one.what.partition(":")[0] for one in finding.evidence] == [
         "missing table",
-        "missing",
+        "missing column",
         "missing index",
     ]
 

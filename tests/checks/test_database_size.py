@@ -76,7 +76,7 @@ def test_clutter_has_its_cause(home: Path) -> None:
     _, [finding] = ask("database-size", home)
 
     assert (finding.caused_by, finding.fix) == ("DB-MALFORMED", None)
-    assert "repair it before" in finding.detail
+    assert "Repair state.db before" in finding.next
     assert codes(home) == ["DB-MALFORMED"]
 
 

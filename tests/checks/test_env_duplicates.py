@@ -24,13 +24,13 @@ def test_found(home: Path, env: str, severity: str) -> None:
 
 
 def test_an_empty_one_erases(home: Path) -> None:
-    """It is a warning that says so; commenting out the key would be the wrong help."""
+    """It is an error that says so; commenting out the key would be the wrong help."""
     env = "OPENROUTER_API_KEY=sk-or-v1-canary\nB=2\nOPENROUTER_API_KEY=\n"
 
     _, [finding] = config_homes.look(config_homes.write(home, "{}\n", env), ID)
 
-    assert (finding.severity, finding.fix) == ("warning", None)
-    assert "the empty OPENROUTER_API_KEY= in line 3 of .env erases" in finding.title
+    assert (finding.severity, finding.fix) == ("error", None)
+    assert finding.title == ".env line 3 erases OPENROUTER_API_KEY"
     assert "canary" not in repr(finding)
 
 

@@ -73,7 +73,7 @@ def test_by_hand(home: Path, case: str) -> None:
 
     assert (finding.severity, finding.fix) == (severity, None)
     assert words in finding.title
-    assert "UTF-8" in finding.detail
+    assert "UTF-8" in finding.next
     assert "canary" not in str(finding)
 
 
@@ -83,7 +83,7 @@ def test_nul_place(home: Path) -> None:
 
     _, [finding] = look(home)
 
-    assert finding.evidence[0].what == "the first stands at byte 6"
+    assert finding.evidence[0].what == "the first one is at byte 6"
 
 
 @pytest.mark.parametrize("data", [b"", b"A=1\n", "A=中文 😀\n".encode(), b"A=1\r\nB=2\r\n", b"\n"])

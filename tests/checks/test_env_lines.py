@@ -44,6 +44,30 @@ def test_found(home: Path, case: str) -> None:
     assert config_homes.told(findings) == told
 
 
+OWN = (
+    "model: {provider: mine, default: x}\n"
+    "providers: {mine: {base_url: 'https://api.example/v1', key_env: MY_KEY}}\n"
+)
+NEEDED = {
+    "the key of the provider": (OWN, f"MY_KEY: {T}\n", "error"),
+    "set on another line": (OWN, f"MY_KEY: {T}\nMY_KEY={T}\n", "info"),
+    "the key of another provider": (OWN, f"DEEPSEEK_API_KEY: {T}\n", "warning"),
+    "the allowlist": ("{}\n", config_homes.TELEGRAM + "telegram_allowed_users=1\n", "error"),
+    "the app id": ("{}\n", "QQ_CLIENT_SECRET=abcdefgh\nQQ_APP_ID: 1\n", "error"),
+}
+
+
+@pytest.mark.parametrize("case", NEEDED)
+def test_severity(home: Path, case: str) -> None:
+    """A lost variable is an error if the bot or a platform gives no answers without it."""
+    config, env, severity = NEEDED[case]
+
+    _, findings = config_homes.look(config_homes.write(home, config, env), ID)
+
+    assert [one.severity.value for one in findings] == [severity]
+    assert ("gives no answers" in findings[0].detail) is (severity == "error")
+
+
 SILENT = {
     "comments": "# A: 1\n  # telegram_bot_token=x\n\n",
     "over several lines": "A='-----BEGIN\nabc: def\n-----END'\nB=2\n",

@@ -27,7 +27,7 @@ def test_found(home: Path, case: str) -> None:
     _, findings = config_homes.look(config_homes.write(home, config, env), ID)
 
     line = env.count("\n")
-    told = [("ENV-AMBIGUOUS", "warning", NAME, f".env:{line}", "write-plainly")]
+    told = [("ENV-AMBIGUOUS", "info", NAME, f".env:{line}", "write-plainly")]
     assert config_homes.told(findings) == told
 
 

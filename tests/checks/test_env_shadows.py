@@ -52,7 +52,7 @@ def test_of_the_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, [finding] = config_homes.look(config_homes.write(home, config, config_homes.TELEGRAM), ID)
 
     assert finding.fix is None
-    assert "environment" in finding.title
+    assert "environment of the gateway" in finding.detail
 
 
 SILENT = {

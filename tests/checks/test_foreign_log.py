@@ -63,7 +63,7 @@ def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
     assert (finding.severity, finding.fix) == (Severity.CRITICAL, "set-aside-log")
-    assert "No row of it is lost" in finding.detail
+    assert "No row is lost" in finding.detail
     assert any("are in neither file" in one.what for one in finding.evidence)
 
 
@@ -86,7 +86,7 @@ def test_one_of_the_lives_was_vacuumed(home: Path, which: str, deep: bool) -> No
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
-    assert finding.title == "state.db is whole; the -wal file beside it is not its own"
+    assert finding.title == "state.db has a -wal file of another database"
     assert any("do not fit the pages" in one.what for one in finding.evidence)
 
 
@@ -245,7 +245,7 @@ def test_damage_in_its_own_log(home: Path, seed: int) -> None:
 
     assert codes(home, deep=True), "the damage must be found"
     for finding in ask("database-log", home, deep=True)[1]:
-        assert finding.title == "state.db is whole, but not together with its -wal file"
+        assert finding.title == "state.db is intact, but not with its -wal file"
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
@@ -255,8 +255,8 @@ def test_damaged_rows_in_its_own_log(home: Path, deep: bool) -> None:
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
-    assert finding.title == "state.db is whole, but not together with its -wal file"
-    assert "No row of it is lost" in finding.detail
+    assert finding.title == "state.db is intact, but not with its -wal file"
+    assert "No row is lost" in finding.detail
     assert any("it is not proven" in one.what for one in finding.evidence)
 
 

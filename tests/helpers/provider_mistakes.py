@@ -303,7 +303,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     # -- variables in config.yaml ---------------------------------------------------------------
     "a variable that is not set": Mistake(
-        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}"), severity=INFO
+        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}"), severity=WARNING
     ),
     "a variable that is not set, for the model": Mistake(
         "CFG-UNRESOLVED", _relay("gpt-4o-mini", "${NOWHERE}")

@@ -129,7 +129,7 @@ def test_a_name_is_shown(home: Path) -> None:
     shown = support.doctor("fix", "--home", home).out
 
     assert "+    key_env: RELAY_API_KEY" in shown
-    assert "RELAY_API_KEY=…" in support.doctor("check", "--home", home).out
+    assert "Add RELAY_API_KEY=... to .env" in support.doctor("check", "-v", "--home", home).out
 
 
 def test_what_is_hidden_is_described(home: Path) -> None:
