@@ -7,31 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.plain_words import refused_words
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "failures").glob("*.md"))
 HEADINGS = ["## What it is", "## How it shows", "## What the fix does", "## By hand"]
 LONGEST_SYMPTOM = 60
-REFUSED = (
-    "anew",
-    "in vain",
-    "of before",
-    "of now",
-    "stands in",
-    "lies in",
-    "is no",
-    "are no",
-    "is none",
-    "at all",
-    "nobody said",
-    "for want of",
-    "does not come to",
-    "in its words",
-    "gives back",
-    "mere",
-    "by half",
-    "said to be",
-)
-"""Words that a reader with little English does not know or misreads."""
-_REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b(?! longer\b)", re.IGNORECASE)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"^ {4}.*$|`[^`]*`", re.MULTILINE)
 
@@ -42,7 +22,7 @@ def refused(text: str) -> list[str]:
     """Return the refused words of a text; commands, settings and quoted logs do not matter."""
     prose = _QUOTED.sub(" ` ", _FENCED.sub("\n\n", text))
     paragraphs = re.split(r"\n\s*\n", prose)
-    return [word for one in paragraphs for word in _REFUSED.findall(" ".join(one.split()))]
+    return [word for one in paragraphs for word in refused_words(" ".join(one.split()))]
 
 
 def test_there_are_pages() -> None:

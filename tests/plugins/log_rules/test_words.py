@@ -11,17 +11,12 @@ import yaml
 
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.plugins.load import builtin
+from tests.helpers.plain_words import refused_words
 
 FOLDER = builtin("checks") / "signatures"
 FILES = sorted(FOLDER.glob("*.yaml"))
 TEXTS = ("id", "severity", "title", "detail", "next")
 LONGEST_TITLE, LONGEST_TEXT = 60, 200
-REFUSED = (
-    "anew", "in vain", "of before", "of now", "stands in", "lies in", "is no", "are no", "is none",
-    "at all", "nobody said", "for want of", "does not come to", "in its words", "gives back",
-    "mere", "by half", "said to be",
-)  # fmt: skip
-REFUSED_WORDS = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b", re.IGNORECASE)
 PLACE = re.compile(r"\{\w+\}")
 VALUE = "12345678"
 """A value of typical length for a {name}."""
@@ -56,7 +51,7 @@ def test_refused_words(path: Path) -> None:
     texts += [(cause["cause"], cause["because"]) for cause in causes]
 
     assert texts
-    assert [one for one in texts if REFUSED_WORDS.search(one[1])] == []
+    assert [one for one in texts if refused_words(one[1])] == []
 
 
 @by_file

@@ -1,0 +1,103 @@
+"""The texts of checks and fixes: whole sentences from templates, in plain words, and short."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.plugins import load
+from tests.helpers.plain_words import refused_words
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted([*(ROOT / "checks").glob("*.py"), *(ROOT / "fixes").glob("*.py")])
+TEXTS = ("title", "detail", "next")
+RAISED = ("CannotFix", "Skip", "CouldNotLook")
+LOADED = load.load()
+LONGEST = 60
+"""Characters of a title, with a typical value of eight for each place."""
+
+
+def called(node: ast.Call) -> str:
+    """The name of the function that is called."""
+    function = node.func
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def shown(path: Path) -> Iterator[tuple[str, ast.expr]]:
+    """The expressions that become texts for people, by what they are."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        if called(node) in ("Finding", "_replace"):
+            for keyword in node.keywords:
+                if keyword.arg in TEXTS:
+                    yield keyword.arg, keyword.value
+        elif called(node) in RAISED and node.args:
+            yield called(node), node.args[0]
+
+
+def texts(node: ast.expr) -> Iterator[str]:
+    """The constant strings and templates in an expression; not those inside of values."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Call) and called(node) in ("text", "sentences"):
+        for argument in node.args:
+            yield from texts(argument)
+    elif isinstance(node, ast.IfExp):
+        yield from texts(node.body)
+        yield from texts(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from texts(value)
+
+
+def assembled(node: ast.expr) -> bool:
+    """Whether a text is glued together: an f-string with values, or a sum of strings."""
+    if isinstance(node, ast.JoinedStr):
+        return any(isinstance(value, ast.FormattedValue) for value in node.values)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add)
+    if isinstance(node, ast.IfExp):
+        return assembled(node.body) or assembled(node.orelse)
+    if isinstance(node, ast.Call) and called(node) == "sentences":
+        return any(map(assembled, node.args))
+    return False
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_texts_are_templates(path: Path) -> None:
+    """So that they can be translated, compared and counted."""
+    glued = [f"line {value.lineno}: {kind}" for kind, value in shown(path) if assembled(value)]
+
+    assert glued == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_texts_are_plain(path: Path) -> None:
+    """None has a word that nobody says."""
+    said = {text: kind for kind, value in shown(path) for text in texts(value)}
+
+    assert {text: words for text in said if (words := refused_words(text))} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_titles_are_short(path: Path) -> None:
+    """A title fits on its line beside its code, and is not a sentence."""
+    titles = [text for kind, value in shown(path) if kind == "title" for text in texts(value)]
+
+    long = [one for one in titles if len(re.sub(r"\{[^}]*\}", "x" * 8, one)) > LONGEST]
+    assert long == []
+    assert [one for one in titles if one.endswith(".")] == []
+
+
+def test_questions_and_titles_of_plugins_are_plain() -> None:
+    """What `list` shows of each check and each fix."""
+    said = {check.id: check.question for check in LOADED.checks}
+    said |= {fix.id: fix.title for fix in LOADED.fixes}
+
+    assert {id: words for id, one in said.items() if (words := refused_words(one))} == {}
+    assert {id: one for id, one in said.items() if len(one) > 75} == {}
