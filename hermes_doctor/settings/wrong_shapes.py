@@ -47,7 +47,7 @@ def providers(world: World) -> Iterator[Misshapen]:
         if block and isinstance(block, dict | list):
             fits = isinstance(block, kind) and raw.get(key) is None
             yield Misshapen(
-                ("model", key), "stands inside of `model:`", _names(block), (key,) if fits else None
+                ("model", key), "is inside `model:`", _names(block), (key,) if fits else None
             )
 
 
@@ -92,7 +92,7 @@ def chain(world: World) -> Iterator[Misshapen]:
         if block:
             value = _links(world, block)
             here = (CHAIN,) if value and not raw.get(CHAIN) else None
-            yield Misshapen(("model", place), "stands inside of `model:`", (), here, value)
+            yield Misshapen(("model", place), "is inside `model:`", (), here, value)
 
 
 def _entries(world: World, place: str, block: list[Any]) -> Iterator[Misshapen]:
@@ -121,7 +121,7 @@ def _entry(world: World, path: Path, block: Mapping[Any, Any]) -> Iterator[Missh
         and entry.model()
     ):
         value = {**block, "model": entry.model()}
-    yield Misshapen(path, f"names no {' and no '.join(lacking)}", (), None, value)
+    yield Misshapen(path, f"has no {' and no '.join(lacking)}", (), None, value)
 
 
 def _read(world: World, text: str) -> list[dict[str, Any]] | None:
