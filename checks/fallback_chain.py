@@ -67,7 +67,7 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
         severity=Severity.ERROR if _needed(found) else Severity.WARNING,
         title=text("Hermes ignores the fallback in {path}", path=path),
         subject=path,
-        detail="No other model answers when the main one fails.",
+        detail="Hermes skips it when the main model fails.",
         evidence=(Evidence(found.world.document.source(*one.path).place, f"{path} {one.what}"),),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},

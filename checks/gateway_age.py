@@ -112,6 +112,7 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
                 else "",
                 "Removed lines stay in effect until a restart.",
             ),
+            step="Restart the gateway if you removed a line.",
         )
     config_at = probes.modified(config.path) if config else None
     if config and config_at and config_at > began + _OWN:
@@ -128,10 +129,13 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
                 else "Hermes reads platforms, ports, hooks and plugins only at its start, "
                 "everything else with the next message."
             ),
+            step="Restart the gateway if you changed one of these.",
         )
 
 
-def _stale(pid: int, name: str, at: datetime, *, needed: bool, detail: str) -> Finding:
+def _stale(
+    pid: int, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
+) -> Finding:
     return Finding(
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if needed else Severity.INFO,
@@ -142,5 +146,5 @@ def _stale(pid: int, name: str, at: datetime, *, needed: bool, detail: str) -> F
         since=at,
         fix="restart-gateway" if needed else None,
         data={"pid": pid},
-        next="" if needed else "Restart the gateway if you changed one of these.",
+        next="" if needed else step,
     )

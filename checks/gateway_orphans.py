@@ -27,10 +27,10 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
             ),
             subject="browsers" if browser else "MCP servers",
             detail=(
-                "The gateway no longer uses them, and each takes hundreds of megabytes of memory."
+                "No gateway uses such a browser any more, but it takes hundreds of megabytes."
                 if browser
-                else "The gateway no longer uses them, but they take memory and may hold a port "
-                "or a file."
+                else "No gateway uses such a server any more, but it takes memory and may hold "
+                "a port or a file."
             ),
             evidence=tuple(
                 Evidence(f"process {one.pid} ({one.name})", f"belongs to this home: {one.proof}")
@@ -38,5 +38,5 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
             ),
             since=min(one.began for one in mine),
             data={"pids": tuple(one.pid for one in mine)},
-            next=text("End them: kill {pids}", pids=" ".join(str(one.pid) for one in mine)),
+            next=text("Run kill {pids}", pids=" ".join(str(one.pid) for one in mine)),
         )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
 _EXIT_LOG = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
+_SILENT = "Nobody gets an answer, and nothing has started it again."
+_FAILED = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
 _STOPPED = "It stays stopped until you start it."
 _UP = ("running", "starting", "degraded", "draining")
 _CLEAN = Evidence(".clean_shutdown", "it shut down cleanly")
@@ -223,16 +225,15 @@ def _end(
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)
     if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
-        what = "Nobody gets an answer. It exited for a restart (code 75); nothing started it again."
-        return End(_left_dead(last, "the gateway exited for a restart that never came", what), what)
+        what = "It exited so that its supervisor starts it again, but nothing did."
+        title = "the gateway exited for a restart that never came"
+        return End(_left_dead(last, title, what), _SILENT)
     stopped = "stopped" in (runtime.state, runtime.desired_state)
     if last.how == "clean" and stopped:
         if runtime.exit_reason is None and (not wanted or _rests(probes)):
             return End(None, _STOPPED, (diary,), purpose=True)
-        why = (
-            "Nobody gets an answer. It exited without an error, so its supervisor left it stopped."
-        )
-        return End(_left_dead(last, "the gateway exited and was not started again", why), why)
+        why = "It exited without an error, so its supervisor left it stopped."
+        return End(_left_dead(last, "the gateway exited and was not started again", why), _SILENT)
     if runtime.clean_shutdown and _rests(probes):
         what = "A command stopped its service, so systemd leaves it stopped."
         return End(None, what, (diary, _CLEAN), purpose=True)
@@ -245,14 +246,13 @@ def _end(
             orderly=True,
         )
     if last.error:
-        why: str = text(
+        detail = text(
             "Nobody gets an answer. It stopped with an error ({error}); see the end of "
             "logs/errors.log.",
             error=last.error,
         )
-    else:
-        why = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
-    return End(None, why, (diary,))
+        return End(None, detail, (diary,))
+    return End(None, _FAILED, (diary,))
 
 
 def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
@@ -311,7 +311,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
             data={"pid": last.pid},
             next="Raise its memory limit, or stop other programs that need much memory.",
         )
-        return End(cause, "Nobody gets an answer. Nothing started it again after it was killed.")
+        return End(cause, _SILENT)
     hung = probes.cut_off().get(last.pid)
     if hung and hung >= last.began:
         cause = Finding(
@@ -324,7 +324,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
             since=hung,
             data={"pid": last.pid},
         )
-        return End(cause, "Nobody gets an answer. Nothing started it again after it was killed.")
+        return End(cause, _SILENT)
     evidence: tuple[Evidence, ...] = (
         diary,
         Evidence(_STATE, f"gateway_state: {runtime.state}"),
@@ -341,4 +341,4 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
         since=since,
         data={"pid": last.pid},
     )
-    return End(cause, "Nobody gets an answer. Nothing started it again after it died.")
+    return End(cause, _SILENT)

@@ -1,4 +1,4 @@
-"""Check for tasks on a kanban board that are claimed by a worker that is no longer running."""
+"""Check for tasks on a kanban board that are claimed by a worker that has ended."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Fi
         ),
         subject=name,
         detail=(
-            "The gateway should release them within a minute, but does not work on this board."
+            "The gateway should release such tasks within a minute, but ignores this board."
             if running
-            else "Nobody works on them. The gateway releases them in the minute after its start."
+            else "The gateway releases such tasks in the minute after its start."
         ),
         evidence=(Evidence(name, f"marked running: {listed([id for id, _, _ in held], 3)}"),),
         fix="release-claims",

@@ -83,7 +83,11 @@ def _unread(found: Resolved, way: Way) -> Iterator[Finding]:
         severity=way.severity,
         title=text("Hermes skips the line of {variable} in .env", variable=said(named)),
         subject=way.route.path,
-        detail="No key is sent to the provider. A quotation mark is not closed.",
+        detail=(
+            "Every message fails: no key is sent to the provider."
+            if way.severity is Severity.ERROR
+            else "No key is sent to the provider."
+        ),
         evidence=(Evidence(written.source.place, f"{said(named)}: no closing quotation mark"),),
         fix="mend-key",
         data={"name": str(named), "kind": "env"},

@@ -94,7 +94,7 @@ def _malformed(found: Resolved, why: str) -> Finding:
 
 def _quoted(found: Resolved, one: Odd) -> str | None:
     """Return the value as quoted text, if that gives a usable name."""
-    if one.text is None or one.kind == "a yes or no":
+    if one.text is None or one.kind == "true or false":
         return None
     if one.path[-1] != "provider":
         return one.text
@@ -139,11 +139,15 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
     fits = block is None or isinstance(block, dict)
     if isinstance(block, dict) and isinstance(block.get("name"), str) and block["name"].strip():
         edits: tuple[Edit, ...] = (Rename(("model", "name"), "default"),)
-        return edits, "This release reads `model.default`, not `model.name`."
+        return (
+            edits,
+            "Requests name no model. This release reads `model.default`, not `model.name`.",
+        )
     named = way.own.model() if way.own else None
     if named and fits:
         return (Put(path, named),), text(
-            "{provider} sets {model}, but the gateway reads only `model.default`.",
+            "Requests name no model. {provider} sets {model}, but the gateway reads only "
+            "`model.default`.",
             provider=said(way.own.name if way.own else ""),
             model=said(named),
         )
@@ -151,9 +155,11 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
         value = found.world.getenv(name)
         if value and fits:
             return (Put(path, str(value)),), text(
-                "{variable} is set, but the gateway reads only `model.default`.", variable=name
+                "Requests name no model. {variable} is set, but the gateway reads only "
+                "`model.default`.",
+                variable=name,
             )
-    return (), "The provider has to choose a model, or refuses the request."
+    return (), "Requests name no model, so the provider chooses one or refuses."
 
 
 def _retired(found: Resolved, way: Way) -> Iterator[Finding]:

@@ -181,7 +181,11 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-SHAPE",
             severity=Severity.WARNING if doubt.sure else Severity.INFO,
-            title=text("{variable} is probably not valid", variable=doubt.variable),
+            title=(
+                text("{variable} is not valid", variable=doubt.variable)
+                if doubt.sure
+                else text("{variable} looks unusual", variable=doubt.variable)
+            ),
             subject=f"{platform.name} {doubt.variable}",
             detail=text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape),
             evidence=(

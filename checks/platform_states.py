@@ -219,7 +219,8 @@ def _token(word: Word) -> _Diagnosis:
         "QQ rejects the app secret" if wrong else "QQ gives the bot no access token",
         "" if wrong else "AppID and AppSecret do not match, or QQ does not allow the bot.",
         (Evidence("logs/gateway.log", f"{clock(word.at)}  {quote}"),),
-        "Copy AppID and AppSecret from q.qq.com to QQ_APP_ID and QQ_CLIENT_SECRET in .env.",
+        "Copy AppID and AppSecret from q.qq.com into .env (QQ_APP_ID, QQ_CLIENT_SECRET), then "
+        "restart the gateway.",
     )
 
 

@@ -101,7 +101,6 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
             way,
             url.source,
             text("{provider}: the address is not valid", provider=name),
-            cause="No request can be sent.",
             reason=wrong,
         )
     elif ends:
@@ -109,7 +108,9 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
             found,
             way,
             url.source,
-            text("{provider}: the address must not have {end}", provider=name, end=said(ends[0])),
+            text(
+                "{provider}: the address must not end with {end}", provider=name, end=said(ends[0])
+            ),
             cause="Hermes adds this path itself.",
             new=address[: ends.start()],
         )
@@ -155,6 +156,7 @@ def _finding(
         edits = (Put(path, new),)
     elif new and source.kind == "env":
         edits = (Assign(source.name, new),)
+    address = said(way.route.base_url.value) if way.route.base_url else said(source.name)
     right = text("It should be {address}.", address=said(new)) if new else ""
     return Finding(
         code="CFG-BASE-URL",
@@ -162,7 +164,7 @@ def _finding(
         title=title,
         subject=source.name,
         detail=_effect(way, cause, right),
-        evidence=(Evidence(source.place, f"{said(source.name)}: {reason or 'this address'}"),),
+        evidence=(Evidence(source.place, f"{reason}: {address}" if reason else address),),
         fix="mend-address" if edits else None,
         data={"edits": edits},
         next="" if edits else "Correct the address; the provider's manual has it.",
@@ -201,7 +203,11 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
             host=said(urls.host(url.value or "")),
         ),
         subject=f"{way.route.path}.base_url",
-        detail=_effect(way, "This release reads `base_url`, not `api_base`." if edits else ""),
+        detail=(
+            "Hermes uses OpenRouter's address without a base_url. This release ignores `api_base`."
+            if edits
+            else "Hermes uses OpenRouter's address if base_url is missing."
+        ),
         evidence=(Evidence(way.route.requested.source.place, f"provider: {said(asked)}"),),
         fix="mend-address" if edits else None,
         data={"edits": edits},

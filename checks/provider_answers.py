@@ -50,7 +50,7 @@ _VERDICTS = {
     ),
     "down": (
         "PROVIDER-DOWN",
-        "{provider} fails",
+        "{provider} fails to answer",
         "Check the provider's status page, and set up a fallback.",
     ),
 }
@@ -111,7 +111,7 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
 def _answer(one: Trial) -> str:
     if one.verdict is None:
         return one.why
-    message = f", {one.verdict.said}" if one.verdict.said else ""
+    message = f" ({one.verdict.said})" if one.verdict.said else ""
     return f"HTTP {one.verdict.status}{message}"
 
 

@@ -48,7 +48,7 @@ def _of(world: World, block: Any, path: Path, keys: tuple[str, ...]) -> Iterator
 
 
 def _odd(world: World, path: Path, value: Any) -> Odd:
-    kind = {bool: "a yes or no", int: "a number", float: "a number", dict: "a mapping"}.get(
+    kind = {bool: "true or false", int: "a number", float: "a number", dict: "a mapping"}.get(
         type(value), "a list" if isinstance(value, list) else f"a {type(value).__name__}"
     )
     written = None

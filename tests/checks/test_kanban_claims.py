@@ -23,7 +23,9 @@ def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.status, found) == ("ok", [])
 
 
-@pytest.mark.parametrize(("gateway", "words"), [(60, "does not work"), (None, "after its start")])
+@pytest.mark.parametrize(
+    ("gateway", "words"), [(60, "ignores this board"), (None, "after its start")]
+)
 def test_held_by_the_dead(
     home: Path, monkeypatch: pytest.MonkeyPatch, gateway: float | None, words: str
 ) -> None:
