@@ -36,7 +36,7 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
                 Evidence(f"process {one.pid} ({one.name})", f"belongs to this home: {one.proof}")
                 for one in mine
             ),
-            since=min(one.began for one in mine),
+            since=min(one.started_at for one in mine),
             data={"pids": tuple(one.pid for one in mine)},
             next=text("Run kill {pids}", pids=" ".join(str(one.pid) for one in mine)),
         )

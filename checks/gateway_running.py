@@ -129,9 +129,9 @@ def _elsewhere(probes: Probes) -> None:
         pulse = probes.pulse()
     except CouldNotLook:
         return
-    if pulse.turns:
+    if pulse.running:
         raise Skip(text("the gateway runs elsewhere and answers: {answer}", answer=pulse.what))
-    if pulse.turns is None:
+    if pulse.running is None:
         raise CouldNotLook(
             text("no gateway runs here; could not reach one elsewhere: {reason}", reason=pulse.what)
         )

@@ -22,15 +22,17 @@ def older_settings(probes: Probes) -> Iterator[Finding]:
             severity=Severity.INFO,
             title=(
                 text("{name} in {file} has no effect", name=one.name, file=one.source.file)
-                if one.beaten
+                if one.overridden
                 else text("{name} in {file} is outdated", name=one.name, file=one.source.file)
             ),
             subject=one.name,
             detail=(
-                text("{newer} overrides it.", newer=one.instead)
-                if one.beaten
+                text("{newer} overrides it.", newer=one.replacement)
+                if one.overridden
                 else "It still works, but a later release may drop it."
             ),
             evidence=(Evidence(one.source.place, one.name),),
-            next="Delete the line." if one.beaten else text("Use {newer}.", newer=one.instead),
+            next="Delete the line."
+            if one.overridden
+            else text("Use {newer}.", newer=one.replacement),
         )

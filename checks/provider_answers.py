@@ -63,7 +63,7 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every model provider answer?"""
     if not probes.network:
         raise Skip("needs --network")
-    if not probes.spends:
+    if not probes.paid_requests:
         raise Skip("not repeated, because each answer costs a token")
     found = probes.trials()
     if not found:
@@ -111,7 +111,7 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
 def _answer(one: Trial) -> str:
     if one.verdict is None:
         return one.why
-    message = f" ({one.verdict.said})" if one.verdict.said else ""
+    message = f" ({one.verdict.message})" if one.verdict.message else ""
     return f"HTTP {one.verdict.status}{message}"
 
 

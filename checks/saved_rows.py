@@ -17,7 +17,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         name = one.database.rpartition("/")[2]
         evidence = Evidence(
             f"backup {one.backup}",
-            f"{one.database} with its deleted log, saved {one.made.astimezone():%b %d %H:%M}",
+            f"{one.database} with its deleted log, saved {one.saved_at.astimezone():%b %d %H:%M}",
         )
         drop = f"`hermes-doctor backup prune {one.backup} {one.options}`"
         if one.addable:
@@ -35,11 +35,11 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                     )
                 ),
                 evidence=(evidence,),
-                since=one.made,
+                since=one.saved_at,
                 fix="add-saved-rows",
                 data={"backup": one.backup, "database": one.database},
             )
-        if one.others:
+        if one.not_addable:
             restore = f"`hermes-doctor backup restore {one.backup} {one.database} {one.options}`"
             why = (
                 "The conversation went on without them, so they cannot be added in order."
@@ -49,7 +49,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield Finding(
                 code="DB-SAVED-ROWS",
                 severity=Severity.WARNING,
-                title=_title(one.others, one.noun, name),
+                title=_title(one.not_addable, one.noun, name),
                 subject=f"{one.backup}/{one.database} (cannot be added)",
                 detail=text(
                     "{why} {restore} compares and asks. To keep {name} as it is: {drop}.",
@@ -59,7 +59,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                     drop=drop,
                 ),
                 evidence=(evidence,),
-                since=one.made,
+                since=one.saved_at,
                 data={"backup": one.backup, "database": one.database},
             )
 

@@ -46,7 +46,7 @@ _TITLES = {
 def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can Hermes read every file in which it keeps jobs, logins, users and chats?"""
     known = probes.stores()
-    for doubt in known.doubts:
+    for doubt in known.unreadable:
         yield CouldNotLook(doubt)
     if probes.newer():
         yield from map(_invalid, (one for one in known.found if _is_proven(one)))

@@ -48,7 +48,7 @@ class CouldNotLook(Exception):
 
 
 class Partly(NamedTuple):
-    """Says what a check examined only in part; yielded when the examined part has no finding.
+    """What a check left out; yielded instead of a finding when the part it examined is sound.
 
     A quick check run reads a bounded amount, so the report names what was left out.
     """
@@ -164,6 +164,47 @@ class Rung(NamedTuple):
     since: datetime | None = None
 
 
+class Effect(NamedTuple):
+    """What a problem does to the bot: the part that it breaks, and how, in a few words."""
+
+    part: str
+    words: str
+
+
+GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA = (
+    "gateway",
+    "down",
+    "model",
+    "access",
+    "platform",
+    "data",
+)
+PARTS = (GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA)
+"""The parts of a bot that a problem can break; DOWN means that no gateway is running."""
+SILENCING = (GATEWAY, DOWN, MODEL, ACCESS)
+"""The parts without which nobody gets an answer."""
+
+
+class VerdictKind(enum.StrEnum):
+    """Whether the bot answers people."""
+
+    WORKING = "working"
+    LIMITED = "limited"
+    NOT_WORKING = "not working"
+    STOPPED = "stopped"
+    NOT_SET_UP = "not set up"
+    UNKNOWN = "unknown"
+
+
+class Verdict(NamedTuple):
+    """The answer to the question whether the bot answers people."""
+
+    kind: VerdictKind
+    headline: str
+    primary: Finding | None = None
+    """The one problem to look at first."""
+
+
 class Mark(enum.StrEnum):
     """How a part of the bot is doing."""
 
@@ -218,6 +259,10 @@ class Report(NamedTuple):
     """One line each about gateway, platforms, model and data."""
     refusals: Mapping[tuple[str, str, str], str] = EMPTY
     """Why a fix refuses a finding, by code, subject and fix; such a fix is not offered."""
+    effects: Mapping[str, Effect] = EMPTY
+    """What problems do to the bot, by code."""
+    verdict: Verdict | None = None
+    """Whether the bot answers people."""
     complete: bool = True
     """Whether all checks ran; with `--only` or `--skip` some did not."""
 

@@ -39,16 +39,16 @@ class SetLogAside(Step):
 
     path: Path
     """The log."""
-    aside: Path
-    only: str
+    kept_log: Path
+    log_rows: str
     """How many rows are only in it, in words."""
     hint: tuple[str, ...] = ()
     """Lines below the sentence of the plan."""
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.aside.name}: the database is sound only without "
-            f"this write-ahead log (-wal). Only in it: {self.only}"
+            f"rename {self.path.name} to {self.kept_log.name}: the database is sound only without "
+            f"this write-ahead log (-wal). Only in it: {self.log_rows}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -58,13 +58,13 @@ class SetLogAside(Step):
         taken = snapshot(self.path)
         if taken.kind != "file":
             raise CannotFix(text("{path} is gone", path=self.path.name))
-        kept = Change(self.aside, snapshot(self.aside), make=self._copy, room=taken.size)
+        kept = Change(self.kept_log, snapshot(self.kept_log), make=self._copy, room=taken.size)
         return [kept, Change(self.path, taken, absent=True)]
 
     def notes(self) -> Sequence[str]:
         return (
             "The database file was not changed. "
-            f"The write-ahead log (-wal) is kept as {self.aside.name}.",
+            f"The write-ahead log (-wal) is kept as {self.kept_log.name}.",
         )
 
     def _copy(self, target: Path) -> None:
@@ -81,33 +81,33 @@ class KeepDatabase(Step):
     """
 
     path: Path
-    aside: Path | None
+    kept_log: Path | None
     """Where the log is kept; None if the vault is enough."""
-    only: str
+    log_rows: str
     hint: tuple[str, ...] = ()
-    held: dict[str, int] = field(default_factory=dict, compare=False)
+    open_copies: dict[str, int] = field(default_factory=dict, compare=False)
     """The open copies, by the suffix of the original."""
-    was: list[Snapshot] = field(default_factory=list, compare=False)
+    snapshots: list[Snapshot] = field(default_factory=list, compare=False)
     """Snapshots of the database and its log before they were copied."""
 
     def sentence(self) -> str:
-        named = f" (it stays as {self.aside.name})" if self.aside else ""
-        also = f" Only in that log: {self.only}" if self.aside else ""
+        named = f" (it stays as {self.kept_log.name})" if self.kept_log else ""
+        also = f" Only in that log: {self.log_rows}" if self.kept_log else ""
         return (
             f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
             f"stopping the gateway would mix this write-ahead log (-wal) into it.{also}"
         )
 
     def lines(self) -> Sequence[str]:
-        return self.hint if self.aside else ()
+        return self.hint if self.kept_log else ()
 
     def prepare(self) -> None:
-        self.was[:] = self._now()
-        for suffix, taken in zip(_COPIED, self.was, strict=True):
+        self.snapshots[:] = self._now()
+        for suffix, taken in zip(_COPIED, self.snapshots, strict=True):
             self._hold(suffix, taken)
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
-        if verdict != ["ok"] or self._now() != self.was:
+        if verdict != ["ok"] or self._now() != self.snapshots:
             raise CannotFix(text("{path} is being written just now", path=self.path.name))
 
     def _now(self) -> list[Snapshot]:
@@ -125,7 +125,7 @@ class KeepDatabase(Step):
             if Snapshot.of(os.fstat(source)) != taken:
                 raise CannotFix(text("{path} is being written just now", path=path.name))
             try:
-                self.held[suffix] = kept = disk.unnamed_file(path.parent)
+                self.open_copies[suffix] = kept = disk.unnamed_file(path.parent)
                 disk.copy_range(source, kept, 0, taken.size)
             except OSError as error:
                 raise CannotFix(
@@ -139,31 +139,33 @@ class KeepDatabase(Step):
             os.close(source)
 
     def release(self) -> None:
-        while self.held:
-            os.close(self.held.popitem()[1])
+        while self.open_copies:
+            os.close(self.open_copies.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
         found = []
         log = snapshot(self.path.with_name(self.path.name + "-wal"))
-        if self.aside is not None:
+        if self.kept_log is not None:
             make = partial(self._make, "-wal")
-            found.append(Change(self.aside, snapshot(self.aside), make=make, room=log.size))
+            found.append(Change(self.kept_log, snapshot(self.kept_log), make=make, room=log.size))
         for suffix in ("-wal", "-shm"):
             beside = self.path.with_name(self.path.name + suffix)
             if (taken := snapshot(beside)).kind == "file":
                 found.append(Change(beside, taken, absent=True))
         now = snapshot(self.path)
-        if not self.was or now != self.was[0]:
+        if not self.snapshots or now != self.snapshots[0]:
             found.append(Change(self.path, now, make=partial(self._make, ""), room=now.size))
         return found
 
     def notes(self) -> Sequence[str]:
         said = [f"{self.path.name} has the content that it had before the gateway stopped."]
-        kept = f"The write-ahead log (-wal) is kept as {self.aside.name}." if self.aside else ""
+        kept = (
+            f"The write-ahead log (-wal) is kept as {self.kept_log.name}." if self.kept_log else ""
+        )
         return [*said, kept] if kept else said
 
     def _make(self, suffix: str, target: Path) -> None:
-        kept = self.held[suffix]
+        kept = self.open_copies[suffix]
         with disk.new_file(target) as fd:
             disk.copy_range(kept, fd, 0, os.fstat(kept).st_size)
 
@@ -218,7 +220,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
         raise CannotFix(f"{path.name} lacks no row that can be added from it. {left}".strip())
     return ReplaceDatabase(
         path,
-        partial(log_rows.add, log=log, plan=plan),
+        partial(log_rows.add_log_rows, log=log, plan=plan),
         why=" ".join([f"add {only.counted} from {log.name}.", *only.left_out()]),
         expect=snapshot(resolve_symlink(path)),
         times=2,

@@ -13,11 +13,11 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair import actions, paths
-from hermes_doctor.repair.gateway import Handover
+from hermes_doctor.repair.gateway import GatewayPause
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.system import privileges
+from hermes_doctor.system import mounts, privileges
 from hermes_doctor.system.files import snapshot
 
 
@@ -29,7 +29,10 @@ class Preflight(NamedTuple):
     kind: str
 
     def look(
-        self, targets: Sequence[Target], gateway: Handover, acts: actions.MachineActions
+        self,
+        targets: Sequence[Target],
+        gateway: GatewayPause,
+        machine_actions: actions.MachineActions,
     ) -> None:
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
@@ -65,8 +68,8 @@ class Preflight(NamedTuple):
                 self._look_at(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
-        for reason, items in acts.refused():
-            self._refuse(targets, items, f"{reason}. Nothing was changed.", acts.items())
+        for reason, items in machine_actions.refused():
+            self._refuse(targets, items, f"{reason}. Nothing was changed.", machine_actions.items())
         self.refuse_holders(targets, excused)
         self._check_room(targets)
 
@@ -124,7 +127,7 @@ class Preflight(NamedTuple):
                     path_2=path,
                 )
             )
-        if paths.is_immutable(path):
+        if mounts.is_immutable(path):
             raise Trouble(
                 text(
                     "{path} is marked unchangeable (lsattr shows i or a). Nothing was "
@@ -133,7 +136,7 @@ class Preflight(NamedTuple):
                     path_2=path,
                 )
             )
-        if target.replaces and paths.is_mount(path):
+        if target.replaces and mounts.is_mount(path):
             raise Trouble(
                 text(
                     "{path} is a mount of its own and cannot be replaced. Nothing was "
@@ -168,7 +171,7 @@ class Preflight(NamedTuple):
                 )
             )
 
-    def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
+    def refuse_holders(self, targets: Sequence[Target], allowed_pids: Sequence[int]) -> None:
         """Refuse to replace a database that a process has open, or may open at any moment."""
         from hermes_doctor.processes import gateway_processes
 
@@ -184,7 +187,7 @@ class Preflight(NamedTuple):
             running = []
         for target in wanted:
             mine = {p for path in (target.path, *sidecars(target.path)) for p in held.get(path, [])}
-            pids = sorted((mine or set(running)) - set(excused))
+            pids = sorted((mine or set(running)) - set(allowed_pids))
             if not pids:
                 continue
             who = ", ".join(str(pid) if pid else "of another container" for pid in pids)

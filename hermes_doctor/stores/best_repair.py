@@ -27,19 +27,21 @@ class Repair(NamedTuple):
     """The number of entries after the repair."""
 
 
-def best(home: Home, file: StoreFile) -> Repair | None:
+def best_repair(home: Home, file: StoreFile) -> Repair | None:
     """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
     from hermes_doctor.stores import store_file
 
     mended = repair_bytes(file.data, file.store)
     if mended is not None and mended.lossless:
-        return _repair(file, mended, f"by itself, {mended.how}; every entry stays", lossless=True)
+        return _repair(
+            file, mended, f"by itself, {mended.description}; every entry stays", lossless=True
+        )
     copies = store_file.intact_copies(home, file)
     newest = copies[0] if copies else None
     if mended is None:
         return _copied(file, newest) if newest else None
     both = _both(file, mended, newest) if newest else None
-    return both or _repair(file, mended, f"by itself, {mended.how}; what is whole stays")
+    return both or _repair(file, mended, f"by itself, {mended.description}; what is whole stays")
 
 
 def _of(copy: TextCopy) -> str:
@@ -65,10 +67,10 @@ def _both(file: StoreFile, mended: RepairedStore, copy: TextCopy) -> Repair | No
     from hermes_doctor.stores.damage import examine_bytes
 
     theirs = examine_bytes(copy.data, file.store).values
-    data = _joined(file, mended.values, theirs, None if mended.cut else mended.lost)
+    data = _joined(file, mended.values, theirs, None if mended.cut_off else mended.lost)
     if data is None:
         return None
-    why = f"by itself, {mended.how}, and what only the copy has: {_of(copy)}{_again(file)}"
+    why = f"by itself, {mended.description}, and what only the copy has: {_of(copy)}{_again(file)}"
     return _made(file, data, why, entries_by_name(mended.values, file.store), mended.lost)
 
 

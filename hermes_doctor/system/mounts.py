@@ -10,6 +10,8 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import Snapshot
 
 _TABLE = Path("/proc/self/mountinfo")
+_GET_MARKS = 0x80086601
+_UNCHANGEABLE = 0x10 | 0x20
 _REMOTE = frozenset(
     (
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre"),
@@ -57,19 +59,19 @@ def _unescaped(text: str) -> str:
     return text
 
 
-class User(NamedTuple):
+class FileUser(NamedTuple):
     """The uid and groups that a gateway runs with."""
 
     uid: int
     gids: frozenset[int]
 
-    def may_write(self, taken: Snapshot) -> bool:
+    def may_write(self, snapshot: Snapshot) -> bool:
         """Whether the mode of a file lets this user write it."""
         if self.uid == 0:
             return True
-        if taken.uid == self.uid:
-            return bool(taken.mode & 0o200)
-        return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
+        if snapshot.uid == self.uid:
+            return bool(snapshot.mode & 0o200)
+        return bool(snapshot.mode & (0o020 if snapshot.gid in self.gids else 0o002))
 
     def may_enter(self, st: os.stat_result) -> bool:
         """Whether the mode of a folder lets this user pass through it."""
@@ -80,7 +82,7 @@ class User(NamedTuple):
         return bool(st.st_mode & (0o010 if st.st_gid in self.gids else 0o001))
 
 
-def user_of(pid: int) -> User:
+def user_of(pid: int) -> FileUser:
     """Return the user that a process runs as."""
     try:
         with open(f"/proc/{pid}/status") as status:
@@ -89,13 +91,41 @@ def user_of(pid: int) -> User:
         gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise CouldNotLook(f"process {pid} does not tell as whom it runs") from error
-    return User(uid, frozenset(gids))
+    return FileUser(uid, frozenset(gids))
 
 
-def owner_of(folder: Path) -> User:
+def owner_of(folder: Path) -> FileUser:
     """Return the owner of a home, who most likely also starts its gateway."""
     try:
         st = os.stat(folder)
     except OSError as error:
         raise CouldNotLook("the owner of the home is not known") from error
-    return User(st.st_uid, frozenset({st.st_gid}))
+    return FileUser(st.st_uid, frozenset({st.st_gid}))
+
+
+def is_mount(path: Path) -> bool:
+    """Whether the path is a mount point, as containers use for files: rename cannot replace it."""
+    try:
+        table = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return False
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
+    return any(line.split(" ")[4] == escaped for line in table.splitlines())
+
+
+def is_immutable(path: Path) -> bool:
+    """Whether the file has the immutable or append-only attribute, which stops even root."""
+    import fcntl
+    import struct
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
+        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
+    except OSError:  # a file system without these attributes
+        return False
+    finally:
+        os.close(fd)

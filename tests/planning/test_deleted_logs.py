@@ -30,7 +30,7 @@ from hermes_doctor.sqlite import nameless_log
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, held_files
 from tests.helpers import crash_server, damage
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 from tests.steps.test_steps import Child, apply, item
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
@@ -353,8 +353,8 @@ def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
     refused = pytest.raises(CannotFix, match=r"\(-wal\) of state\.db.*fix --apply")
     with holding(path, "order"), refused:
-        deleted_logs.refuse(Home(home))
-    deleted_logs.refuse(Home(home))
+        deleted_logs.refuse_deleted_logs(Home(home))
+    deleted_logs.refuse_deleted_logs(Home(home))
 
 
 def test_killed_between(home: Path, path: Path) -> None:

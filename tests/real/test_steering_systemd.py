@@ -20,9 +20,9 @@ from hermes_doctor.processes import process_stat
 from tests.conftest import need_release
 from tests.helpers import damage, support
 from tests.helpers.fake_managers import STRAW
-from tests.real.gateways import answers, end, free_port, sealed, until
-from tests.real.steering import freeze, obeying
-from tests.real.systemd import Machine, systemd
+from tests.helpers.real.controlled_gateways import freeze, obeying
+from tests.helpers.real.gateways import answers, end, free_port, sealed, until
+from tests.helpers.real.systemd import Machine, systemd
 from tools import releases
 
 pytestmark = pytest.mark.real
@@ -181,7 +181,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         told = outside.runtime()
         assert told.state_owner and told.beat and told.lock_holder == gateway.pid
         assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}
-        assert outside.pulse().turns and set(outside.claims(gateway) or ()) == {"api_server"}
+        assert outside.pulse().running and set(outside.claims(gateway) or ()) == {"api_server"}
 
         # Its loop frozen: without a heartbeat its unit is less patient than we are, and kills it.
         freeze(ward.outside, port)

@@ -12,16 +12,16 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.model import Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.stores.catalogue import outcome
 from tests.conftest import RELEASES, need_release
 from tests.helpers import store_files, support
 from tests.helpers.one_check import ask
-from tests.real import gateways
-from tests.real.patients import MakeHome, Patient, undo
-from tests.real.steering import ward
+from tests.helpers.real import gateways
+from tests.helpers.real.controlled_gateways import ward
+from tests.helpers.real.release_homes import MakeHome, Patient, undo
 from tests.stores.test_schedules import BAD, GOOD
 from tools import learn_stores, real_home
 

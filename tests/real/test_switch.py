@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.provider_switch import plan
-from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.provider_switch.target import SwitchRequest
 from hermes_doctor.settings.resolved import Route
 from tests.conftest import need_release
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
-from tests.real import resolving
-from tests.real.made_homes import Made
+from tests.helpers.real import resolver_questions
+from tests.helpers.real.made_homes import Made
 
 pytestmark = pytest.mark.real
 OWN = "model:\n  provider: custom\n  base_url: https://old.example/v1\n  default: m\n"
@@ -92,12 +92,12 @@ def test_hermes_does_what_was_planned(version: str, tmp_path: Path) -> None:
         homes.append((home, made))
         plans.append(switch)
 
-    real = resolving.theirs(version, tmp_path, homes)
+    real = resolver_questions.theirs(version, tmp_path, homes)
 
     for name, (home, made), switch, said in zip(SWITCHES, homes, plans, real, strict=True):
         used, model = said["used"], said["model"]
         assert (*_used(used), model) == (*_planned(switch.after), switch.after.model.value), name
-        ours = resolving.ours(resolving.world(home, made, version))
+        ours = resolver_questions.ours(resolver_questions.world(home, made, version))
         assert used["key"] == ours["used"]["key"], name
         if switch.fallback:
             _falls_back(switch, said, name)
@@ -113,7 +113,7 @@ def _planned(route: Route) -> tuple[str | None, str | None]:
     return route.base_url.value, route.api_mode.value
 
 
-def _falls_back(switch: Switch, said: dict[str, list[dict[str, str]]], name: str) -> None:
+def _falls_back(switch: SwitchPlan, said: dict[str, list[dict[str, str]]], name: str) -> None:
     assert switch.fallback
     there = [(*_used(one), one["model"]) for one in said["fallback"]]
     assert (*_planned(switch.fallback), switch.fallback.model.value) in there, name

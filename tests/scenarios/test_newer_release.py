@@ -14,7 +14,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas, data
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
@@ -31,9 +31,9 @@ NOTES = {"DB-NEWER", "HERMES-NEWER", "GW-DOWN"}
 
 def test_what_is_known_ends_where_the_knowledge_ends() -> None:
     """The three numbers are those of the newest release in every file of knowledge."""
-    known = {release(name) for name in load_knowledge("resolution")["releases"]}
-    known |= {release(name) for name in load_knowledge("keys")["releases"]}
-    known |= {release(name) for kind in atlas.DATABASES for name in atlas.releases(kind)}
+    known = {parse_release(name) for name in load_knowledge("resolution")["releases"]}
+    known |= {parse_release(name) for name in load_knowledge("keys")["releases"]}
+    known |= {parse_release(name) for kind in atlas.DATABASES for name in atlas.releases(kind)}
     plan = atlas.blueprint("state.db", atlas.newest("state.db"))
     versions = [int(number) for number in load_knowledge("resolution")["config_version"]]
 
@@ -62,7 +62,9 @@ def test_it_is_said_once(tmp_path: Path) -> None:
     """One note for the home and one for each database, and nothing to repeat it."""
     checked = support.check(future_homes.home(tmp_path / "home"))
 
-    assert support.finding(checked, "HERMES-NEWER")["title"] == SENTENCE.removeprefix("not judged: ")
+    assert support.finding(checked, "HERMES-NEWER")["title"] == SENTENCE.removeprefix(
+        "not judged: "
+    )
     assert [one["code"] for one in checked.json["findings"] if "newer" in one["title"]] == [
         "DB-NEWER",
         "DB-NEWER",

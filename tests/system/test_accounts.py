@@ -18,7 +18,7 @@ from hermes_doctor.gateway import manager_commands
 from hermes_doctor.gateway.detached import Detached, python_of
 from hermes_doctor.gateway.process_handle import read_origin
 from hermes_doctor.home import Home, find
-from hermes_doctor.installation.find import Installation, find as installed
+from hermes_doctor.installation.find import Installation, find_installation as installed
 from hermes_doctor.model import CannotFix, Gateway
 from hermes_doctor.system import accounts
 from tests.helpers import crash_server, support
