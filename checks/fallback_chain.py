@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     is_unset,
     own_providers,
     said,
+    sentences,
     shapes,
     spelling,
     text,
@@ -38,7 +39,7 @@ _LACKING = ("missing", "placeholder", "masked")
     by_release=True,
 )
 def fallback_chain(probes: Probes) -> Iterator[Finding]:
-    """Is there another way when the first provider fails?"""
+    """Does a usable fallback exist if the provider fails?"""
     found = configured(probes)
     misshapen = list(shapes.chain(found.world))
     for one in misshapen:
@@ -64,15 +65,15 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
     return Finding(
         code="CFG-FALLBACK-STR",
         severity=Severity.ERROR if _needed(found) else Severity.WARNING,
-        title=text("{path} {what}, so Hermes passes it over", path=path, what=one.what),
+        title=text("Hermes ignores the fallback in {path}", path=path),
         subject=path,
-        detail=(
-            "The chain is a list at the top of config.yaml, `fallback_providers:`, and each item "
-            "has a `provider` and a `model`."
-        ),
-        evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
+        detail="Hermes skips it when the main model fails.",
+        evidence=(Evidence(found.world.document.source(*one.path).place, f"{path} {one.what}"),),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
+        next=""
+        if edits
+        else "Write `fallback_providers:` as a list; each item needs `provider` and `model`.",
     )
 
 
@@ -86,49 +87,82 @@ def _surely(probes: Probes, found: Resolved, way: Way) -> bool:
 
 def _dead(probes: Probes, found: Resolved, main: Way, way: Way) -> Iterator[Finding]:
     """Report a fallback that cannot work, or that repeats the main model."""
-    route = way.route
-    why: str | None = None
-    edits: tuple[Edit, ...] = ()
-    if route.trouble and route.trouble.kind != "login":
-        why = said(route.trouble.why)
+    route, name = way.route, said(way.route.requested.value)
+    trouble = route.trouble
+    if trouble and trouble.kind == "key" and not _surely(probes, found, way):
+        yield _finding(
+            found,
+            way,
+            Severity.INFO,
+            text("no key for the fallback {provider} was found", provider=name),
+            detail="The fallback works only if a service gives the key to the gateway.",
+            step="Put the key of this provider into .env.",
+        )
+    elif trouble and trouble.kind == "unknown":
         meant = spelling.meant(found.world, route.requested.value or "")
-        if route.trouble.kind == "key" and not _surely(probes, found, way):
-            yield _finding(found, way, why, Severity.INFO, ())
-            return
-        if route.trouble.kind == "unknown" and meant:
-            edits = (Put(way.provider, meant),)
-            why += f"; perhaps {said(meant)} is meant"
-    elif _same(main, way):
-        why = "it goes the same way with the same key as the main model, which does not work"
-        if not _needed(found):
-            if route.model.value == main.route.model.value:
-                yield _finding(found, way, "it is the main model once more", Severity.INFO, ())
-            return
-    if why:
-        yield _finding(found, way, why, way.severity, edits)
+        cause = text("Hermes does not know this provider.")
+        guess = text('Did you mean "{meant}"?', meant=said(meant)) if meant else ""
+        yield _finding(
+            found,
+            way,
+            way.severity,
+            text('unknown provider "{provider}" in a fallback', provider=name),
+            detail=sentences(cause, guess),
+            edits=(Put(way.provider, meant),) if meant else (),
+        )
+    elif trouble and trouble.kind != "login":
+        yield _finding(
+            found,
+            way,
+            way.severity,
+            text("the fallback {provider} cannot be used", provider=name),
+            reason=said(trouble.why),
+        )
+    elif not trouble and _same(main, way):
+        if _needed(found):
+            yield _finding(
+                found,
+                way,
+                way.severity,
+                text("the fallback {provider} fails like the main model", provider=name),
+                detail="It uses the same address and the same key, which do not work.",
+            )
+        elif route.model.value == main.route.model.value:
+            yield _finding(
+                found,
+                way,
+                Severity.INFO,
+                text("the fallback {provider} is the main model again", provider=name),
+                detail="It cannot help when the main model fails.",
+            )
 
 
 def _finding(
-    found: Resolved, way: Way, why: str, severity: Severity, edits: tuple[Edit, ...]
+    found: Resolved,
+    way: Way,
+    severity: Severity,
+    title: str,
+    *,
+    detail: str = "Hermes skips it when the main model fails.",
+    reason: str = "",
+    edits: tuple[Edit, ...] = (),
+    step: str = "Choose another provider for this fallback.",
 ) -> Finding:
+    name = said(way.route.requested.value)
     return Finding(
         code="CFG-FALLBACK-DEAD",
         severity=severity,
-        title=text(
-            "the fallback {requested} is of no use: {why}",
-            requested=said(way.route.requested.value),
-            why=why,
-        ),
+        title=title,
         subject=way.route.path,
-        detail="Hermes passes it over when it is needed. Name another provider there.",
+        detail=detail,
         evidence=(
             Evidence(
-                found.world.document.source(*way.provider).place,
-                f"the provider is {said(way.route.requested.value)}",
+                found.world.document.source(*way.provider).place, reason or f"provider: {name}"
             ),
         ),
         fix="correct-provider" if edits else None,
         data={"edits": edits},
+        next="" if edits else step,
     )
 
 
@@ -155,14 +189,12 @@ def _none(found: Resolved, main: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-FALLBACK-NONE",
         severity=Severity.INFO,
-        title="there is no fallback: when the provider fails, users get its error",
+        title="no fallback is set for when the provider fails",
         subject="fallback_providers",
-        detail=(
-            text(
-                "{able} is set up and could be one: add it to config.yaml under "
-                "`fallback_providers:`, with `provider` and `model`.",
-                able=said(able[0].name),
-            )
+        detail=text(
+            "{provider} is set up but not used; it could be the fallback.",
+            provider=said(able[0].name),
         ),
         evidence=(Evidence("config.yaml", "no fallback_providers"),),
+        next="Add it to `fallback_providers:` in config.yaml, with `provider` and `model`.",
     )

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    check,
+    count,
+    text,
+)
 
 _VITAL = (".env", "config.yaml", "auth.json", "gateway", "logs", "cron", "sessions", "platforms")
 _SHOWN = 100
@@ -12,12 +21,12 @@ _SHOWN = 100
 
 @check(id="file-owners", group="storage", codes=["PERM-OWNER"])
 def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """May the gateway read and write what lies in its home?"""
+    """Can the gateway read and write the files of its home?"""
     user = probes.gateway_user()
     found = probes.owners()
     if not found.whole:
         yield CouldNotLook(
-            text("only the first {seen} files were looked at; --deep looks at all", seen=found.seen)
+            text("checked only the first {seen} files; --deep checks all of them", seen=found.seen)
         )
     if not found.closed:
         return
@@ -25,15 +34,18 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         name = probes.home.name_of(one.path)
         vital = not one.readable or name.startswith(_VITAL)
         plain = one.snapshot.kind == "file"
-        what = "write" if one.readable else "read"
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.ERROR if vital else Severity.WARNING,
-            title=text("the gateway cannot {what} {name}", what=what, name=name),
+            title=(
+                text("the gateway cannot write {name}", name=name)
+                if one.readable
+                else text("the gateway cannot read {name}", name=name)
+            ),
             subject=name,
             detail=(
-                "It says `Permission denied` when it comes to it. A command run as root, with sudo "
-                "or `docker exec`, leaves such files; run it as the gateway's user."
+                "Whatever needs this file fails with `Permission denied`. A command run as root "
+                "(sudo, docker exec) usually leaves such files."
             ),
             evidence=(
                 Evidence(
@@ -44,14 +56,16 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             ),
             fix="give-back-owner" if plain else None,
             data={"path": one.path, "snapshot": one.snapshot, "uid": user.uid},
+            next="" if plain else text("Give {name} to the gateway's user with chown.", name=name),
         )
     more = len(found.closed) - _SHOWN
     if more > 0:
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.WARNING,
-            title=text("{more} more files are closed to the gateway", more=more),
+            title=text("the gateway cannot use {files} more", files=count(more, "file")),
             subject="the home",
-            detail="They are told one by one when those above are mended.",
+            detail=text("Only the first {shown} are listed.", shown=_SHOWN),
             evidence=(Evidence("the home", f"{len(found.closed)} of {found.seen} files"),),
+            next="Repair the listed files, then check again.",
         )

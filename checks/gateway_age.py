@@ -6,7 +6,20 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, pattern, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    clock,
+    count,
+    listed,
+    pattern,
+    sentences,
+    text,
+)
 
 _SLACK = timedelta(seconds=5)
 """A gateway may still read files this long after its start."""
@@ -31,10 +44,10 @@ _FALLBACK_FROZEN = (0, 18, 2)
     codes=["GW-CODE-SKEW", "GW-UPDATE-NOT-RESTARTED", "GW-STALE-SETTINGS"],
 )
 def gateway_age(probes: Probes) -> Iterator[Finding]:
-    """Does the gateway run the code and the settings that are on disk?"""
+    """Does the gateway use the code and settings that are on disk?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     pid, began = gateways[0].pid, gateways[0].started_at
     yield from _code(probes, pid, began)
     yield from _settings(probes, pid, began)
@@ -46,23 +59,28 @@ def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
         return
     update = probes.last_update()
     updated = update is not None and update.at > began
-    evidence = [Evidence(str(change.path), f"written {_time(change.at)}")]
+    evidence = [Evidence(str(change.path), f"changed {clock(change.at)}")]
     deleted = [path for path in probes.vitals(pid).deleted or () if "/site-packages/" in path]
     if deleted:
-        evidence.append(Evidence(f"/proc/{pid}/maps", f"{len(deleted)} libraries are deleted"))
-    evidence.append(Evidence(f"process {pid}", f"began {_time(began)}"))
+        evidence.append(
+            Evidence(
+                f"/proc/{pid}/maps",
+                f"{count(len(deleted), 'loaded library', 'loaded libraries')} deleted",
+            )
+        )
+    evidence.append(Evidence(f"process {pid}", f"started {clock(began)}"))
     yield Finding(
         code="GW-UPDATE-NOT-RESTARTED" if updated else "GW-CODE-SKEW",
         severity=Severity.WARNING,
         title=(
-            "Hermes was updated, and the gateway still runs the old one"
+            "Hermes was updated but the gateway still runs the old code"
             if updated
-            else "the code of Hermes was changed under the running gateway"
+            else "the code of Hermes changed while the gateway was running"
         ),
         subject="gateway",
         detail=(
-            "What it has not loaded yet it loads from the new code: `cannot import name …` at "
-            "some later message or scheduled job. It needs a restart."
+            "Old and new code mix, so a later message or scheduled job can fail with `cannot "
+            "import name`. A restart of the gateway fixes it."
         ),
         evidence=tuple(evidence),
         since=change.at,
@@ -85,19 +103,16 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             ".env",
             env_at,
             needed=bool(once) or frozen,
-            detail=(
-                (
-                    text("Read at a start only: {some}. ", some=_some(once))
-                    if once
-                    else "Keys of model providers are read anew with the next message. "
-                )
-                + (
-                    "This release also keeps the old value wherever config.yaml says ${NAME}. "
-                    if frozen
-                    else ""
-                )
-                + "A line that was taken out keeps its effect until a restart."
+            detail=sentences(
+                text("Hermes reads these only at its start: {names}.", names=listed(once, 4))
+                if once
+                else "Hermes reads provider keys again with the next message.",
+                "This release also keeps the old value of ${NAME} in config.yaml."
+                if frozen
+                else "",
+                "Removed lines stay in effect until a restart.",
             ),
+            step="Restart the gateway if you removed a line.",
         )
     config_at = probes.modified(config.path) if config else None
     if config and config_at and config_at > began + _OWN:
@@ -108,33 +123,28 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             config_at,
             needed=False,
             detail=(
-                text(
-                    "Model and agent settings are read anew with the next message; "
-                    "platforms, ports, hooks and plugins{value} at a start only.",
-                    value=", and the fallback models" if chain else "",
-                )
+                "Hermes reads platforms, ports, hooks, plugins and fallback models only at its "
+                "start, everything else with the next message."
+                if chain
+                else "Hermes reads platforms, ports, hooks and plugins only at its start, "
+                "everything else with the next message."
             ),
+            step="Restart the gateway if you changed one of these.",
         )
 
 
-def _stale(pid: int, name: str, at: datetime, *, needed: bool, detail: str) -> Finding:
+def _stale(
+    pid: int, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
+) -> Finding:
     return Finding(
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if needed else Severity.INFO,
-        title=text("{name} was changed after the gateway had started", name=name),
+        title=text("{name} was changed after the gateway started", name=name),
         subject=name,
         detail=detail,
-        evidence=(Evidence(name, f"written {_time(at)}"),),
+        evidence=(Evidence(name, f"changed {clock(at)}"),),
         since=at,
         fix="restart-gateway" if needed else None,
         data={"pid": pid},
+        next="" if needed else step,
     )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
-
-
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

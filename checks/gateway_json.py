@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, named, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, named
 
-_BEATEN = {"default_reset_policy": "session_reset"}
+_RENAMED = {"default_reset_policy": "session_reset"}
 """Keys of gateway.json that have another name in config.yaml."""
 _FORGIVING = (0, 19)
 """The first release that ignores a file that holds a list; earlier ones fail to start."""
@@ -12,10 +12,10 @@ _FORGIVING = (0, 19)
 
 @check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"], by_release=True)
 def gateway_json(probes: Probes) -> Iterator[Finding]:
-    """Is config.yaml the only place of the gateway's settings?"""
+    """Are all gateway settings in config.yaml?"""
     old = probes.old_settings()
     if old is None:
-        raise Skip("there is no gateway.json")
+        raise Skip("no gateway.json")
     if old.values is None:
         installed = probes.installation()
         release = installed.release if installed else None
@@ -24,34 +24,38 @@ def gateway_json(probes: Probes) -> Iterator[Finding]:
             code="CFG-GATEWAY-JSON",
             severity=Severity.CRITICAL if fatal else Severity.WARNING,
             title=(
-                "gateway.json is no mapping: this release cannot start its gateway"
+                "gateway.json is not a mapping, so the gateway cannot start"
                 if fatal
-                else "gateway.json holds no settings that can be read, so nothing in it counts"
+                else "gateway.json cannot be read"
             ),
             subject="gateway.json",
-            detail="Move what you need of it into config.yaml and the file out of the home.",
-            evidence=(Evidence("gateway.json", "cannot be read as settings"),),
+            detail=(
+                "This release stops at the file; nobody gets an answer."
+                if fatal
+                else "Hermes ignores every setting in it."
+            ),
+            evidence=(
+                Evidence("gateway.json", "not valid JSON" if old.mapping else "not a mapping"),
+            ),
+            next="Move what you need from gateway.json to config.yaml, then delete gateway.json.",
         )
         return
     config = probes.config()
     written = (config.values if config else None) or {}
-    counts = [key for key in old.values if _BEATEN.get(key, key) not in written]
+    extra = [key for key in old.values if _RENAMED.get(key, key) not in written]
     platforms = old.values.get("platforms")
     if "platforms" in written and isinstance(platforms, dict):
         mine = written["platforms"] if isinstance(written["platforms"], dict) else {}
-        counts += [f"platforms.{name}" for name in platforms if name not in mine]
-    if not counts:
+        extra += [f"platforms.{name}" for name in platforms if name not in mine]
+    if not extra:
         return
-    said = ", ".join(named((key,)) for key in counts[:6])
-    more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
+    names = listed([named((key,)) for key in extra])
     yield Finding(
         code="CFG-GATEWAY-JSON",
         severity=Severity.INFO,
-        title=text("gateway.json of an older set-up still sets {said}{more}", said=said, more=more),
+        title="an old gateway.json still sets what config.yaml does not",
         subject="gateway.json",
-        detail=(
-            "Hermes reads it first and config.yaml over it. Move what you need into config.yaml, "
-            "so that there is one place to look, and the file out of the home."
-        ),
-        evidence=(Evidence("gateway.json", f"{said}{more}: not in config.yaml"),),
+        detail="Hermes reads gateway.json first; config.yaml overrides it.",
+        evidence=(Evidence("gateway.json", f"only here: {names}"),),
+        next="Move these settings to config.yaml, then delete gateway.json.",
     )

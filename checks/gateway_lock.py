@@ -24,7 +24,7 @@ _NAMES = ("gateway.pid", "gateway.lock")
 
 @check(id="gateway-lock", group="gateway", codes=["GW-STALE-PID", "GW-LOCK-LOST", "GW-DUPLICATE"])
 def gateway_lock(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Would a start find the way free, and a second one find it closed?"""
+    """Can the gateway start, and only once?"""
     running = [gateway.pid for gateway in probes.gateways()]
     runtime = probes.runtime()
     for doubt in runtime.doubts:
@@ -43,21 +43,27 @@ def gateway_lock(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 def _held(probes: Probes, pid: int) -> Finding:
     name = probes.command(pid)
-    alive = probes.process(pid) is not None
-    who = f"process {pid} ({name})" if name else f"process {pid}"
-    if not alive:
-        who = f"a child of process {pid}, which is no more,"
+    if probes.process(pid) is None:
+        title = text("a child of the ended process {pid} holds gateway.lock", pid=pid)
+    elif name:
+        title = text("process {pid} ({name}) holds gateway.lock", pid=pid, name=name)
+    else:
+        title = text("process {pid} holds gateway.lock", pid=pid)
     return Finding(
         code="GW-STALE-PID",
         severity=Severity.ERROR,
-        title=text("{who} holds gateway.lock and is no gateway", who=who),
+        title=title,
         subject="gateway.lock",
         detail=(
-            "Every start ends with `Gateway runtime lock is already held by another instance`. "
-            "The lock goes when that process ends; deleting the file would let two gateways run."
+            "No gateway can start: it stops with `Gateway runtime lock is already held by another "
+            "instance`. The process that holds it is not a gateway."
         ),
-        evidence=(Evidence("/proc/locks", f"gateway.lock is held by process {pid}"),),
+        evidence=(Evidence("/proc/locks", f"gateway.lock: locked by process {pid}"),),
         data={"pid": pid, "held": True},
+        next=(
+            "End the process that holds the lock. Do not delete gateway.lock: two gateways "
+            "could run then."
+        ),
     )
 
 
@@ -75,12 +81,9 @@ def _in_the_way(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-STALE-PID",
                 severity=Severity.ERROR,
-                title=text("{name} keeps every gateway from starting", name=name),
+                title=text("{name} prevents the gateway from starting", name=name),
                 subject=name,
-                detail=(
-                    "A start takes the file for the lock of another gateway (`PID file race "
-                    "lost`), or fails to open it."
-                ),
+                detail="The gateway can neither replace nor remove it.",
                 evidence=(Evidence(name, what),),
                 fix="clear-stale-lock",
                 data={"name": name, "snapshot": taken},
@@ -95,24 +98,20 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
         return
     seen = probes.process(owner.pid)
     if seen is None:
-        what = f"process {owner.pid} is no more"
+        what = f"process {owner.pid} has ended"
     elif seen.doing == "Z":
-        what = f"process {owner.pid} has ended, and its parent {seen.parent} has not buried it"
+        what = f"process {owner.pid} has ended (zombie of process {seen.parent})"
     elif owner.start_time is not None and seen.start_time != owner.start_time:
-        what = f"process {owner.pid} is another one by now ({seen.name})"
+        what = f"process {owner.pid} is now another program ({seen.name})"
     else:
-        what = f"process {owner.pid} ({seen.name}) is no gateway of this home"
+        what = f"process {owner.pid} ({seen.name}) is not a gateway of this home"
     yield Finding(
         code="GW-STALE-PID",
         severity=Severity.INFO,
-        title="gateway.pid names a gateway that is no more",
+        title="leftover gateway.pid of a stopped gateway (harmless)",
         subject="gateway.pid",
-        detail=(
-            "Nobody holds the lock, so Hermes 0.13 to 0.19 clears both files at the next start; "
-            "until then other tools may take it for running."
-        ),
+        detail="No process holds the lock, so Hermes removes the file at the next start.",
         evidence=(Evidence("gateway.pid", what),),
-        caused_by="GW-DIED",
         fix="clear-stale-lock",
         data={"name": "gateway.pid", "snapshot": taken, "pid": owner.pid},
     )
@@ -134,11 +133,11 @@ def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[F
         yield Finding(
             code="GW-DUPLICATE",
             severity=Severity.CRITICAL,
-            title=text("{number} gateways run on this home at once", number=len(holders)),
+            title=text("{number} gateways run on this home", number=len(holders)),
             subject="gateway",
             detail=(
-                "They take each other's messages, log each other out and write into the same "
-                "databases. One of them must go: stop them all, then start one."
+                "They take messages from each other, disconnect each other and can damage the "
+                "databases. The fix stops all and starts one."
             ),
             evidence=tuple(Evidence(f"process {pid}", _lock(pid, lost)) for pid in holders),
             fix="restart-gateway",
@@ -151,15 +150,14 @@ def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[F
             title="the lock of the running gateway was deleted",
             subject="gateway.lock",
             detail=(
-                "A second gateway could start beside it, and Hermes' own commands no longer see "
-                "it. `hermes gateway status` deletes the lock when it fails to recognise the "
-                "process, as with the package setproctitle installed. A restart makes it anew."
+                "A second gateway can start. `hermes gateway status` deletes the lock when it "
+                "does not recognise the process. A restart creates it again."
             ),
-            evidence=(Evidence(f"/proc/{lost[0]}/fd", "gateway.lock, deleted"),),
+            evidence=(Evidence(f"/proc/{lost[0]}/fd", "gateway.lock (deleted)"),),
             fix="restart-gateway",
             data={"pid": lost[0]},
         )
 
 
 def _lock(pid: int, lost: list[int]) -> str:
-    return "holds a gateway.lock that was deleted" if pid in lost else "holds gateway.lock"
+    return "holds a deleted gateway.lock" if pid in lost else "holds gateway.lock"

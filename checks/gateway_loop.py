@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    text,
+)
 
 
 @check(
@@ -14,9 +24,9 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
     limit=10,
 )
 def gateway_loop(probes: Probes) -> Iterator[Finding]:
-    """Does the event loop of the gateway turn?"""
+    """Is the gateway frozen or suspended?"""
     if not probes.gateways():
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     pulse = probes.pulse()
     if pulse.running:
         return
@@ -31,22 +41,19 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
             title="the gateway is suspended",
             subject="gateway",
             detail=(
-                text(
-                    "It stands still and would go on where it was. Ctrl-Z, a debugger, "
-                    "`kill -STOP` or a paused container does that; `kill -CONT {pid}` "
-                    "wakes it.",
-                    pid=pulse.pid,
-                )
+                "Nobody gets an answer until it continues. Ctrl-Z, a debugger, `kill -STOP` or a "
+                "paused container suspends a process."
             ),
             evidence=(Evidence(where, pulse.what),),
             since=pulse.since,
             fix="restart-gateway",
             data=data,
+            next=text("Let it continue with `kill -CONT {pid}`, or restart it.", pid=pulse.pid),
         )
         return
     evidence = [Evidence(where, pulse.what)]
     if pulse.waiting:
-        evidence.append(Evidence(where, f"{pulse.waiting} callers wait at its door"))
+        evidence.append(Evidence(where, f"{count(pulse.waiting, 'connection')} not accepted"))
     waits = probes.vitals(pulse.pid).waits_in if pulse.pid else ""
     if waits:
         evidence.append(Evidence(f"/proc/{pulse.pid}/wchan", waits))
@@ -54,20 +61,23 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
         code="GW-LOOP-BLOCKED",
         severity=Severity.CRITICAL if pulse.certain else Severity.WARNING,
         title=(
-            "the gateway runs, and its event loop does not turn"
+            "the gateway is frozen"
             if pulse.certain
-            else "the event loop of the gateway does not answer just now"
+            else "the gateway does not respond at the moment"
         ),
         subject="gateway",
         detail=(
-            "No message is taken and none is answered, and it does not even heed a SIGTERM. A "
-            "plugin, a hook or a slow disk blocks it."
+            "Nobody gets an answer. A plugin, a hook or a slow disk blocks it, and it ignores "
+            "SIGTERM."
             if pulse.certain
-            else "It may be at one long piece of work. If this stays for two minutes, it is stuck"
-            + ("; the fix watches it for so long." if pulse.mute else ".")
+            else "It may be busy; after 2 minutes without a response it is frozen. The fix waits "
+            "that long before it restarts the gateway."
+            if pulse.mute
+            else "It may be busy; after 2 minutes without a response it is frozen."
         ),
         evidence=tuple(evidence),
         since=pulse.since,
         fix="restart-gateway" if pulse.certain or pulse.mute else None,
         data=data,
+        next="" if pulse.certain or pulse.mute else "Check again in 2 minutes.",
     )

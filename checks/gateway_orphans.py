@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, count, text
 
-_WORDS = {
-    "mcp": ("MCP-ORPHANS", "MCP servers", "Each takes memory and may hold a port or a file."),
-    "browser": ("BROWSER-ORPHANS", "browsers", "Each takes hundreds of megabytes."),
-}
+_CODES = {"mcp": "MCP-ORPHANS", "browser": "BROWSER-ORPHANS"}
 
 
 @check(id="gateway-orphans", group="gateway", codes=["MCP-ORPHANS", "BROWSER-ORPHANS"])
 def gateway_orphans(probes: Probes) -> Iterator[Finding]:
-    """Did earlier gateways take their children with them?"""
+    """Are MCP servers or browsers of earlier gateways left?"""
     found = probes.orphans()
-    for kind, (code, what, harm) in _WORDS.items():
+    for kind, code in _CODES.items():
         mine = [one for one in found if one.kind == kind]
         if not mine:
             continue
-        pids = " ".join(str(one.pid) for one in mine)
+        browser = kind == "browser"
+        noun = "browser" if browser else "MCP server"
         yield Finding(
             code=code,
             severity=Severity.WARNING,
             title=text(
-                "{number} {what} of an earlier gateway still run", number=len(mine), what=what
+                "{orphans} of an earlier gateway still running", orphans=count(len(mine), noun)
             ),
-            subject=what,
-            detail=text(
-                "{harm} Nobody uses them any more; `kill {pids}` ends them.", harm=harm, pids=pids
+            subject="browsers" if browser else "MCP servers",
+            detail=(
+                "No gateway uses such a browser any more, but it takes hundreds of megabytes."
+                if browser
+                else "No gateway uses such a server any more, but it takes memory and may hold "
+                "a port or a file."
             ),
             evidence=tuple(
-                Evidence(f"process {one.pid} ({one.name})", f"belongs here by {one.proof}")
+                Evidence(f"process {one.pid} ({one.name})", f"belongs to this home: {one.proof}")
                 for one in mine
             ),
             since=min(one.started_at for one in mine),
             data={"pids": tuple(one.pid for one in mine)},
+            next=text("Run kill {pids}", pids=" ".join(str(one.pid) for one in mine)),
         )

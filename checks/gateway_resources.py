@@ -29,14 +29,19 @@ LARGE = 2 * 1024**3
 
 @check(id="gateway-resources", group="gateway", codes=["GW-FD-EXHAUST", "GW-MEMORY"])
 def gateway_resources(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Has the gateway descriptors and memory left?"""
+    """Has the gateway enough file descriptors and memory?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     for gateway in gateways:
         vitals = probes.vitals(gateway.pid)
         if vitals.files is None or vitals.kinds is None:
-            yield CouldNotLook(text("what process {pid} has open cannot be seen", pid=vitals.pid))
+            yield CouldNotLook(
+                text(
+                    "could not read the open files of process {pid}: permission denied",
+                    pid=vitals.pid,
+                )
+            )
         else:
             yield from _descriptors(probes, vitals, vitals.files)
         yield from _memory(vitals)
@@ -54,17 +59,19 @@ def _descriptors(probes: Probes, vitals: Vitals, used: int) -> Iterator[Finding]
         code="GW-FD-EXHAUST",
         severity=Severity.CRITICAL if share >= MOST else Severity.WARNING,
         title=(
-            text("the gateway has used {share:.0%} of its descriptors", share=share)
+            text("the gateway uses {share:.0%} of its file descriptors", share=share)
             if share >= MANY
-            else text("the gateway opens {leaks} again and again", leaks=leaks[0][0])
+            else text("the gateway opens {name} too often", name=leaks[0][0])
         ),
         subject="gateway",
         detail=(
-            "At the limit nothing works any more, databases and connections least of all: `Too "
-            "many open files`. A restart gives them back; a higher limit puts it off."
+            "At the limit it can open no file and no connection (`Too many open files`). A "
+            "restart frees them; a higher limit only delays it."
         ),
         evidence=(
-            Evidence(f"/proc/{vitals.pid}/fd", f"{used} of {limit or 'no limit'}; most: {most}"),
+            Evidence(
+                f"/proc/{vitals.pid}/fd", f"{used} open, limit {limit or 'none'}; most: {most}"
+            ),
         ),
         fix="raise-limit" if _by_systemd(probes) else "restart-gateway",
         data={"pid": vitals.pid, "used": used, "limit": limit},
@@ -85,25 +92,25 @@ def _memory(vitals: Vitals) -> Iterator[Finding]:
     if share < TIGHT and vitals.memory < LARGE:
         return
     tight = share >= TIGHT
-    what = f"process {vitals.pid} uses {size(vitals.memory)}"
+    what = f"process {vitals.pid}: {size(vitals.memory)}"
     if used and limit and tight:
-        what += f"; its cgroup {size(used)} of {size(limit)}"
+        what += f"; its control group: {size(used)} of {size(limit)}"
     yield Finding(
         code="GW-MEMORY",
         severity=(
             (Severity.ERROR if share >= TIGHTEST else Severity.WARNING) if tight else Severity.INFO
         ),
         title=(
-            text("the memory that the gateway may use is at {share:.0%}", share=share)
+            text("the gateway uses {share:.0%} of the memory it may use", share=share)
             if tight
             else text("the gateway uses {size} of memory", size=size(vitals.memory))
         ),
         subject="gateway",
         detail=(
-            "Past the limit the kernel kills a process of the group, most often the gateway. A "
-            "restart gives memory back; a higher MemoryMax or container limit puts it off."
+            "At the limit the kernel kills the gateway. A restart frees memory; a higher MemoryMax "
+            "or container limit only delays it."
             if tight
-            else "Most gateways need less than half a gigabyte. A restart gives it back."
+            else "Most gateways need less than 0.5 GB. A restart frees it."
         ),
         evidence=(Evidence("cgroup" if tight else f"/proc/{vitals.pid}/status", what),),
         fix="restart-gateway" if tight else None,

@@ -15,6 +15,9 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    clock,
+    listed,
+    snapshot,
     text,
 )
 
@@ -22,11 +25,15 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Life, Runtime, Supervision
 
 _CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
-_DIARY = "logs/gateway-exit-diag.log"
+_EXIT_LOG = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
+_SILENT = "Nobody gets an answer, and nothing has started it again."
+_FAILED = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
+_STOPPED = "It stays stopped until you start it."
 _UP = ("running", "starting", "degraded", "draining")
-_STAYS = "It stays stopped until you start it."
-_IN_ORDER = Evidence(".clean_shutdown", "it had time to shut down")
+_CLEAN = Evidence(".clean_shutdown", "it shut down cleanly")
+_TRACES = ("logs/gateway.log", "gateway_state.json", "gateway.pid", "gateway.lock")
+"""Files that a gateway leaves, whatever they contain."""
 _DRAIN = timedelta(minutes=5)
 """Releases before 0.19 wait up to three minutes for answers in progress."""
 
@@ -54,13 +61,13 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         raise CouldNotLook(runtime.unseen)
     if server := probes.served_by():
         raise Skip(
-            text("the gateway of the root home serves this profile (process {pid})", pid=server.pid)
+            text("the gateway of the root home (process {pid}) serves this profile", pid=server.pid)
         )
     lives = probes.diary()
     _elsewhere(probes)
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
-        yield _never(probes)
+        yield _never_ran(probes)
         return
     last = _last(runtime, lives)
     end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
@@ -77,7 +84,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         detail=end.detail,
         evidence=end.evidence + ((Evidence(*wanted),) if wanted else ()),
         since=since,
-        caused_by=end.cause.code if end.cause else _blocked(runtime),
+        caused_by=end.cause.code if end.cause else None,
         fix="start-gateway",
         data={"pid": last.pid if last else None, "ran": ran},
     )
@@ -88,29 +95,32 @@ def _draining(runtime: Runtime, running: list[int]) -> Iterator[Finding]:
     owner, since = runtime.state_owner, runtime.updated_at
     if runtime.state != "draining" or owner is None or owner.pid not in running or since is None:
         return
-    told = ".drain_request.json" in runtime.markers
-    spent = datetime.now(UTC) - since
-    if told or spent > _DRAIN:
-        yield Finding(
-            code="GW-DRAIN-HANG",
-            severity=Severity.WARNING if told else Severity.ERROR,
-            title=(
-                "the gateway was told to take no more messages"
-                if told
-                else "the gateway wants to end and does not come to it"
-            ),
-            subject="gateway",
-            detail=(
-                "The dashboard, or what prepares an update, left .drain_request.json; every "
-                "message is refused until that file is gone."
-                if told
-                else "It waits for a job or a platform that does not let go, and refuses messages."
-            ),
-            evidence=(Evidence(_STATE, f"says draining since {since:%Y-%m-%d %H:%M} UTC"),),
-            since=since,
-            fix=None if told else "restart-gateway",
-            data={"pid": owner.pid},
-        )
+    requested = ".drain_request.json" in runtime.markers
+    late = datetime.now(UTC) - since > _DRAIN
+    if not requested and not late:
+        return
+    yield Finding(
+        code="GW-DRAIN-HANG",
+        severity=Severity.ERROR if late else Severity.WARNING,
+        title=(
+            "the gateway refuses messages: it was asked to drain"
+            if requested
+            else "the gateway hangs while it shuts down"
+        ),
+        subject="gateway",
+        detail=(
+            "The dashboard or an update wrote .drain_request.json; the gateway refuses every "
+            "message until that file is deleted."
+            if requested
+            else "It refuses every message while it waits for a job or a platform that does not "
+            "stop."
+        ),
+        evidence=(Evidence(_STATE, f"draining since {clock(since)}"),),
+        since=since,
+        fix=None if requested else "restart-gateway",
+        data={"pid": owner.pid},
+        next="Delete .drain_request.json if no update is running." if requested else "",
+    )
 
 
 def _elsewhere(probes: Probes) -> None:
@@ -120,12 +130,10 @@ def _elsewhere(probes: Probes) -> None:
     except CouldNotLook:
         return
     if pulse.running:
-        raise Skip(
-            text("the gateway runs elsewhere and answers ({pulse_what})", pulse_what=pulse.what)
-        )
+        raise Skip(text("the gateway runs elsewhere and answers: {answer}", answer=pulse.what))
     if pulse.running is None:
         raise CouldNotLook(
-            text("no gateway runs here, and of one elsewhere: {pulse_what}", pulse_what=pulse.what)
+            text("no gateway runs here; could not reach one elsewhere: {reason}", reason=pulse.what)
         )
 
 
@@ -138,11 +146,11 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     for unit in supervision.units if supervision else ():
         enabled = unit.settings.get("UnitFileState") == "enabled"
         if enabled or unit.state in ("failed", "activating"):
-            return unit.name, f"should run it, and is {unit.state}"
+            return unit.name, f"should run the gateway but is {unit.state}"
     if supervision and supervision.owner and supervision.revives:
-        return supervision.owner.name, "should run it"
+        return supervision.owner.name, "should run the gateway"
     if runtime.desired_state == "running":
-        return _STATE, "the operator wants it to run (desired_state)"
+        return _STATE, "desired_state: running"
     return None
 
 
@@ -155,24 +163,36 @@ def _rests(probes: Probes) -> bool:
     return bool(supervision.units) and all(unit.was_stopped for unit in supervision.units)
 
 
-def _never(probes: Probes) -> Finding:
-    """Report that platforms are configured but no gateway has run; Skip without platforms."""
+def _never_ran(probes: Probes) -> Finding:
+    """Report a home with platforms whose gateway left no sign of a run; Skip without platforms."""
     try:
         platforms = [one for one in probes.platforms() if one.link != "listening"]
     except CouldNotLook:
         platforms = []
     if not platforms:
-        raise Skip("no gateway was ever started on this home")
-    names = ", ".join(one.label for one in platforms[:6])
+        raise Skip("no platform is set up, and no gateway has run here")
+    traces = [name for name in _TRACES if snapshot(probes.home / name).kind != "absent"]
+    setting = Evidence(
+        platforms[0].because,
+        text("sets up {names}", names=listed([one.label for one in platforms])),
+    )
     return Finding(
         code="GW-DOWN",
-        severity=Severity.INFO,
-        title="no gateway was ever started on this home",
+        severity=Severity.ERROR,
+        title=(
+            "the gateway is not running"
+            if traces
+            else "the gateway has not run here as far as its files show"
+        ),
         subject="gateway",
-        detail=text("Platforms are set up. {STAYS}", STAYS=_STAYS),
-        evidence=(Evidence(platforms[0].because, f"{names} would be started"),),
+        detail=(
+            "Nobody gets an answer. The files of the last gateway do not show how it ended."
+            if traces
+            else "Nobody gets an answer until it runs."
+        ),
+        evidence=(setting, *(Evidence(name, "is left of an earlier run") for name in traces[:1])),
         fix="start-gateway",
-        data={"pid": None, "ran": False},
+        data={"pid": None, "ran": False, "never": not traces},
     )
 
 
@@ -191,46 +211,48 @@ def _last_sign(runtime: Runtime, life: Life) -> datetime:
     return max(signs)
 
 
-def _blocked(runtime: Runtime) -> str | None:
-    return "GW-STALE-PID" if runtime.lock_holder else None
-
-
 def _end(
     probes: Probes, runtime: Runtime, last: Life | None, wanted: tuple[str, str] | None
 ) -> End:
     if last is None:
         claims = runtime.state in _UP
-        seen = (Evidence(_STATE, f"still says {runtime.state}"),) if claims else ()
+        seen = (Evidence(_STATE, f"gateway_state: {runtime.state}"),) if claims else ()
         if runtime.desired_state == "stopped" or runtime.state == "stopped":
-            seen = (Evidence(_STATE, "says stopped"),)
-            return End(None, f"Its state says that it was stopped. {_STAYS}", seen, purpose=True)
-        return End(None, "Nothing tells how it ended.", seen)
-    diary = Evidence(_DIARY, _told(last))
+            seen = (Evidence(_STATE, "gateway_state: stopped"),)
+            return End(None, _STOPPED, seen, purpose=True)
+        return End(None, "Nobody gets an answer. Its files do not show how it ended.", seen)
+    diary = Evidence(_EXIT_LOG, _history(last))
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)
     if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
-        what = "It ended to be started again (exit code 75), and nobody started it."
-        return End(_left_dead(last, "a restart was asked for and never came", what), what)
+        what = "It exited so that its supervisor starts it again, but nothing did."
+        title = "the gateway exited for a restart that never came"
+        return End(_left_dead(last, title, what), _SILENT)
     stopped = "stopped" in (runtime.state, runtime.desired_state)
     if last.how == "clean" and stopped:
         if runtime.exit_reason is None and (not wanted or _rests(probes)):
-            return End(None, f"It was stopped in order. {_STAYS}", (diary,), purpose=True)
-        why = "It ended in order by itself, and whoever supervises it let it be."
-        return End(_left_dead(last, "it ended in order and was not started again", why), why)
+            return End(None, _STOPPED, (diary,), purpose=True)
+        why = "It exited without an error, so its supervisor left it stopped."
+        return End(_left_dead(last, "the gateway exited and was not started again", why), _SILENT)
     if runtime.clean_shutdown and _rests(probes):
-        what = "Its service was told to stop, and systemd leaves it stopped."
-        return End(None, what, (diary, _IN_ORDER), purpose=True)
+        what = "A command stopped its service, so systemd leaves it stopped."
+        return End(None, what, (diary, _CLEAN), purpose=True)
     if runtime.clean_shutdown:
         return End(
             None,
-            "Something told it to end (SIGTERM) that was not `hermes gateway stop`: a shutdown, "
-            "the end of a login, another process. It shut down in order.",
-            (diary, _IN_ORDER),
+            "Nobody gets an answer. SIGTERM stopped it, not `hermes gateway stop`: a shutdown, a "
+            "logout or another process.",
+            (diary, _CLEAN),
             orderly=True,
         )
-    error = f" ({last.error})" if last.error else ""
-    why = f"It ended with an error of its own{error}; logs/errors.log has its last words."
-    return End(None, why, (diary,))
+    if last.error:
+        detail = text(
+            "Nobody gets an answer. It stopped with an error ({error}); see the end of "
+            "logs/errors.log.",
+            error=last.error,
+        )
+        return End(None, detail, (diary,))
+    return End(None, _FAILED, (diary,))
 
 
 def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
@@ -239,16 +261,19 @@ def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
     starts = [*runtime.starts, *(life.began for life in lives)]
     if run is None or any(start > run.ended_at for start in starts):
         return None
-    what = "hermes-doctor stopped it for a repair and could not start it again."
-    return End(None, what, (Evidence(f"backups/doctor/runs/{run.id}", "left it stopped"),))
+    what = (
+        "Nobody gets an answer. hermes-doctor stopped it for a repair and could not start it again."
+    )
+    return End(None, what, (Evidence(f"backups/doctor/runs/{run.id}", "gateway: stopped"),))
 
 
-def _told(last: Life) -> str:
-    began = f"process {last.pid} began {last.began:%Y-%m-%d %H:%M} UTC"
+def _history(last: Life) -> str:
+    start = f"process {last.pid} started {clock(last.began)}"
     if last.ended is None:
-        return f"{began} and left no last word"
-    code = f" with exit code {last.exit_code}" if last.exit_code is not None else ""
-    return f"{began} and ended {last.ended:%Y-%m-%d %H:%M} UTC{code}"
+        return f"{start}, no exit recorded"
+    if last.exit_code is None:
+        return f"{start}, exited {clock(last.ended)}"
+    return f"{start}, exited {clock(last.ended)} with code {last.exit_code}"
 
 
 def _left_dead(last: Life, title: str, detail: str) -> Finding:
@@ -258,7 +283,7 @@ def _left_dead(last: Life, title: str, detail: str) -> Finding:
         title=title,
         subject="gateway",
         detail=detail,
-        evidence=(Evidence(_DIARY, _told(last)),),
+        evidence=(Evidence(_EXIT_LOG, _history(last)),),
         since=last.ended,
         data={"pid": last.pid},
     )
@@ -270,7 +295,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
     if probes.rebooted_since(since):
         return End(
             None,
-            "The machine was restarted while it ran, and nobody started it after that.",
+            "Nobody gets an answer. The machine restarted, and nothing started the gateway again.",
             (diary,),
         )
     kill = probes.kill(last.pid, last.began)
@@ -278,38 +303,42 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
         cause = Finding(
             code="GW-OOM",
             severity=Severity.CRITICAL,
-            title="the kernel killed the gateway for want of memory",
+            title="the kernel killed the gateway: out of memory",
             subject="gateway",
-            detail="It will happen again unless it needs less or may use more.",
+            detail="It happens again unless the gateway needs less memory or may use more.",
             evidence=(Evidence(kill.where, f"killed process {kill.pid} ({kill.name})"), diary),
             since=kill.at,
             data={"pid": last.pid},
+            next="Raise its memory limit, or stop other programs that need much memory.",
         )
-        return End(cause, "It was killed for want of memory.")
+        return End(cause, _SILENT)
     hung = probes.cut_off().get(last.pid)
     if hung and hung >= last.began:
         cause = Finding(
             code="GW-DRAIN-HANG",
             severity=Severity.ERROR,
-            title="the gateway hung while it shut down and was cut off",
+            title="the gateway hung while it shut down and was killed",
             subject="gateway",
-            detail="Its own watchdog ended it; the dump in that file shows where it hung.",
+            detail="Its own watchdog killed it; the stack dump in that file shows where it hung.",
             evidence=(Evidence("logs/gateway-shutdown-watchdog.log", f"process {last.pid}"), diary),
             since=hung,
             data={"pid": last.pid},
         )
-        return End(cause, "It was cut off while it shut down, and nobody started it again.")
-    evidence: tuple[Evidence, ...] = (diary, Evidence(_STATE, f"still says {runtime.state}"))
+        return End(cause, _SILENT)
+    evidence: tuple[Evidence, ...] = (
+        diary,
+        Evidence(_STATE, f"gateway_state: {runtime.state}"),
+    )
     if probes.memory_kills():
-        evidence += (Evidence("cgroup", "processes here were killed for want of memory"),)
+        evidence += (Evidence("cgroup", "processes were killed here: out of memory"),)
     cause = Finding(
         code="GW-DIED",
         severity=Severity.ERROR,
-        title="the gateway died at once, without a last word",
+        title="the gateway died suddenly",
         subject="gateway",
-        detail="SIGKILL, want of memory or a crash of Python itself ends a process so.",
+        detail="It logged no error. SIGKILL, lack of memory or a crash of Python does that.",
         evidence=evidence,
         since=since,
         data={"pid": last.pid},
     )
-    return End(cause, "It died and nobody started it again.")
+    return End(cause, _SILENT)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Environments, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    Environments,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    text,
+)
 
 _CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS", "UPD-STASH"]
 
 
 @check(id="hermes-install", group="supervision", codes=_CODES)
 def hermes_install(probes: Probes) -> Iterator[Finding]:
-    """Can the Hermes that is installed be started at all?"""
+    """Can the installed Hermes start?"""
     known = probes.environments()
     if not known.found:
         raise Skip("no virtual environment of Hermes was found")
@@ -20,25 +30,25 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="UPD-VENV-BROKEN",
                 severity=Severity.ERROR,
-                title=text("Hermes cannot start from {root}", root=one.root),
+                title="Hermes cannot start: its Python environment is broken",
                 subject=str(one.root),
-                detail=(
-                    text(
-                        "{used_by} starts it from there. An update was cut off, or parts "
-                        "were removed. Install Hermes into that same environment again.",
-                        used_by=one.used_by,
-                    )
+                detail=text(
+                    "{user} starts Hermes from it. An update was interrupted, or files were "
+                    "deleted.",
+                    user=one.used_by,
                 ),
                 evidence=tuple(Evidence(where, what) for where, what in one.faults),
+                next=text("Install Hermes into {folder} again.", folder=one.root),
             )
     if known.unfinished is not None:
         yield Finding(
             code="UPD-VENV-BROKEN",
             severity=Severity.WARNING,
-            title="an update of Hermes did not come to its end",
+            title="an update of Hermes did not finish",
             subject=str(known.unfinished.parent),
-            detail="Code and packages may be of two versions. Run `hermes update` again.",
-            evidence=(Evidence(str(known.unfinished), "is there"),),
+            detail="Code and packages may be from two different releases.",
+            evidence=(Evidence(str(known.unfinished), "this file is left"),),
+            next="Run `hermes update` again.",
         )
     versions = {version for _, version in known.rivals}
     users = {one.root for one in known.found} & {root for root, _ in known.rivals}
@@ -46,28 +56,31 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="UPD-TWO-VENVS",
             severity=Severity.WARNING,
-            title="two virtual environments of one Hermes, and they differ",
+            title="Hermes has two different Python environments",
             subject=str(known.rivals[0][0].parent),
-            detail=(
-                "An update feeds one of them while the service or the command runs the other. Keep "
-                "the one that the service starts, install Hermes there, rename the other."
-            ),
+            detail="An update changes one of them while the service or the command uses the other.",
             evidence=tuple(
-                Evidence(str(root), f"Hermes {version or 'is not in it'}{_used(known.found, root)}")
+                Evidence(
+                    str(root), f"Hermes {version or 'is not installed'}{_used(known.found, root)}"
+                )
                 for root, version in known.rivals
+            ),
+            next=(
+                "Keep the one that the service starts, install Hermes there and rename the other."
             ),
         )
     if known.conflicts:
         yield Finding(
             code="UPD-CONFLICT-MARKERS",
             severity=Severity.ERROR,
-            title="a merge was left half-done in Hermes' own code",
+            title="Hermes cannot start: its code has merge conflicts",
             subject=str(known.conflicts[0].parent),
-            detail=(
-                "Python stops at the first of these lines with `SyntaxError`. Look at `git stash "
-                "list` and `git status` there; `git reset --hard HEAD` keeps what is stashed."
+            detail="Python stops with `SyntaxError` at the first conflict marker.",
+            evidence=tuple(Evidence(str(path), "contains <<<<<<<") for path in known.conflicts),
+            next=(
+                "Run `git status` in that folder, then `git reset --hard HEAD`; it keeps stashed "
+                "changes."
             ),
-            evidence=tuple(Evidence(str(path), "holds <<<<<<<") for path in known.conflicts),
         )
     yield from _git(known)
 
@@ -80,29 +93,37 @@ def _git(known: Environments) -> Iterator[Finding]:
     stuck = bool(git.unfinished_operation or git.unmerged)
     evidence = []
     if git.unfinished_operation:
-        evidence.append(Evidence(".git", f"is in the middle of {git.unfinished_operation}"))
+        evidence.append(Evidence(".git", f"{git.unfinished_operation} is not finished"))
     if git.unmerged:
-        evidence.append(Evidence(".git/index", f"{git.unmerged} files are not merged"))
+        evidence.append(Evidence(".git/index", f"{count(git.unmerged, 'file')} not merged"))
     if git.stashes:
         evidence.append(
-            Evidence(".git/logs/refs/stash", f"{git.stashes} of hermes-update-autostash")
+            Evidence(".git/logs/refs/stash", f"{git.stashes} × hermes-update-autostash")
         )
     yield Finding(
         code="UPD-STASH",
         severity=Severity.WARNING if stuck or git.stashes > 1 else Severity.INFO,
         title=(
-            "git was left in the middle of something, so updates of Hermes fail"
+            "updates of Hermes fail: git is not finished"
             if stuck
-            else "updates put own changes to the code aside, and did not put them back"
+            else "updates set your changes to Hermes' code aside"
         ),
         subject=str(known.checkout),
         detail=(
-            "See `git status` there and finish or abort it."
+            "An earlier git command in the code of Hermes was interrupted."
             if stuck
-            else "See `git stash list` and `git stash show -p` there; keep what you need as a "
-            "patch, then `git stash drop` the rest. Else every update begins with it again."
+            else "Your changes are in a git stash and have no effect."
         ),
         evidence=tuple(evidence),
+        next=(
+            text("Run `git status` in {folder} and finish or abort it.", folder=known.checkout)
+            if stuck
+            else text(
+                "In {folder}, look at `git stash show -p`, save what you need, then run "
+                "`git stash drop`.",
+                folder=known.checkout,
+            )
+        ),
     )
 
 

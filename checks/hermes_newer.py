@@ -2,24 +2,26 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
 
 
 @check(id="hermes-newer", group="doctor", codes=["HERMES-NEWER"])
 def hermes_newer(probes: Probes) -> Iterator[Finding]:
-    """Does this tool know the Hermes of this home?"""
+    """Does hermes-doctor know this release of Hermes?"""
     newer = probes.newer()
     if newer is None:
         return
     installed = probes.installation()
-    where = f"Hermes {installed.version} is installed" if installed else "no Hermes is found here"
+    version = f"Hermes {installed.version}" if installed else "no Hermes found here"
     yield Finding(
         code="HERMES-NEWER",
         severity=Severity.INFO,
-        title=text("not judged: {newer}", newer=newer),
+        title=newer,
         subject="Hermes",
-        detail="Settings, providers, platforms, stored files and the structure of databases are "
-        "not judged, and no fix changes a structure. Damage is still reported. Update "
-        "hermes-doctor.",
-        evidence=(Evidence("installation", where),),
+        detail=(
+            "hermes-doctor does not check settings, providers, platforms and the structure of "
+            "files here. Damage is still reported."
+        ),
+        evidence=(Evidence("installation", version),),
+        next="Update hermes-doctor.",
     )

@@ -12,10 +12,10 @@ _MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")
 
 @check(id="home-mode", group="secrets", codes=["PERM-SECRETS", "PERM-OWNER"])
 def home_mode(probes: Probes) -> Iterator[Finding]:
-    """Is the home closed to other users, and that of the user as whom the gateway runs?"""
+    """Can only the gateway's user enter the home?"""
     home = snapshot(probes.home.path)
     if home.kind != "directory":
-        raise Skip("the home is no folder of its own")
+        raise Skip("the home is not a real folder")
     yield from _mode(probes, home.mode)
     user = probes.gateway_user()
     if probes.gateways() and user.uid != home.uid:
@@ -25,13 +25,14 @@ def home_mode(probes: Probes) -> Iterator[Finding]:
             title="the gateway does not run as the owner of its home",
             subject="the home",
             detail=(
-                "What it writes belongs to the user as whom it runs, and is closed to the owner of "
-                "the home: run it as that owner, with `User=` in its unit."
+                "New files belong to the user of the gateway, so the owner of the home cannot "
+                "read them."
             ),
             evidence=(
                 Evidence(str(probes.home.path), f"owner {home.uid}"),
                 Evidence(f"process {probes.gateways()[0].pid}", f"runs as {user.uid}"),
             ),
+            next="Run the gateway as the owner of the home: set `User=` in its unit.",
         )
 
 
@@ -43,21 +44,19 @@ def _mode(probes: Probes, mode: int) -> Iterator[Finding]:
     files = [name for name in _INSIDE if snapshot(probes.home / name).mode & bit]
     if not files or any(probes.settings().value(name) for name in _MEANT):
         return
-    who = "every user of this machine" if others else "the group of the home"
     yield Finding(
         code="PERM-SECRETS",
         severity=Severity.WARNING if others else Severity.INFO,
-        title=text("{who} can read conversations and logs", who=who),
-        subject="the home",
-        detail=(
-            text(
-                "Hermes makes its files readable and relies on a home that only "
-                "its owner may enter: chmod 700 {home_path}",
-                home_path=probes.home.path,
-            )
+        title=(
+            "every user of this machine can read conversations and logs"
+            if others
+            else "the group of the home can read conversations and logs"
         ),
+        subject="the home",
+        detail="Hermes relies on a home folder that only its owner can enter.",
         evidence=(
             Evidence(str(probes.home.path), f"mode {mode:04o}"),
-            Evidence(files[0], "can be read by them"),
+            Evidence(files[0], "readable by every user" if others else "readable by the group"),
         ),
+        next=text("Run chmod 700 {folder}", folder=probes.home.path),
     )

@@ -1,4 +1,4 @@
-"""Check for tasks on a kanban board that are claimed by a worker that is no longer running."""
+"""Check for tasks on a kanban board that are claimed by a worker that has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    listed,
+    text,
+)
 
 _PATIENCE = 600
 """Seconds after a claim expires; the dispatcher would have released it ten times by then."""
@@ -19,10 +29,10 @@ _SQL = (
 
 @check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"], by_release=True)
 def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Is every task that is said to be worked on worked on?"""
+    """Does every running kanban task have a live worker?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
     if not boards:
-        raise Skip("there is no board")
+        raise Skip("no kanban board")
     for path in boards:
         try:
             held = _held(probes, path)
@@ -52,19 +62,21 @@ def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Fi
         running = bool(probes.gateways())
     except CouldNotLook:
         running = False
-    tasks = "1 task is" if len(held) == 1 else f"{len(held)} tasks are"
     return Finding(
         code="KANBAN-STUCK",
-        severity=Severity.WARNING if running else Severity.INFO,
-        title=text("{tasks} held by workers that have ended", tasks=tasks),
+        severity=Severity.WARNING,
+        title=(
+            "1 kanban task is stuck: its worker has ended"
+            if len(held) == 1
+            else text("{number} kanban tasks are stuck: their workers have ended", number=len(held))
+        ),
         subject=name,
         detail=(
-            "The dispatcher of the running gateway should have seen that within a minute; it does "
-            "not work on this board."
+            "The gateway should release such tasks within a minute, but ignores this board."
             if running
-            else "A gateway that starts sees to it in its first minute."
+            else "The gateway releases such tasks in the minute after its start."
         ),
-        evidence=(Evidence(name, f"{len(held)} tasks are running, their processes are not there"),),
+        evidence=(Evidence(name, f"marked running: {listed([id for id, _, _ in held], 3)}"),),
         fix="release-claims",
         data={"tasks": [list(one) for one in held]},
     )

@@ -35,7 +35,7 @@ _ENDS = ("anthropic", "azure-foundry")
 
 @check(id="key-settings", group="configuration", codes=["CFG-KEY-ENV"], by_release=True)
 def key_settings(probes: Probes) -> Iterator[Finding]:
-    """Are keys named where Hermes looks for them?"""
+    """Are API keys named where Hermes looks for them?"""
     found = configured(probes)
     for entry in own_providers(found.world):
         yield from _misnamed(found, entry)
@@ -72,18 +72,14 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
         code="CFG-KEY-ENV",
         severity=Severity.INFO if works else users(found, entry),
         title=text(
-            "providers.{entry} names its key with {wrong}, which Hermes ignores here",
-            entry=said(entry.name),
-            wrong=wrong,
+            "{provider}: Hermes ignores {setting}", provider=said(entry.name), setting=wrong
         ),
         subject=".".join(map(str, path)),
         detail=(
-            "Under `providers:` the word is `key_env`."
-            + (
-                " A key goes out all the same: Hermes guessed another variable's name."
-                if works
-                else ""
-            )
+            "Hermes found a key in another variable. Under `providers:` the setting is `key_env`."
+            if works
+            else "Hermes sends no key to this provider. Under `providers:` the setting is "
+            "`key_env`."
         ),
         evidence=(
             Evidence(
@@ -114,14 +110,9 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
     yield Finding(
         code="CFG-KEY-ENV",
         severity=users(found, entry),
-        title=text(
-            "key_env of {entry} does not hold the name of a variable", entry=said(entry.name)
-        ),
+        title=text("{provider}: key_env is not the name of a variable", provider=said(entry.name)),
         subject=".".join(map(str, path)),
-        detail=(
-            "Hermes looks for a variable of that name, finds none and sends no key. The name of "
-            "the variable belongs here; the key itself belongs into .env, or under `api_key`."
-        ),
+        detail="Hermes finds no variable of that name, so it sends no key to this provider.",
         evidence=(
             Evidence(
                 found.world.document.source(*path).place,
@@ -130,6 +121,9 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
         ),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
+        next=""
+        if edits
+        else "Put the key into .env and write the name of its variable into key_env.",
     )
 
 
@@ -163,14 +157,15 @@ def _finding(found: Resolved, way: Way, path: tuple[str, ...], edits: tuple[Edit
     return Finding(
         code="CFG-KEY-ENV",
         severity=Severity.INFO if works else way.severity,
-        title=text("{name} is ignored: Hermes does not look for a key there", name=name),
+        title=text("Hermes ignores the key in {setting}", setting=name),
         subject=name,
         detail=(
-            "Write `api_key: ${NAME}` under `model:`, with the name of the variable in .env."
+            "Under `model:` Hermes reads the key from `api_key` only."
             if edits
-            else "The key that counts is another one; take this line out."
+            else "Hermes uses another key, or none; this line has no effect."
         ),
         evidence=(Evidence(found.world.document.source(*path).place, f"{name} is set"),),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
+        next="" if edits else text("Delete {setting}.", setting=name),
     )

@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     check,
     configured,
     likely_variable,
+    listed,
     said,
     text,
     urls,
@@ -22,10 +23,10 @@ from hermes_doctor.api import (
 )
 
 _FAULTS = {
-    "comment": "a comment after it",
-    "quotes": "a stray quote",
-    "bearer": "the word Bearer before it",
-    "letters": "letters that no key has",
+    "comment": "a comment",
+    "quotes": "a stray quotation mark",
+    "bearer": "the word Bearer",
+    "letters": "characters that no key has",
     "name": "the name of its variable",
 }
 _OTHERS = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"}
@@ -35,37 +36,39 @@ _OTHERS = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"
     id="key-shape", group="configuration", codes=["CRED-SHAPE", "CRED-STRANGER"], by_release=True
 )
 def key_shape(probes: Probes) -> Iterator[Finding]:
-    """Is the key alone what goes out, and to whom it belongs?"""
+    """Is each key sent complete and to its own provider?"""
     found = configured(probes)
     for way in ways(found):
         key = way.route.key
         if key and key.state == "usable" and key.faults:
-            yield _unwhole(way)
+            yield _damaged(way)
         elif key and key.state == "usable":
             yield from _stranger(found, way)
         elif key is None or key.state in ("missing", "not needed"):
             yield from _unread(found, way)
 
 
-def _unwhole(way: Way) -> Finding:
+def _damaged(way: Way) -> Finding:
     """Report a key that is sent together with characters that are not part of it."""
     key = way.route.key
     assert key is not None
     place = key.source.via or key.source
-    what = " and ".join(_FAULTS[fault] for fault in key.faults)
+    extra = listed([_FAULTS[fault] for fault in key.faults])
     by_hand = place.kind not in ("env", "config")
     return Finding(
         code="CRED-SHAPE",
         severity=way.severity,
-        title=text("{key} is sent with {what}", key=said(key.name), what=what),
+        title=text("{key} contains more than the key", key=said(key.name)),
         subject=way.route.path,
         detail=(
-            "The provider refuses it. Only the key itself belongs there."
-            + (" Take the entry out with `hermes auth` and add it anew." if by_hand else "")
+            "Every message fails: the provider rejects the key."
+            if way.severity is Severity.ERROR
+            else "The provider rejects the key."
         ),
-        evidence=(Evidence(place.place, f"{said(place.name)} holds {what}"),),
+        evidence=(Evidence(place.place, f"{said(place.name)} contains {extra}"),),
         fix=None if by_hand else "mend-key",
         data={"name": place.name, "kind": place.kind},
+        next="Remove the entry with `hermes auth` and add the key again." if by_hand else "",
     )
 
 
@@ -78,10 +81,14 @@ def _unread(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CRED-SHAPE",
         severity=way.severity,
-        title=text("{named} is in .env, in a line that Hermes cannot read", named=said(named)),
+        title=text("Hermes skips the line of {variable} in .env", variable=said(named)),
         subject=way.route.path,
-        detail="A quote that is not closed makes it skip the line. Only the key belongs there.",
-        evidence=(Evidence(written.source.place, f"the line of {said(named)}"),),
+        detail=(
+            "Every message fails: no key is sent to the provider."
+            if way.severity is Severity.ERROR
+            else "No key is sent to the provider."
+        ),
+        evidence=(Evidence(written.source.place, f"{said(named)}: no closing quotation mark"),),
         fix="mend-key",
         data={"name": str(named), "kind": "env"},
     )
@@ -105,11 +112,25 @@ def _stranger(found: Resolved, way: Way) -> Iterator[Finding]:
         title=text("{key} is sent to {host}", key=key.name, host=said(urls.host(address))),
         subject=way.route.path,
         detail=(
-            "This release hands it to any address that has no key of its own. Name that "
-            "provider's own key with `key_env`, and renew this one if it went to a stranger."
+            "This release sends it to every address that has no key of its own, so another "
+            "company gets your key."
         ),
         evidence=(Evidence(url.source.place, f"{said(address)} has no key of its own"),),
-        caused_by="CFG-KEY-ENV" if way.own and way.own.block.get("api_key_env") else None,
+        caused_by="CFG-KEY-ENV" if _ignores_its_key(way) else None,
         fix="name-key" if way.own and name else None,
         data={"edits": (Put((*way.own.path, "key_env"), name),) if way.own and name else ()},
+        next=text(
+            "Name the provider's own key with `key_env`, and renew {key} if you do not trust "
+            "{host}.",
+            key=key.name,
+            host=said(urls.host(address)),
+        ),
     )
+
+
+def _ignores_its_key(way: Way) -> bool:
+    """Return whether the provider names its key with `api_key_env`, which key-settings reports."""
+    if way.own is None or way.own.path[0] != "providers":
+        return False
+    block = way.own.block
+    return bool(block.get("api_key_env")) and not (block.get("key_env") or block.get("api_key"))

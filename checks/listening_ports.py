@@ -32,11 +32,11 @@ _BRIDGES = ("", "node", "MainThread")
     by_release=["PLATFORM-DEAF"],
 )
 def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does every platform that waits for callers have its port?"""
+    """Does every platform that listens have its port?"""
     waiting = [one for one in probes.platforms() if one.port]
     bridged = any(one.name == "whatsapp" for one in probes.platforms())
     if not waiting and not bridged:
-        raise Skip("no platform is set up that listens")
+        raise Skip("no platform that listens is set up")
     gateways = probes.gateways()
     own = {
         one.local[1]
@@ -63,24 +63,19 @@ def _bridge(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-PORT-IN-USE",
                 severity=Severity.WARNING,
-                title=text(
-                    "the gateway ends process {holder} ({name}) when WhatsApp starts",
-                    holder=holder,
-                    name=name,
-                ),
+                title=text("the next start kills process {pid} ({name})", pid=holder, name=name),
                 subject=door.platform,
                 detail=(
-                    text(
-                        "It listens on port {port}, which WhatsApp's bridge takes for "
-                        "itself. Set platforms.whatsapp.extra.bridge_port in config.yaml "
-                        "to another port, or let that process listen elsewhere, before the "
-                        "gateway is started again.",
-                        port=door.port,
-                    )
+                    "It uses the port of the WhatsApp bridge. Hermes kills every process on that "
+                    "port before it starts the bridge."
                 ),
                 evidence=(
-                    Evidence(door.place, f"the bridge is to listen on port {door.port}"),
-                    Evidence(f"port {door.port}", f"process {holder} ({name}) listens there"),
+                    Evidence(door.place, f"port {door.port} for the bridge"),
+                    Evidence(f"port {door.port}", f"process {holder} ({name}) listens"),
+                ),
+                next=(
+                    "Set platforms.whatsapp.extra.bridge_port in config.yaml to another port "
+                    "before the next start."
                 ),
             )
             return
@@ -98,37 +93,39 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
         who = f"process {holder} ({probes.command(holder)})" if holder else "another process"
         evidence = []
         if others:
-            evidence.append(Evidence(f"port {platform.port}", f"{who} listens there"))
+            evidence.append(Evidence(f"port {platform.port}", f"{who} listens"))
         if refused and claim:
             evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))
         yield Finding(
             code="GW-PORT-IN-USE",
             severity=Severity.ERROR if gateways else Severity.WARNING,
             title=text(
-                "port {port} of the {platform} is taken",
-                port=platform.port,
-                platform=platform.label,
+                "{platform}: port {port} is in use", port=platform.port, platform=platform.label
             ),
             subject=platform.name,
             detail=(
-                text("{who} has it. ", who=who)
-                + ("" if gateways else "A gateway that starts now cannot. ")
-            )
-            + "End that process, or set another port, and restart the gateway.",
+                text("{platform} receives nothing.", platform=platform.label)
+                if gateways
+                else text(
+                    "A gateway that starts now cannot open it, so {platform} receives nothing.",
+                    platform=platform.label,
+                )
+            ),
             evidence=tuple(evidence),
             since=claim.updated_at if refused and claim else None,
+            next="End the other process or set another port, then restart the gateway.",
         )
     elif claim and claim.state == "connected":
         yield Finding(
             code="PLATFORM-DEAF",
             severity=Severity.ERROR,
-            title=text(
-                "{platform} is said to be connected, and nothing listens for it",
-                platform=platform.label,
-            ),
+            title=text("{platform} looks connected but nothing listens", platform=platform.label),
             subject=platform.name,
-            detail="Whoever calls is refused.",
-            evidence=(Evidence(f"port {platform.port}", "nobody listens"),),
+            detail="Every incoming message is refused. A restart of the gateway fixes it.",
+            evidence=(
+                Evidence("gateway_state.json", f"{platform.name}: connected"),
+                Evidence(f"port {platform.port}", "not open"),
+            ),
             fix="restart-gateway",
             data={"platform": platform.name},
         )

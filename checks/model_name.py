@@ -37,7 +37,7 @@ _VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
     by_release=True,
 )
 def model_name(probes: Probes) -> Iterator[Finding]:
-    """Is the model named in a way that Hermes and its provider take?"""
+    """Is the model name valid and still served?"""
     found = configured(probes)
     main = ways(found)[0]
     odd = list(kinds.odd(found.world))
@@ -55,22 +55,27 @@ def model_name(probes: Probes) -> Iterator[Finding]:
 
 def _kind(found: Resolved, one: Odd) -> Finding:
     path = ".".join(map(str, one.path))
-    quoted = _quoted(found, one)
+    quoted, severity = _quoted(found, one), _severity(found, one)
     return Finding(
         code="CFG-TYPE",
-        severity=_severity(found, one),
-        title=text("{path} is {kind}, where text must be", path=said(path), kind=one.kind),
+        severity=severity,
+        title=text("{path} must be text, not {kind}", path=said(path), kind=one.kind),
         subject=path,
         detail=(
-            "Quotes make it text; without them YAML reads it as something else."
+            "Every message fails. Without quotation marks YAML does not read the value as text."
+            if severity is Severity.ERROR and quoted
+            else "Every message fails."
+            if severity is Severity.ERROR
+            else "Without quotation marks YAML does not read the value as text."
             if quoted
-            else "Write the name itself, as text, or take the line out."
+            else "Hermes cannot use the value."
         ),
         evidence=(
             Evidence(found.world.document.source(*one.path).place, f"YAML reads {one.kind}"),
         ),
         fix="rewrite-setting" if quoted else None,
         data={"edits": (Put(one.path, quoted),)},
+        next="" if quoted else "Write the name as text, or delete the line.",
     )
 
 
@@ -79,16 +84,17 @@ def _malformed(found: Resolved, why: str) -> Finding:
     return Finding(
         code="CFG-TYPE",
         severity=ways(found)[0].severity,
-        title=text("{why}, and every message fails by it", why=said(why)),
+        title="a provider setting in config.yaml must be text",
         subject="config.yaml",
-        detail="Put quotes around it, or take it out.",
+        detail="Every message fails.",
         evidence=(Evidence(found.world.document.source("providers").place, said(why)),),
+        next="Put quotation marks around the value, or delete the line.",
     )
 
 
 def _quoted(found: Resolved, one: Odd) -> str | None:
     """Return the value as quoted text, if that gives a usable name."""
-    if one.text is None or one.kind == "a yes or no":
+    if one.text is None or one.kind == "true or false":
         return None
     if one.path[-1] != "provider":
         return one.text
@@ -116,7 +122,7 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL",
         severity=way.severity if own or edits else Severity.INFO,  # other providers may choose one
-        title="no model is named, so requests ask for none",
+        title="no model is set",
         subject="model.default",
         detail=detail,
         evidence=(
@@ -124,6 +130,7 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
         ),
         fix="set-model" if edits else None,
         data={"edits": edits},
+        next="" if edits else "Choose a model with `hermes model`.",
     )
 
 
@@ -131,16 +138,28 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
     path = ("model", "default")
     fits = block is None or isinstance(block, dict)
     if isinstance(block, dict) and isinstance(block.get("name"), str) and block["name"].strip():
-        return (Rename(("model", "name"), "default"),), "This release reads `default`, not `name`."
+        edits: tuple[Edit, ...] = (Rename(("model", "name"), "default"),)
+        return (
+            edits,
+            "Requests name no model. This release reads `model.default`, not `model.name`.",
+        )
     named = way.own.model() if way.own else None
     if named and fits:
-        told = f"{said(way.own.name if way.own else '')} names {said(named)}"
-        return (Put(path, named),), f"{told}, but the gateway looks at `model.default` only."
+        return (Put(path, named),), text(
+            "Requests name no model. {provider} sets {model}, but the gateway reads only "
+            "`model.default`.",
+            provider=said(way.own.name if way.own else ""),
+            model=said(named),
+        )
     for name in _VARIABLES:
         value = found.world.getenv(name)
         if value and fits:
-            return (Put(path, str(value)),), f"{name} is ignored; `model.default` is what counts."
-    return (), "Name one as `default` under `model:`, or choose it with `hermes model`."
+            return (Put(path, str(value)),), text(
+                "Requests name no model. {variable} is set, but the gateway reads only "
+                "`model.default`.",
+                variable=name,
+            )
+    return (), "Requests name no model, so the provider chooses one or refuses."
 
 
 def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
@@ -161,16 +180,17 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL",
         severity=Severity.WARNING,
-        title=text("{model} is no longer served", model=said(way.route.model.value)),
+        title=text("{model} is retired", model=said(way.route.model.value)),
         subject=f"{way.route.path}: {said(model)}",
         detail=(
-            text("Its maker names {instead} in its place.", instead=said(instead))
+            text("The provider probably rejects it. Its successor is {model}.", model=said(instead))
             if instead
-            else "Choose another with `hermes model`."
+            else "The provider probably rejects it."
         ),
-        evidence=(Evidence(way.route.model.source.place, f"the model is {said(model)}"),),
+        evidence=(Evidence(way.route.model.source.place, f"model: {said(model)}"),),
         fix="set-model" if edits else None,
         data={"edits": edits},
+        next="" if edits else "Choose another model with `hermes model`.",
     )
 
 
@@ -199,23 +219,29 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
         severity=way.severity if small else Severity.WARNING,
         title=(
             text(
-                "context_length is {number}, and Hermes refuses less than {SMALLEST}",
+                "context_length {number} is below the minimum of {minimum:,}",
                 number=number,
-                SMALLEST=kinds.SMALLEST,
+                minimum=kinds.SMALLEST,
             )
             if small
-            else "context_length is no plain number, and is ignored"
+            else "context_length is not a number"
         ),
         subject=".".join(path),
         detail=(
-            "Every message fails. Write the real number of tokens that the model takes, or take "
-            "the line out and let Hermes find it."
+            "Every message fails: Hermes refuses such a small context window."
             if small
-            else text("Write {meant} instead.", meant=meant)
+            else text("Hermes ignores it. Did you mean {number}?", number=meant)
             if meant
-            else "Write a number such as 128000."
+            else "Hermes ignores it."
         ),
-        evidence=(Evidence(found.world.document.source(*path).place, "context_length is set"),),
+        evidence=(
+            Evidence(
+                found.world.document.source(*path).place, f"context_length: {said(str(value))}"
+            ),
+        ),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
+        next=""
+        if edits
+        else "Write the context length of the model, such as 128000, or delete the line.",
     )

@@ -22,37 +22,40 @@ _MODELS = ("LLM_MODEL", "HERMES_MODEL", "OPENAI_MODEL")
 
 @check(id="model-variables", group="configuration", codes=["ENV-IGNORED"], by_release=True)
 def model_variables(probes: Probes) -> Iterator[Finding]:
-    """Do variables say something about the model that config.yaml does not?"""
+    """Do variables for the model have an effect?"""
     found = configured(probes)
     model, url = found.main.model.value, found.main.base_url
     for name in _MODELS:
         value = found.world.getenv(name)
         if value and value.strip() != (model or "").strip():
-            yield _finding(found, name, "`model.default` in config.yaml is the model")
+            yield _finding(
+                found, name, "Hermes reads the model from `model.default` in config.yaml."
+            )
     address = found.world.getenv("OPENAI_BASE_URL")
     uses = found.main.provider and found.main.provider.value == "openai-api"
     if address and url and not uses and address.rstrip("/") != (url.value or "").rstrip("/"):
         yield _finding(
             found,
             "OPENAI_BASE_URL",
-            "`model.base_url` in config.yaml is the address; other programs may use the variable",
+            "Hermes reads the address from `model.base_url` in config.yaml.",
         )._replace(fix=None)
     for other in found.main.requested.shadows:
         if other.value != found.main.requested.value:
             yield _provider(found, other.source.name)
 
 
-def _finding(found: Resolved, name: str, instead: str) -> Finding:
+def _finding(found: Resolved, name: str, detail: str) -> Finding:
     source = found.world.getenv(name).source
     return Finding(
         code="ENV-IGNORED",
         severity=Severity.INFO,
-        title=text("{name} is ignored", name=name),
+        title=text("Hermes ignores {variable}", variable=name),
         subject=name,
-        detail=text("{instead}. Take the line out if nothing else needs it.", instead=instead),
+        detail=detail,
         evidence=(Evidence(source.place, f"{name} is set"),),
         fix="drop-variable" if source.kind == "env" else None,
         data={"edits": (Unset(name),)},
+        next=text("Remove {variable} if no other program needs it.", variable=name),
     )
 
 
@@ -63,21 +66,20 @@ def _provider(found: Resolved, name: str) -> Finding:
     return Finding(
         code="ENV-IGNORED",
         severity=Severity.WARNING if by_variable else Severity.INFO,
-        title=text(
-            "{name} is ignored: {source} names the provider",
-            name=said(name),
-            source=said(asked.source.name),
-        ),
+        title=text("Hermes ignores the provider in {setting}", setting=said(name)),
         subject=name,
         detail=(
-            "In this release the variable counts before config.yaml. Take it out of .env to have "
-            "config.yaml count."
+            text(
+                "In this release {variable} overrides config.yaml.",
+                variable=said(asked.source.name),
+            )
             if by_variable
-            else "config.yaml counts first. Take the variable out, so that nobody is misled."
+            else "config.yaml overrides the variable."
         ),
-        evidence=(Evidence(asked.source.place, f"the provider is {said(asked.value)}"),),
+        evidence=(Evidence(asked.source.place, f"{said(asked.source.name)}: {said(asked.value)}"),),
         fix="drop-variable"
         if "HERMES_INFERENCE_PROVIDER" in found.world.readings.dotenv.values
         else None,
         data={"edits": (Unset("HERMES_INFERENCE_PROVIDER"),)},
+        next="Remove the variable HERMES_INFERENCE_PROVIDER if config.yaml is right.",
     )

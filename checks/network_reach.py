@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    listed,
+    sentences,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Reached
 
 _STAGES = {
-    "name": ("NET-DNS", "the name cannot be resolved"),
-    "connection": ("NET-TCP", "no connection can be made"),
-    "certificate": ("NET-TLS", "the encryption cannot be set up"),
-    "proxy": ("NET-PROXY", "the proxy does not lead there"),
+    "name": ("NET-DNS", "The host name cannot be resolved."),
+    "connection": ("NET-TCP", "The host does not accept a connection."),
+    "certificate": ("NET-TLS", "No encrypted connection can be made."),
+    "proxy": ("NET-PROXY", "The proxy does not connect to the host."),
 }
 _CODES = ["NET-DNS", "NET-TCP", "NET-TLS", "NET-PROXY"]
 
 
 @check(id="network-reach", group="connections", codes=_CODES, limit=12)
 def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Can every platform and every model provider be reached from here?"""
+    """Can every platform and model provider be reached?"""
     if not probes.network:
-        raise Skip("the network is asked only with --network")
+        raise Skip("needs --network")
     found = probes.reach()
     if not found:
         raise Skip("no platform and no known provider is set up")
@@ -38,19 +49,26 @@ def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _finding(stage: str, why: str, some: list[Reached], every: int) -> Finding:
-    code, words = _STAGES[stage]
+    code, cause = _STAGES[stage]
     names = sorted({one.target.what for one in some})
-    whom = "anything" if len(some) == every > 1 else ", ".join(names)
     proxy = some[0].target.proxy
-    through = f"through {proxy.name} ({proxy.variable})" if proxy else "without a proxy"
+    route = (
+        text("Tried through {proxy} ({variable}).", proxy=proxy.name, variable=proxy.variable)
+        if proxy
+        else "Tried without a proxy."
+    )
     return Finding(
         code=code,
         severity=Severity.ERROR,
-        title=text("{whom} cannot be reached: {why}", whom=whom, why=why),
+        title=(
+            text("no platform and no provider can be reached: {reason}", reason=why)
+            if len(some) == every > 1
+            else text("{hosts} cannot be reached: {reason}", hosts=listed(names, 3), reason=why)
+        ),
         subject=", ".join(names),
-        detail=text("{capitalize}, {through}.", capitalize=words.capitalize(), through=through),
+        detail=sentences(cause, route),
         evidence=tuple(
-            Evidence(one.target.endpoint.name, f"{one.failed}: {one.why} ({one.seconds:.1f} s)")
+            Evidence(one.target.endpoint.name, f"{one.why} ({one.seconds:.1f} s)")
             for one in some[:8]
         ),
     )

@@ -15,30 +15,24 @@ from hermes_doctor.api import (
 
 @check(id="older-settings", group="configuration", codes=["CFG-DEPRECATED"], by_release=True)
 def older_settings(probes: Probes) -> Iterator[Finding]:
-    """Is every setting in the place where this release looks first?"""
+    """Are outdated settings in use?"""
     for one in older(probes.resolved()):
         yield Finding(
             code="CFG-DEPRECATED",
             severity=Severity.INFO,
             title=(
-                text("{name} in {file} ", name=one.name, file=one.source.file)
-                + (
-                    text("is beaten by {replacement}", replacement=one.replacement)
-                    if one.overridden
-                    else "is an older way to say it"
-                )
+                text("{name} in {file} has no effect", name=one.name, file=one.source.file)
+                if one.overridden
+                else text("{name} in {file} is outdated", name=one.name, file=one.source.file)
             ),
             subject=one.name,
             detail=(
-                text(
-                    "{replacement} counts; take the line out, so that nobody edits it in vain.",
-                    replacement=one.replacement,
-                )
+                text("{newer} overrides it.", newer=one.replacement)
                 if one.overridden
-                else text(
-                    "It still counts. Move it to {replacement} before a release drops it.",
-                    replacement=one.replacement,
-                )
+                else "It still works, but a later release may drop it."
             ),
             evidence=(Evidence(one.source.place, one.name),),
+            next="Delete the line."
+            if one.overridden
+            else text("Use {newer}.", newer=one.replacement),
         )

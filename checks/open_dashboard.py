@@ -12,20 +12,20 @@ _ALWAYS_ASKS = (0, 18)
 
 @check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"])
 def open_dashboard(probes: Probes) -> Iterator[Finding]:
-    """Is the dashboard closed to the network?"""
+    """Is the dashboard open to the network?"""
     found = probes.installation()
     if found is None or found.release >= _ALWAYS_ASKS:
-        raise Skip("this Hermes opens no dashboard to others without a password")
+        raise Skip("this Hermes always protects the dashboard with a password")
     for one in probes.open_dashboards():
         yield Finding(
             code="AUTHZ-DASHBOARD",
             severity=Severity.ERROR,
             title="the dashboard is open to the network without a password",
             subject="dashboard",
-            detail=(
-                "Whoever reaches the port reads your keys and runs commands. Stop it with "
-                "`hermes dashboard --stop`, start it without --host and --insecure, and reach it "
-                "through `ssh -L 9119:127.0.0.1:9119`."
-            ),
+            detail="Everyone who can reach the port can read your keys and run commands.",
             evidence=(Evidence(f"process {one.pid}", f"--host {one.host} --insecure"),),
+            next=(
+                "Run `hermes dashboard --stop`, then start it without --host and --insecure and "
+                "use an SSH tunnel."
+            ),
         )

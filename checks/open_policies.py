@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Block, Evidence, Finding, Probes, Severity, Skip, Text, check, text
+from hermes_doctor.api import (
+    Block,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    Text,
+    check,
+    said,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Access, Answer, Resolved, Source
@@ -41,28 +52,28 @@ _MEANT = {
     by_release=True,
 )
 def open_policies(probes: Probes) -> Iterator[Finding]:
-    """Does Hermes start with what the policies of the platforms say?"""
+    """Are the access policies of the platforms valid?"""
     found = probes.resolved()
     asked = [one for one in found.platforms if one.name in _OWN]
     if not asked:
-        raise Skip("no platform is set up that has a policy of its own")
+        raise Skip("no platform with an access policy is set up")
     for platform in asked:
         for kind in ("dm_policy", "group_policy"):
-            said = _policy(found, platform, kind)
-            if said is None:
+            policy = _policy(found, platform, kind)
+            if policy is None:
                 continue
-            word = said.strip().lower()
+            word = policy.strip().lower()
             if word == "open":
-                yield from _open(found, platform, kind, said.source)
+                yield from _open(found, platform, kind, policy.source)
             elif word not in _WORDS:
-                yield _unknown(found, platform, kind, word, said.source)
+                yield _unknown(found, platform, kind, word, policy.source)
 
 
 def _policy(found: Resolved, platform: Access, kind: str) -> Text | None:
     """Return the value of a policy; None if it is not set."""
-    said: Answer | None = platform.dm_policy if kind == "dm_policy" else platform.group_policy
-    if said is not None:
-        return Text(said.value or "", said.source)
+    answer: Answer | None = platform.dm_policy if kind == "dm_policy" else platform.group_policy
+    if answer is not None:
+        return Text(answer.value or "", answer.source)
     if platform.name == "qqbot":
         return None
     return found.world.variables.get(f"{_OWN[platform.name]}_{kind.upper()}")
@@ -79,31 +90,35 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
         severity=Severity.CRITICAL if refuses else Severity.INFO,
         title=(
             text(
-                "the gateway refuses to start: {kind} of {platform} is open to everybody",
-                kind=kind,
+                "the gateway refuses to start: {platform} is open to everyone",
                 platform=platform.label,
             )
             if refuses
             else text(
-                "{kind} of {platform} is open, with which 0.18 and later do not start",
-                kind=kind,
+                "{platform} is open to everyone; Hermes 0.18 would not start",
                 platform=platform.label,
             )
         ),
         subject=f"{platform.name} {kind}",
         detail=(
-            text(
-                "Set it to allowlist or pairing and start the gateway. Only where "
-                "anybody may use this machine, set {opted}=true in .env instead.",
-                opted=opted[1],
-            )
+            "Nobody gets an answer. Hermes starts with an open policy only if another setting "
+            "allows all users."
+            if refuses
+            else "Later releases start with an open policy only if another setting allows all "
+            "users."
         ),
         evidence=(
-            Evidence(source.place, f"{kind} is open"),
+            Evidence(source.place, f"{kind}: open"),
             Evidence(".env", f"neither {opted[0]} nor {opted[1]}"),
         ),
         fix="set-policy" if refuses and data else None,
         data=data,
+        next=text(
+            "Set {kind} to allowlist or pairing; set {variable}=true only if anybody may use the "
+            "bot.",
+            kind=kind,
+            variable=opted[1],
+        ),
     )
 
 
@@ -121,28 +136,30 @@ def _closed(found: Resolved, platform: Access, kind: str) -> str:
 def _unknown(found: Resolved, platform: Access, kind: str, word: str, source: Source) -> Finding:
     strict = found.world.release.since(0, 18)
     nobody = strict and (kind == "dm_policy" or platform.name in ("qqbot", "whatsapp", "yuanbao"))
-    effect = "nobody gets through" if nobody else "it lets everybody through"
     meant = _meant(word)
     data = _data(source, meant) if meant is not None else {}
     return Finding(
         code="PLATFORM-POLICY",
         severity=Severity.ERROR if nobody and kind == "dm_policy" else Severity.WARNING,
-        title=text(
-            "{kind} of {platform} is no word that Hermes knows, so {effect}",
-            kind=kind,
-            platform=platform.label,
-            effect=effect,
+        title=(
+            text("{platform}: unknown {kind}", platform=platform.label, kind=kind)
+            if word
+            else text("{platform}: {kind} is empty", platform=platform.label, kind=kind)
         ),
         subject=f"{platform.name} {kind}",
         detail=(
-            text("Write one of {WORDS} and restart the gateway.", WORDS=", ".join(_WORDS))
-            + ("" if word else " An empty variable counts as a word, too: take it out.")
+            "Hermes ignores every direct message because it does not know the value."
+            if nobody and kind == "dm_policy"
+            else "Hermes ignores every message in groups because it does not know the value."
+            if nobody
+            else "Hermes does not know the value and lets everyone write to the bot."
         ),
-        evidence=(
-            Evidence(source.place, f"{kind} is {'empty' if not word else 'something else'}"),
-        ),
+        evidence=(Evidence(source.place, f"{kind}: {said(word)}" if word else f"{kind} is empty"),),
         fix="set-policy" if data else None,
         data=data,
+        next=""
+        if data
+        else "Set it to open, allowlist, pairing or disabled, then restart the gateway.",
     )
 
 

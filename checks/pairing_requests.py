@@ -15,6 +15,9 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    clock,
+    count,
+    duration,
     is_id,
     spoken,
     text,
@@ -38,10 +41,10 @@ _HEALS = (0, 18, 1)
     by_release=["PAIRING-ASTRAY"],
 )
 def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
-    """Does everybody count who was paired, and does nobody wait for it?"""
+    """Do users wait for approval, or are approvals ignored?"""
     store = probes.pairing()
     if not (store.requests or store.lockouts or store.astray or store.approved):
-        raise Skip("nobody was ever paired with this home")
+        raise Skip("no user was ever paired here")
     for lockout in store.lockouts:
         yield _locked(probes, store, lockout.platform, lockout.until)
     doors = {door.name: door for door in probes.doors()} if store.requests else {}
@@ -61,38 +64,35 @@ def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
 def _waits(probes: Probes, store: Pairing, one: PairingRequest, *, alone: bool) -> Finding:
     """Report a user who waits for approval; the pairing code is not shown."""
     named = is_id(one.platform, one.user)
-    who = one.user if named else "somebody with an odd id"
+    who = one.user if named else "a user with an invalid id"
     asked = _moment(one.at)
     served = bool(probes.runtime().served)
     return Finding(
         code="PAIRING-WAITING",
         severity=Severity.WARNING if alone else Severity.INFO,
-        title=text(
-            "{who} waits to be paired on {platform}, {left}",
-            who=who,
-            platform=one.platform,
-            left=_left(one.at + 3600),
-        ),
+        title=text("{user} waits for approval on {platform}", user=who, platform=one.platform),
         subject=f"{one.platform} {who}",
-        detail=(
-            text(
-                "If you know who that is, approve it: here, or with the code that "
-                "they were shown (`hermes pairing approve {platform} CODE`). Else "
-                "do nothing: it runs out.",
-                platform=one.platform,
-            )
-            + (" One gateway serves several profiles here: use the command." if served else "")
-        ),
+        detail=_expiry(one.at + 3600),
         evidence=(
             Evidence(
                 probes.home.name_of(store.folder / f"{one.platform}-pending.json"),
-                (f"asked at {asked:%H:%M:%S} UTC" if asked else "bears a time that cannot be")
-                + f", calls itself {_name(one.name)}",
+                f"asked {clock(asked)}, name: {_name(one.name)}"
+                if asked
+                else f"invalid time, name: {_name(one.name)}",
             ),
         ),
         since=asked,
         fix="approve-pairing" if named and not served else None,
         data={"platform": one.platform, "user": one.user, "entry": one.entry},
+        next=(
+            text(
+                "If you know this person, run `hermes pairing approve {platform} CODE` with the "
+                "code that they were shown.",
+                platform=one.platform,
+            )
+            if served or not named
+            else "Approve the request if you know this person; otherwise do nothing."
+        ),
     )
 
 
@@ -104,39 +104,39 @@ def _moment(at: float) -> datetime | None:
         return None
 
 
-def _left(until: float) -> str:
-    """Return how long something lasts; a time beyond one day was not written by Hermes."""
+def _expiry(until: float) -> str:
+    """Return when a request ends; a time beyond one day was not written by Hermes."""
     seconds = until - time.time()
     if seconds > _DAY:
-        return "without end"
-    return f"for {max(1, int(seconds / 60))} minutes more"
+        return "The request never expires, because its stored time is wrong."
+    return text("The request expires in {period}.", period=duration(max(60, seconds)))
 
 
 def _name(text: str) -> str:
     """Return a user's display name, shortened and redacted."""
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return f"‘{spoken(short)}’" if short.strip() else "nothing"
+    return f"‘{spoken(short)}’" if short.strip() else "none"
 
 
 def _locked(probes: Probes, store: Pairing, platform: str, until: float) -> Finding:
-    plain = _plain(platform)
+    plain, seconds, end = _plain(platform), until - time.time(), _moment(until)
     return Finding(
         code="PAIRING-LOCKOUT",
         severity=Severity.WARNING,
-        title=text(
-            "nobody can be paired on {plain} {left}: five wrong codes were typed",
-            plain=plain,
-            left=_left(until),
-        ),
+        title=text("pairing on {platform} is locked: 5 wrong codes", platform=plain),
         subject=plain,
         detail=(
-            "Until then no code is given out, and a right one is refused. `hermes pairing list` "
-            "shows a digest from 0.15 on, and not the code: only the person has that."
+            "No new user can be approved. The lock never ends, because its stored time is wrong."
+            if seconds > _DAY
+            else text(
+                "No new user can be approved for {period}, not even with the right code.",
+                period=duration(max(60, seconds)),
+            )
         ),
         evidence=(
             Evidence(
                 probes.home.name_of(store.folder / "_rate_limits.json"),
-                f"{plain} is locked {_left(until)}",
+                f"{plain} locked until {clock(end)}" if end else f"{plain} locked",
             ),
         ),
         fix="clear-lockout" if plain != "?" else None,
@@ -155,29 +155,24 @@ def _astray(
             code="PAIRING-ASTRAY",
             severity=Severity.WARNING,
             title=text(
-                "{user} was paired on {platform}, and is a stranger to the gateway",
-                user=user,
-                platform=platform,
+                "{user} is approved on {platform} but ignored", user=user, platform=platform
             ),
             subject=f"{platform} {user}",
-            detail=(
-                text(
-                    "The approval is in {there}, and this release looks into {here} "
-                    "because that folder is there, too. If you know who that is, let "
-                    "them in; whom you have shut out since is in the old file all the "
-                    "same: do nothing then.",
-                    there=there,
-                    here=here,
-                )
+            detail=text(
+                "The approval is stored in {unused}, but this release reads only {used}.",
+                unused=there,
+                used=here,
             ),
-            evidence=(Evidence(f"{there}/{platform}-approved.json", f"{user} is only there"),),
+            evidence=(Evidence(f"{there}/{platform}-approved.json", f"{user} is only here"),),
             fix="merge-approvals",
             data={"platform": platform, "user": user},
+            next="Allow the user again unless you have removed them on purpose.",
         )
     if len(named) < len(users):
-        yield Partly(f"{len(users) - len(named)} in {there} are no ids of {_plain(platform)}")
+        invalid = count(len(users) - len(named), "entry", "entries")
+        yield Partly(f"{invalid} in {there}: not a valid id of {_plain(platform)}")
     if len(named) > _SHOWN:
-        yield Partly(f"{len(named) - _SHOWN} more were paired in {there}; {_SHOWN} are named")
+        yield Partly(f"{count(len(named) - _SHOWN, 'more user')} approved in {there}")
 
 
 def _plain(platform: str) -> str:

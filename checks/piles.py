@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, size, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, clock, count, size, text
 
 MEGABYTE = 1024**2
 FLOOD = 200 * MEGABYTE
@@ -20,7 +20,7 @@ MANY, HEAVY = 1000, 500 * MEGABYTE
 
 @check(id="piles", group="storage", codes=["LOG-FLOOD", "REQUEST-DUMPS"])
 def piles(probes: Probes) -> Iterator[Finding]:
-    """Do logs and dumps stay within bounds?"""
+    """Are logs and request dumps too large?"""
     for log in probes.logs():
         limit = UNROTATED if log.path.name in _UNROTATED else FLOOD
         if log.size > limit:
@@ -28,32 +28,39 @@ def piles(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="LOG-FLOOD",
                 severity=Severity.WARNING,
-                title=text("{name} has grown to {size}", name=name, size=size(log.size)),
+                title=text("{name} grew to {size}", name=name, size=size(log.size)),
                 subject=name,
-                detail="Something writes into it again and again; look at its end for what.",
-                evidence=(Evidence(name, f"last written {log.modified:%Y-%m-%d %H:%M} UTC"),),
+                detail="Something writes to it over and over; its last lines show what.",
+                evidence=(Evidence(name, f"last written {clock(log.modified)}"),),
                 fix="trim-logs",
                 data={"path": log.path, "size": log.size},
             )
     dumps = probes.dumps()
     if dumps.number > MANY or dumps.size > HEAVY:
-        more = "more than " if dumps.more else ""
         yield Finding(
             code="REQUEST-DUMPS",
             severity=Severity.WARNING,
-            title=text(
-                "{more}{number} dumped requests take {size}",
-                more=more,
-                number=dumps.number,
-                size=size(dumps.size),
+            title=(
+                text(
+                    "more than {dumps} take {size}",
+                    dumps=count(dumps.number, "request dump"),
+                    size=size(dumps.size),
+                )
+                if dumps.more
+                else text(
+                    "{dumps} take {size}",
+                    dumps=count(dumps.number, "request dump"),
+                    size=size(dumps.size),
+                )
             ),
             subject="sessions",
             detail=(
-                "Hermes writes one whenever a model provider fails, with the whole conversation "
-                "in it, and never removes any. See what the provider answers in logs/errors.log."
+                "Hermes writes one with the whole conversation each time a model provider fails, "
+                "and never deletes any."
             ),
-            evidence=(Evidence("sessions/request_dump_*.json", f"{dumps.number} files"),),
+            evidence=(Evidence("sessions/request_dump_*.json", count(dumps.number, "file")),),
             since=None,
             fix="trim-logs",
             data={"number": dumps.number, "size": dumps.size},
+            next="Look in logs/errors.log why the provider fails.",
         )

@@ -38,16 +38,16 @@ _TARGET = "HERMES_LAZY_INSTALL_TARGET"
     by_release=True,
 )
 def platform_adapters(probes: Probes) -> Iterator[Finding]:
-    """Can the installed Hermes load every platform that is set up?"""
+    """Can Hermes load every platform that is set up?"""
     found = probes.installation()
     if found is None:
-        raise Skip("no Hermes is found")
+        raise Skip("no Hermes found")
     yield from _unknown(probes, found.version)
     if probes.gateways():
         return  # a running gateway reports what it has loaded
     packages = probes.packages()
     if packages is None or "gateway" not in packages.names:
-        raise Skip("the files of Hermes are not in the environment that it runs from")
+        raise Skip("the files of Hermes are not in its Python environment")
     for platform in probes.platforms():
         why = _not_loaded(probes, packages, platform)
         if why:
@@ -62,21 +62,22 @@ def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
     for one in unknown_platforms(probes.resolved().world):
         yield Finding(
             code="PLUGIN-NOT-REGISTERED",
-            severity=Severity.WARNING,
-            title=text("Hermes {version} has no {label}", version=version, label=one.label),
+            severity=Severity.ERROR,
+            title=text(
+                "Hermes {version} does not support {platform}", version=version, platform=one.label
+            ),
             subject=one.name,
-            detail=(
-                text(
-                    "Its variables are set, and nothing reads them: {label} is there "
-                    "from {since} on. Update Hermes (`hermes update`), or take the "
-                    "variables out.",
-                    label=one.label,
-                    since=one.since,
-                )
+            detail=text(
+                "Nobody on {platform} gets an answer. Hermes supports it since {release}.",
+                platform=one.label,
+                release=one.since,
             ),
             evidence=(
                 Evidence(one.place, f"{one.variable} is set"),
                 Evidence(f"Hermes {version}", f"no {one.name}"),
+            ),
+            next=text(
+                "Run `hermes update`, or remove the variables of {platform}.", platform=one.label
             ),
         )
 
@@ -89,33 +90,43 @@ def _not_loaded(probes: Probes, packages: Packages, platform: Platform) -> Evide
     if snapshot(plugin).kind == "absent" or any(snapshot(p).kind != "absent" for p in built_in):
         return None
     if snapshot(plugin / "plugin.yaml").kind == "absent":
-        return Evidence(str(plugin), "holds no plugin.yaml, so Hermes does not see it")
+        return Evidence(str(plugin), "no plugin.yaml, so Hermes does not find the plugin")
     world = probes.resolved().world
     disabled = world.raw.get("plugins")
     names = disabled.get("disabled") if isinstance(disabled, dict) else None
     for name in names if isinstance(names, list) else ():
         if name in (f"{platform.name}-platform", f"platforms/{platform.name}"):
             place = world.source(name, "plugins", "disabled").place
-            return Evidence(place, f"plugins.disabled names {name}")
+            return Evidence(place, f"plugins.disabled: {name}")
     return None
 
 
 def _unregistered(platform: Platform, why: Evidence, cures: list[str]) -> Finding:
+    disabled = why.what.startswith("plugins.disabled")
     return Finding(
         code="PLUGIN-NOT-REGISTERED",
         severity=Severity.ERROR,
-        title=text("{platform} is set up, and Hermes does not load it", platform=platform.label),
+        title=text("Hermes does not load {platform}", platform=platform.label),
         subject=platform.name,
         detail=(
-            "Take it out of plugins.disabled. "
-            if "disabled" in why.what
-            else text(
-                "The package was made without it. {cures} ",
-                cures=cures[0] if cures else "Update Hermes, or install it by git.",
+            text(
+                "Nobody on {platform} gets an answer. Its plugin is disabled.",
+                platform=platform.label,
             )
-        )
-        + "Then restart the gateway.",
-        evidence=(Evidence(platform.because, "switches it on"), why),
+            if disabled
+            else text(
+                "Nobody on {platform} gets an answer. This package of Hermes lacks its plugin.",
+                platform=platform.label,
+            )
+        ),
+        evidence=(Evidence(platform.because, f"sets up {platform.label}"), why),
+        next=(
+            "Remove it from plugins.disabled, then restart the gateway."
+            if disabled
+            else cures[0]
+            if cures
+            else "Update Hermes, or install it with git, then restart the gateway."
+        ),
     )
 
 
@@ -129,26 +140,37 @@ def _missing(
     lazy = _is_lazy(probes, packages, platform)
     extra = _EXTRAS.get(library, "messaging")
     python = f"{packages.folder.parents[2]}/bin/python"
-    advice = (
-        "Hermes installs it at the first start, for which it needs PyPI."
-        if lazy
-        else "Install it into the environment of the gateway and restart the gateway: "
-        f"{python} -m pip install 'hermes-agent[{extra}]=={version}'"
-    )
     yield Finding(
         code="PLATFORM-DEPS",
-        severity=Severity.INFO if lazy else Severity.ERROR,
+        severity=Severity.WARNING if lazy else Severity.ERROR,
         title=text(
-            "{platform} needs {library}, which is not installed",
+            "{platform}: the library {library} is missing",
             platform=platform.label,
             library=library,
-        )
-        + (" yet" if lazy else ""),
+        ),
         subject=platform.name,
-        detail=advice,
+        detail=(
+            text(
+                "Hermes tries to install it at the next start; without access to PyPI nobody on "
+                "{platform} gets an answer.",
+                platform=platform.label,
+            )
+            if lazy
+            else text(
+                "Nobody on {platform} gets an answer: Hermes cannot load it without the library.",
+                platform=platform.label,
+            )
+        ),
         evidence=(
-            Evidence(platform.because, "switches it on"),
+            Evidence(platform.because, f"sets up {platform.label}"),
             Evidence(str(packages.folder), f"no {library}"),
+        ),
+        next=text(
+            "Run {python} -m pip install 'hermes-agent[{extra}]=={version}', then restart the "
+            "gateway.",
+            python=python,
+            extra=extra,
+            version=version,
         ),
     )
 

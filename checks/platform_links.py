@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    clock,
+    count,
+    duration,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Connection, Gateway, Link
@@ -34,10 +46,10 @@ _SOME, _MANY = 20, 100
 
 @check(id="platform-links", group="connections", codes=_CODES, limit=9)
 def platform_links(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does every platform that is said to be connected have a live connection?"""
+    """Does every connected platform have a live connection?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     for gateway in gateways:
         try:
             yield from _look(probes, gateway)
@@ -63,17 +75,18 @@ def _look(probes: Probes, gateway: Gateway) -> Iterator[Finding]:
 
 def _deaf(gateway: Gateway, link: Link, found: list[Connection]) -> Finding:
     label = link.platform.label
-    trying = f"; {link.trying} are being tried" if link.trying else ""
+    trying = f"; {link.trying} being opened" if link.trying else ""
     return Finding(
         code=_DEAF.get(link.platform.name, "PLATFORM-DEAF"),
         severity=Severity.ERROR,
-        title=text("{label} is said to be connected, and there is no connection", label=label),
+        title=text("{platform} looks connected but has no connection", platform=label),
         subject=link.platform.name,
         detail=text(
-            "No message comes in from {label}, although nothing reports a fault.", label=label
+            "Nobody on {platform} gets an answer. A restart of the gateway fixes it.",
+            platform=label,
         ),
         evidence=(
-            Evidence("gateway_state.json", "connected"),
+            Evidence("gateway_state.json", f"{link.platform.name}: connected"),
             Evidence(_where(gateway), f"{_counts(found)}; none to {label}{trying}"),
         ),
         fix="restart-gateway",
@@ -84,19 +97,27 @@ def _deaf(gateway: Gateway, link: Link, found: list[Connection]) -> Finding:
 def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Finding:
     label = link.platform.label
     one = link.connections[0]
+    since = datetime.now(UTC) - timedelta(seconds=seconds)
     return Finding(
         code="NET-SLEEP-WAKE",
         severity=Severity.ERROR if link.sure else Severity.WARNING,
-        title=text("the connection to {label} is dead, and neither side has noticed", label=label),
+        title=text(
+            "{platform} looks connected but receives nothing since {time}",
+            platform=label,
+            time=clock(since),
+        ),
         subject=link.platform.name,
         detail=(
-            "That is what a machine that slept, a changed network or a router that forgot the "
-            "connection leaves behind. Until the gateway is restarted no message comes in."
+            "The connection is dead, often after sleep or a network change. A restart of the "
+            "gateway fixes it."
+            if link.sure
+            else "The connection seems to be dead, often after sleep or a network change. A "
+            "restart of the gateway fixes it."
         ),
         evidence=(
-            Evidence(_where(gateway), f"{_place(one)} ESTABLISHED: {how} for {_time(seconds)}"),
+            Evidence(_where(gateway), f"{_place(one)} ESTABLISHED: {how} for {duration(seconds)}"),
         ),
-        since=datetime.now(UTC) - timedelta(seconds=seconds),
+        since=since,
         fix="restart-gateway",
         data={"pid": gateway.pid, "platform": link.platform.name},
     )
@@ -105,22 +126,29 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
 def _likely(gateway: Gateway, link: Link) -> Finding:
     label = link.platform.label
     places = ", ".join(sorted({_place(one) for one in link.connections})[:3])
-    if link.how == "elsewhere":
-        title = f"{label} is connected to an address outside the networks that are known for it"
-        detail = "New servers, a tunnel, or a connection that is not its own. "
-    else:
-        title = f"{label} is most likely connected"
-        detail = "There is a connection that can only be its own, or a model provider's. "
+    elsewhere = link.how == "elsewhere"
     return Finding(
         code="PLATFORM-LIKELY",
         severity=Severity.INFO,
-        title=title,
+        title=(
+            text("{platform} is connected to an unknown address", platform=label)
+            if elsewhere
+            else text("{platform} is probably connected", platform=label)
+        ),
         subject=link.platform.name,
-        detail=text(
-            "{detail}`hermes-doctor check --network` asks for its addresses and makes sure.",
-            detail=detail,
+        detail=(
+            text(
+                "The address is outside the known networks of {platform}: new servers, a tunnel, "
+                "or another program's connection.",
+                platform=label,
+            )
+            if elsewhere
+            else text(
+                "The connection belongs to {platform} or to a model provider.", platform=label
+            )
         ),
         evidence=(Evidence(_where(gateway), f"ESTABLISHED to {places}"),),
+        next="Run `hermes-doctor check --network` to be sure.",
     )
 
 
@@ -134,13 +162,13 @@ def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator
         code="TG-POOL-EXHAUST" if telegram else "NET-CLOSE-WAIT",
         severity=Severity.ERROR if len(waiting) >= _MANY else Severity.WARNING,
         title=text(
-            "{number} connections are closed by the other side and not by the gateway",
-            number=len(waiting),
+            "the gateway keeps {connections} open that are dead",
+            connections=count(len(waiting), "connection"),
         ),
         subject="telegram" if telegram else "gateway",
         detail=(
-            "Each takes up a place in a pool and a descriptor; when none is left, nothing is "
-            "sent or fetched any more. A restart frees them."
+            "The other side closed them. When no more can be opened, the bot neither receives nor "
+            "sends. A restart frees them."
         ),
         evidence=(Evidence(_where(gateway), _counts(found)),),
         fix="restart-gateway",
@@ -163,8 +191,4 @@ def _counts(found: list[Connection]) -> str:
     for one in found:
         if one.state != "LISTEN":
             states[one.state] = states.get(one.state, 0) + 1
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none"

@@ -13,6 +13,8 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    is_unset,
+    listed,
     listing,
     pattern,
     text,
@@ -22,14 +24,9 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Need, Wanted
 
-_WRONG = {
-    "placeholder": "is still an example",
-    "masked": "is masked: somebody copied a hidden value",
-    "unresolved": "refers to a variable that nothing fills in here",
-}
+_WRONG = ("placeholder", "masked", "unresolved")
 _NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")
 _REFERENCE = pattern(r"\$\{([A-Za-z_]\w*)\}")
-_RESTART = "and restart the gateway."
 
 
 @check(
@@ -39,10 +36,10 @@ _RESTART = "and restart the gateway."
     by_release=True,
 )
 def platform_logins(probes: Probes) -> Iterator[Finding]:
-    """Has every platform that is set up all that it needs to log in?"""
+    """Has every platform the settings it needs to log in?"""
     platforms = list(wanted(probes.resolved().world))
     if not platforms:
-        raise Skip("no platform is set up that logs in anywhere")
+        raise Skip("no platform that needs a login is set up")
     for platform in platforms:
         missing = [one for one in platform.needs if _is_missing(probes, platform, one)]
         wrong = [one for one in platform.needs if one.state in _WRONG]
@@ -72,61 +69,104 @@ def _logged_in(probes: Probes) -> bool:
 
 def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterator[Finding]:
     there = [one for one in platform.needs if one.value]
-    names = " and ".join(" or ".join(one.variables) for one in missing)
+    names = [" or ".join(one.variables) for one in missing]
     evidence = [Evidence(one.value.source.place, f"{_name(one)} is set") for one in there]
-    evidence += [Evidence(".env", f"no {' or '.join(one.variables)}") for one in missing]
-    if platform.because:
-        consequence = f"{platform.because} switches it on, and it never connects."
-        severity = Severity.ERROR
-        if not there and not probes.gateways():
-            severity = Severity.INFO  # the service may set it
-    else:
-        consequence = "Hermes says nothing and does not start it."
+    evidence += [Evidence(".env", f"{name} is not set") for name in names]
+    sure = _surely_unset(probes, there, missing)
+    severity = _severity(platform, there)
+    if not sure and severity is Severity.ERROR:
         severity = Severity.WARNING
-        if all(_name(one).endswith(_NO_SECRET) for one in there):
-            severity = Severity.INFO
-    if platform.shared:
-        severity = Severity.WARNING if severity is Severity.ERROR else Severity.INFO
-    if any(not one.startswith("no Hermes") for one in probes.resolved().doubts):
-        severity = Severity.INFO  # it may be set in a place that was not read
     yield Finding(
         code="PLATFORM-CREDENTIALS",
         severity=severity,
-        title=text(
-            "{platform} is set up by half: {names} missing", platform=platform.label, names=names
-        ),
+        title=text("{platform} lacks {names}", platform=platform.label, names=listed(names, 1)),
         subject=platform.name,
-        detail=text(
-            "{consequence} Add {names} to .env {RESTART}",
-            consequence=consequence,
-            names=names,
-            RESTART=_RESTART,
+        detail=(
+            text("Hermes does not start {platform}.", platform=platform.label)
+            if not platform.because
+            else text("Nobody on {platform} gets an answer.", platform=platform.label)
+            if sure
+            else text(
+                "Nobody on {platform} gets an answer unless a service that hermes-doctor cannot "
+                "read sets it.",
+                platform=platform.label,
+            )
         ),
         evidence=tuple(evidence),
+        next=text("Add {names} to .env, then restart the gateway.", names=listed(names)),
     )
+
+
+def _surely_unset(probes: Probes, there: list[Need], missing: list[Need]) -> bool:
+    """Return whether no file, process or service that was not read can set what is missing."""
+    if any(not one.startswith("no Hermes") for one in probes.resolved().doubts):
+        return False
+    if there or probes.gateways():
+        return True
+    return all(is_unset(probes, *one.variables) for one in missing)
+
+
+def _severity(platform: Wanted, there: list[Need]) -> Severity:
+    if platform.because:
+        return Severity.WARNING if platform.shared else Severity.ERROR
+    harmless = all(_name(one).endswith(_NO_SECRET) for one in there)
+    return Severity.INFO if harmless or platform.shared else Severity.WARNING
 
 
 def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
-    name, what = _name(need), _WRONG[need.state]
+    name = _name(need)
     guess = name.upper().endswith("PASSWORD")
-    more = ""
-    if need.state == "unresolved" and need.value.source.kind == "config":
-        more = " Hermes expands no ${NAME} in the settings of platforms: the text itself is sent."
     return Finding(
         code="PLATFORM-CREDENTIALS",
         severity=Severity.WARNING if guess else Severity.ERROR,
-        title=text("{name} of {platform} {what}", name=name, platform=platform.label, what=what),
+        title=_mistake(platform, need, name),
         subject=f"{platform.name} {name}",
-        detail=text(
-            "{platform} cannot log in.{more} Put the real one into .env {RESTART}",
-            platform=platform.label,
-            more=more,
-            RESTART=_RESTART,
-        ),
-        evidence=(Evidence(need.value.source.place, f"{name} {what}"),),
+        detail=_effect(platform, need, guess=guess),
+        evidence=(Evidence(need.value.source.place, f"{name}: {_shown(need.value)}"),),
         fix="fill-in-token" if (other := _referred(probes, need)) else None,
         data={"variable": need.variables[0], "other": other},
+        next=""
+        if other
+        else text(
+            "Put the real {name} into .env, then restart the gateway.", name=need.variables[0]
+        ),
     )
+
+
+def _mistake(platform: Wanted, need: Need, name: str) -> str:
+    if need.state == "masked":
+        return text("{platform}: {name} is masked text", platform=platform.label, name=name)
+    if need.state == "unresolved":
+        return text("{platform}: {name} is a reference", platform=platform.label, name=name)
+    return text("{platform}: {name} is a placeholder", platform=platform.label, name=name)
+
+
+def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
+    if need.state == "unresolved" and need.value.source.kind == "config":
+        return text(
+            "{platform} cannot log in: Hermes does not replace ${{NAME}} in platform settings.",
+            platform=platform.label,
+        )
+    if need.state == "unresolved":
+        return text(
+            "{platform} cannot log in: nothing sets the variable that it refers to.",
+            platform=platform.label,
+        )
+    if guess:
+        return text(
+            "If this is not the real password, {platform} cannot log in.", platform=platform.label
+        )
+    return text("{platform} cannot log in.", platform=platform.label)
+
+
+def _shown(value: str) -> str:
+    """Describe a value without showing it."""
+    kind = f"({len(value)}-character value)"
+    if any(char in value for char in "\"'"):
+        return f"{kind} with a quotation mark"
+    if any(char.isspace() for char in value.strip()):
+        return f"{kind} with a space"
+    return kind
 
 
 def _referred(probes: Probes, need: Need) -> str | None:
@@ -141,21 +181,17 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-SHAPE",
             severity=Severity.WARNING if doubt.sure else Severity.INFO,
-            title=text(
-                "{variable} does not look like one of {platform}",
-                variable=doubt.variable,
-                platform=platform.label,
+            title=(
+                text("{variable} is not valid", variable=doubt.variable)
+                if doubt.sure
+                else text("{variable} looks unusual", variable=doubt.variable)
             ),
             subject=f"{platform.name} {doubt.variable}",
-            detail=(
-                text(
-                    "It should be {shape}. Look for a wrong copy, for quotes, blanks "
-                    "or a comment in the value, correct it {RESTART}",
-                    shape=doubt.shape,
-                    RESTART=_RESTART,
-                )
+            detail=text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape),
+            evidence=(
+                Evidence(doubt.value.source.place, f"{doubt.variable}: {_shown(doubt.value)}"),
             ),
-            evidence=(Evidence(doubt.value.source.place, f"not of the form: {doubt.shape}"),),
+            next=text("Copy {variable} again, then restart the gateway.", variable=doubt.variable),
         )
 
 

@@ -11,11 +11,15 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
+    NamedTuple,
     Probes,
     Severity,
     Skip,
     check,
+    clock,
     pattern,
+    sentences,
+    spoken,
     text,
 )
 
@@ -52,8 +56,10 @@ _GRACE = timedelta(minutes=2)
 _EXPIRED = timedelta(minutes=11)
 _PLAIN = pattern(r"[a-z0-9_./ -]{1,60}", re.IGNORECASE)
 _TOKEN = pattern(r"token response missing access_token|Failed to get QQ Bot access token")
-_NUMBER = pattern(r"'code': (\d{4,6})\b")
-_CLOSED = pattern(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b")
+_ANSWER = pattern(r"'code': (\d{4,6})\b(?:.{0,60}?'message': '([\w ,.;:()-]{1,80})')?")
+"""Code and message in QQ's answer to a request for a token."""
+_WRONG_SECRET = "100016"
+_CLOSED = pattern(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b(?: reason=([\w ,.-]{2,60}))?")
 _BACK = pattern(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
 _LOOP = 10
 """Closings in a row without a session between them; QQ normally closes once in half an hour."""
@@ -62,10 +68,10 @@ _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
 @check(id="platform-states", group="connections", codes=_CODES)
 def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does the gateway say that every platform which is set up is in service?"""
+    """Is every platform connected, according to the gateway?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no gateway is running")
     state = probes.runtime().state
     asked = False
     for gateway in gateways:
@@ -80,7 +86,7 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             elif state == "running" and not _newer(probes, gateway, platform):
                 yield _never_started(probes, platform)
     if not asked:
-        raise CouldNotLook("gateway_state.json is not the running gateway's")
+        raise CouldNotLook("gateway_state.json belongs to another gateway")
     for doubt in probes.settings().unreadable:
         yield CouldNotLook(doubt)
 
@@ -99,88 +105,132 @@ def _judge(
     age = datetime.now(UTC) - (claim.updated_at or gateway.started_at)
     if claim.state == "disconnected" and age < _GRACE:
         return
-    code, title, detail, extra = _diagnosis(platform, claim, words)
+    found = _diagnosis(platform, claim, words)
     dead = claim.state != "retrying" and not platform.notifies
     where = f"gateway_state.json: {platform.name}"
     error = _PLAIN.fullmatch(claim.error_code or "")
-    said = f"{claim.state}, {claim.error_code}" if error else claim.state
+    state = f"{claim.state}, {claim.error_code}" if error else claim.state
     yield Finding(
-        code=code,
+        code=found.code,
         severity=Severity.ERROR,
-        title=title,
+        title=found.title,
         subject=platform.name,
-        detail=detail + (_FOR_GOOD if dead else _TRIES_AGAIN),
-        evidence=(Evidence(where, said), *extra),
+        detail=sentences(
+            text("Nobody on {platform} gets an answer.", platform=platform.label), found.cause
+        ),
+        evidence=(*found.evidence, Evidence(where, state)),
         since=claim.updated_at,
         fix="restart-gateway" if dead else None,
         data={"pid": gateway.pid, "platform": platform.name},
+        next=found.step,
     )
 
 
-_FOR_GOOD = " It does not come back by itself: the gateway must be restarted."
-_TRIES_AGAIN = " The gateway keeps trying."
+class _Diagnosis(NamedTuple):
+    """Why a platform is down."""
+
+    code: str
+    title: str
+    cause: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    step: str = ""
 
 
-def _diagnosis(
-    platform: Platform, claim: PlatformState, words: list[Word]
-) -> tuple[str, str, str, tuple[Evidence, ...]]:
-    """Return code, title, explanation and further evidence for a platform that is down."""
+def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _Diagnosis:
     label, error = platform.label, claim.error_code or ""
     if platform.name == "qqbot":
         return _qq(label, claim, words)
     code = _BY_ERROR.get(error)
     if code is None and claim.state != "retrying":
         code = _BY_PLATFORM.get(platform.name)
+    title = text("{platform} is not connected", platform=label)
     if code == "TG-409":
-        detail = "Somebody else fetches this bot's messages: another gateway, or a webhook."
-    elif code == "TG-NETWORK":
-        detail = "api.telegram.org cannot be reached; `--network` tells how far a call comes."
-    else:
-        detail = f"No message comes in from {label}, and no answer goes out."
-    return code or "PLATFORM-DOWN", f"{label} is not connected", detail, ()
+        return _Diagnosis(
+            code,
+            "another program fetches the messages of this Telegram bot",
+            "It is another gateway with the same token, or a webhook.",
+            step="Stop the other program, or create a new token with @BotFather.",
+        )
+    if code == "TG-NETWORK":
+        return _Diagnosis(
+            code,
+            title,
+            "The gateway cannot reach api.telegram.org and keeps trying.",
+            step="Run `hermes-doctor check --network` to see where the connection fails.",
+        )
+    if claim.state == "retrying":
+        return _Diagnosis(code or "PLATFORM-DOWN", title, "The gateway keeps trying.")
+    return _Diagnosis(
+        code or "PLATFORM-DOWN",
+        title,
+        "The gateway retries." if platform.notifies else "It does not reconnect by itself.",
+    )
 
 
-def _qq(
-    label: str, claim: PlatformState, words: list[Word]
-) -> tuple[str, str, str, tuple[Evidence, ...]]:
+def _qq(label: str, claim: PlatformState, words: list[Word]) -> _Diagnosis:
     error = claim.error_code or ""
     if error.startswith("qq_") and error != "qq_connect_error":
-        why = error[3:] if _PLAIN.fullmatch(error) else "unknown"
-        return (
+        why = error[3:] if _PLAIN.fullmatch(error) else "unknown reason"
+        return _Diagnosis(
             "QQ-FATAL-CLOSE",
-            f"QQ has shut the bot out: {why.replace('_', ' ')}",
-            "QQ closed the connection with a code that forbids another try. The cause is on "
-            "QQ's side: look at the bot on q.qq.com.",
+            text("QQ has shut the bot out: {reason}", reason=why.replace("_", " ")),
+            "QQ closed the connection for good.",
             _closings(words),
+            "Check the state of the bot on q.qq.com, then restart the gateway.",
         )
     token = [word for word in words if _TOKEN.search(word.text)]
     if error == "qq_connect_error" and token:
-        number = _NUMBER.search(token[-1].text)
-        said = f"QQ answers {number[1]}" if number else "no token"
-        return (
-            "QQ-TOKEN",
-            "QQ gives the bot no access token",
-            "QQ_APP_ID and QQ_CLIENT_SECRET do not belong together, or the bot is not allowed.",
-            (Evidence("logs/gateway.log", said),),
-        )
+        return _token(token[-1])
     if any(_GAVE_UP.match(word.text) for word in words):
-        given_up = "It has tried a hundred times and stopped."
-        return "QQ-GIVEUP", f"{label} has given up", given_up, _closings(words)
+        return _Diagnosis(
+            "QQ-GIVEUP",
+            text("{platform} has stopped trying to connect", platform=label),
+            "The gateway gave up after 100 attempts.",
+            _closings(words),
+        )
     last = [match[1] for word in words if (match := _CLOSED.match(word.text))][-1:]
     if claim.state == "disconnected" and last == ["4009"]:
-        text = "QQ ended the session (4009), which it does now and then, and no new one came up."
-        return "QQ-4009", f"{label} did not come back after a 4009", text, _closings(words)
+        return _Diagnosis(
+            "QQ-4009",
+            text("{platform} did not reconnect after its session ended", platform=label),
+            "QQ ends sessions regularly, but this time no new one started.",
+            _closings(words),
+        )
     if claim.state == "disconnected":
-        return "QQ-GIVEUP", f"{label} is disconnected", "It lost its connection.", _closings(words)
-    return "PLATFORM-DOWN", f"{label} is not connected", "The connection fails.", _closings(words)
+        title = text("{platform} is disconnected", platform=label)
+        return _Diagnosis("QQ-GIVEUP", title, "It does not reconnect by itself.", _closings(words))
+    return _Diagnosis(
+        "PLATFORM-DOWN",
+        text("{platform} is not connected", platform=label),
+        "The gateway keeps trying.",
+        _closings(words),
+    )
+
+
+def _token(word: Word) -> _Diagnosis:
+    """Explain why QQ gives no access token, with the words of its answer."""
+    answer = _ANSWER.search(word.text)
+    quote = "no access token"
+    if answer:
+        quote = f"code: {answer[1]}" + (f", {spoken(answer[2])}" if answer[2] else "")
+    wrong = answer is not None and answer[1] == _WRONG_SECRET
+    return _Diagnosis(
+        "QQ-TOKEN",
+        "QQ rejects the app secret" if wrong else "QQ gives the bot no access token",
+        "" if wrong else "AppID and AppSecret do not match, or QQ does not allow the bot.",
+        (Evidence("logs/gateway.log", f"{clock(word.at)}  {quote}"),),
+        "Copy AppID and AppSecret from q.qq.com into .env (QQ_APP_ID, QQ_CLIENT_SECRET), then "
+        "restart the gateway.",
+    )
 
 
 def _closings(words: list[Word]) -> tuple[Evidence, ...]:
     """Return the latest closing in the log as evidence."""
     for word in reversed(words):
         if match := _CLOSED.match(word.text):
-            when = f"{word.at:%H:%M:%S} UTC"
-            return (Evidence("logs/gateway.log", f"closed with code {match[1]} at {when}"),)
+            reason = f", {spoken(match[2])}" if match[2] else ""
+            quote = f"{clock(word.at)}  closed: code {match[1]}{reason}"
+            return (Evidence("logs/gateway.log", quote),)
     return ()
 
 
@@ -192,16 +242,20 @@ def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
             yield Finding(
                 code="WX-SESSION-EXPIRED",
                 severity=Severity.ERROR,
-                title="the login to WeChat has expired",
+                title="the Weixin (WeChat) login has expired",
                 subject=platform.name,
                 detail=(
-                    "The gateway says `connected`, sleeps ten minutes and tries again, for ever. "
-                    "Scan the QR code anew (`hermes gateway setup`), then restart the gateway."
+                    "Nobody on Weixin gets an answer. The gateway looks connected, but only "
+                    "retries every 10 minutes."
                 ),
                 evidence=(
-                    Evidence("logs/gateway.log", f"{len(expired)} times, the last just now"),
+                    Evidence(
+                        "logs/gateway.log",
+                        f"{clock(expired[-1].at)}  Session expired ({len(expired)} ×)",
+                    ),
                 ),
                 since=expired[0].at,
+                next="Scan the QR code with `hermes gateway setup`, then restart the gateway.",
             )
     if platform.name == "qqbot":
         back = max((n for n, w in enumerate(words) if _BACK.match(w.text)), default=-1)
@@ -210,11 +264,14 @@ def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
             yield Finding(
                 code="QQ-4009",
                 severity=Severity.ERROR,
-                title="QQ closes every connection as soon as it is made",
+                title="QQ closes every new connection at once",
                 subject=platform.name,
-                detail="The old session is dead, and the bot asks for it again and again.",
+                detail=(
+                    "Nobody on QQ gets an answer. The bot keeps asking for a session that has "
+                    "ended; a restart of the gateway fixes it."
+                ),
                 evidence=(
-                    Evidence("logs/gateway.log", f"{len(closed)} closings without a session"),
+                    Evidence("logs/gateway.log", f"closed {len(closed)} times without a session"),
                     *_closings(words),
                 ),
                 since=closed[0].at,
@@ -227,28 +284,37 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
     library = platform.library
     missing = library is not None and probes.library_path(library) is None
     evidence = [
-        Evidence(platform.because, "switches it on"),
-        Evidence("gateway_state.json", f"no {platform.name} since the gateway's start"),
+        Evidence(platform.because, f"sets up {platform.label}"),
+        Evidence("gateway_state.json", f"no {platform.name}"),
     ]
     if missing:
-        evidence.append(Evidence("site-packages of Hermes", f"no {library}"))
+        evidence.append(Evidence("the Python environment of Hermes", f"no {library}"))
     return Finding(
         code="PLATFORM-DEPS",
         severity=Severity.ERROR,
-        title=text(
-            "{platform} is set up, but the gateway has not started it", platform=platform.label
-        ),
+        title=text("the gateway has not started {platform}", platform=platform.label),
         subject=platform.name,
         detail=(
             text(
-                "The library {library} is missing in the environment that the gateway runs from.",
+                "Nobody on {platform} gets an answer: the library {library} is missing.",
+                platform=platform.label,
                 library=library,
             )
             if missing
-            else "Most often a library is missing in the environment that the gateway runs from. "
-            "logs/gateway.log says `No adapter available` or `requirements not met`."
+            else text(
+                "Nobody on {platform} gets an answer. Most often a library is missing.",
+                platform=platform.label,
+            )
         ),
         evidence=tuple(evidence),
+        next=(
+            text(
+                "Install {library} into the Python environment of Hermes, then restart it.",
+                library=library,
+            )
+            if missing
+            else "Look in logs/gateway.log for `No adapter available` or `requirements not met`."
+        ),
     )
 
 

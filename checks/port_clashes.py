@@ -31,10 +31,10 @@ _MOST = 20
 
 @check(id="port-clashes", group="platforms", codes=["PLATFORM-PORT-CLASH"], by_release=True)
 def port_clashes(probes: Probes) -> Iterator[Finding]:
-    """Has every platform that listens a port of its own?"""
+    """Does every platform listen on its own port?"""
     own = list(doors(probes.resolved().world))
     if not own:
-        raise Skip("no platform is set up that listens")
+        raise Skip("no platform that listens is set up")
     taken: dict[int, Door] = {}
     for door in own:
         other = taken.setdefault(door.port, door)
@@ -47,9 +47,11 @@ def port_clashes(probes: Probes) -> Iterator[Finding]:
 def _is_shared(world: World) -> bool:
     """Return whether one gateway serves all profiles, which then open no ports themselves."""
     gateway = world.raw.get("gateway")
-    told = gateway.get("multiplex_profiles") if isinstance(gateway, dict) else None
-    told = told or world.raw.get("multiplex_profiles") or world.getenv("GATEWAY_MULTIPLEX_PROFILES")
-    return bool(told) and str(told).lower() not in ("false", "0", "no", "off")
+    setting = gateway.get("multiplex_profiles") if isinstance(gateway, dict) else None
+    setting = (
+        setting or world.raw.get("multiplex_profiles") or world.getenv("GATEWAY_MULTIPLEX_PROFILES")
+    )
+    return bool(setting) and str(setting).lower() not in ("false", "0", "no", "off")
 
 
 def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> Finding:
@@ -59,24 +61,22 @@ def _same_gateway(probes: Probes, first: Door, second: Door, used: set[int]) -> 
         code="PLATFORM-PORT-CLASH",
         severity=Severity.ERROR,
         title=text(
-            "{first} and {second} are both to listen on port {port}",
+            "{first} and {second} both use port {port}",
             first=first.label,
             second=second.label,
             port=first.port,
         ),
         subject=f"{first.platform} {second.platform}",
-        detail=(
-            text(
-                "Only the one that starts first gets it. Set {setting} to another "
-                "port, for example {free}, tell whoever calls it, and restart the "
-                "gateway.",
-                setting=_setting(movable),
-                free=free,
-            )
+        detail=text(
+            "Only the first to start gets the port; the other receives nothing. The fix sets "
+            "{setting} to {port}.",
+            setting=_setting(movable),
+            port=free,
         ),
         evidence=tuple(_evidence(one) for one in (first, second)),
         fix="move-port",
         data={"variable": movable.variable, "path": _path(movable), "port": free},
+        next="Give the new port to every program that connects to it.",
     )
 
 
@@ -108,19 +108,18 @@ def _profiles(probes: Probes, own: list[Door]) -> Iterator[Finding]:
                 code="PLATFORM-PORT-CLASH",
                 severity=Severity.WARNING if used else Severity.INFO,
                 title=text(
-                    "{door} and {same} of {who} are to listen on port {port}",
+                    "{door} and {same} of {home} both use port {port}",
                     door=door.label,
                     same=same.label,
-                    who=who,
+                    home=who,
                     port=door.port,
                 ),
                 subject=f"{door.platform} {home.profile or 'root'}",
                 detail=(
-                    text(
-                        "Two gateways that run at once cannot share it. Set {setting} of "
-                        "one of them to another port and restart that gateway.",
-                        setting=_setting(door),
-                    )
+                    "If both gateways run, only the first to start gets the port; the other "
+                    "platform receives nothing."
+                    if used
+                    else "Their gateways cannot run at the same time with these settings."
                 ),
                 evidence=(_evidence(door), Evidence(who, f"{same.label}: port {same.port}")),
                 fix="move-port",

@@ -22,6 +22,7 @@ from hermes_doctor.api import (
     configured,
     pattern,
     said,
+    sentences,
     text,
     urls,
     ways,
@@ -43,12 +44,12 @@ _LOCAL = {11434: "/v1", 1234: "/v1"}
 
 @check(id="provider-address", group="configuration", codes=["CFG-BASE-URL"], by_release=True)
 def provider_address(probes: Probes) -> Iterator[Finding]:
-    """Do messages go to the address that is written down?"""
+    """Is the address of the provider valid and in use?"""
     found = configured(probes)
     for way in ways(found):
         trouble = way.route.trouble
         if trouble and trouble.kind == "address":
-            yield _no_address(found, way, trouble.why)
+            yield _no_address(way)
         if way.route.base_url is not None:
             yield from _malformed(found, way)
             yield from _nowhere(found, way)
@@ -56,15 +57,20 @@ def provider_address(probes: Probes) -> Iterator[Finding]:
                 yield from _shadowed(found, way)
 
 
-def _no_address(found: Resolved, way: Way, why: str) -> Finding:
+def _no_address(way: Way) -> Finding:
     """Report a provider that needs a base URL but has none."""
     return Finding(
         code="CFG-BASE-URL",
         severity=way.severity,
-        title=said(why),
+        title=text("{provider} has no address", provider=said(_name(way))),
         subject=f"{way.route.path}.base_url",
-        detail=text("Add `base_url: https://…` to {path}.", path=said(way.route.path)),
-        evidence=(Evidence(way.route.requested.source.place, said(way.route.requested.value)),),
+        detail=_effect(way, "This provider needs a base_url."),
+        evidence=(
+            Evidence(
+                way.route.requested.source.place, f"provider: {said(way.route.requested.value)}"
+            ),
+        ),
+        next=text("Add `base_url: https://…` to {path}.", path=said(way.route.path)),
     )
 
 
@@ -74,36 +80,75 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     assert url is not None
     if url.source.kind not in ("config", "env"):
         return
-    text = str(url.value or "").strip()
+    address = str(url.value or "").strip()
     mode = way.route.api_mode.value if way.route.api_mode else ""
-    ends = _DOUBLED.search(text) or (mode == "anthropic_messages" and _MESSAGES.search(text))
-    if "${" in text:
+    ends = _DOUBLED.search(address) or (mode == "anthropic_messages" and _MESSAGES.search(address))
+    if "${" in address:
         return
-    twice = _TWICE.search(text)
+    name, twice = said(_name(way)), _TWICE.search(address)
     if twice:
-        why = f"{said(twice[1])} stands at its end twice"
-        yield _finding(found, way, url.source, text[: twice.end(1)], why, way.severity)
-    wrong = urls.fault(text) if "://" in text else None
+        yield _finding(
+            found,
+            way,
+            url.source,
+            text("{provider}: the address has {end} twice", provider=name, end=said(twice[1])),
+            new=address[: twice.end(1)],
+        )
+    wrong = urls.fault(address) if "://" in address else None
     if wrong:
-        why = f"{wrong}, so no request can be sent"
-        yield _finding(found, way, url.source, None, why, way.severity)
+        yield _finding(
+            found,
+            way,
+            url.source,
+            text("{provider}: the address is not valid", provider=name),
+            reason=wrong,
+        )
     elif ends:
-        why = f"Hermes adds {said(ends[0])} itself, so the request goes to it twice over"
-        yield _finding(found, way, url.source, text[: ends.start()], why, way.severity)
-    elif "://" not in text:
-        scheme = "https" if urls.is_public(text) else "http"
-        why = "it lacks https:// or http:// in front, so no connection is made"
-        yield _finding(found, way, url.source, f"{scheme}://{text.lstrip('/')}", why, way.severity)
-    elif mode == "chat_completions" and not urls.path(text).strip("/"):
-        end = _SURE.get(urls.host(text)) or _LOCAL.get(urls.port(text) or 0)
-        why = f"it ends without {end or '/v1'}, where such servers have their API"
-        severity = way.severity if end else Severity.INFO
-        new = text.rstrip("/") + end if end else None
-        yield _finding(found, way, url.source, new, why, severity)
+        yield _finding(
+            found,
+            way,
+            url.source,
+            text(
+                "{provider}: the address must not end with {end}", provider=name, end=said(ends[0])
+            ),
+            cause="Hermes adds this path itself.",
+            new=address[: ends.start()],
+        )
+    elif "://" not in address:
+        scheme = "https" if urls.is_public(address) else "http"
+        yield _finding(
+            found,
+            way,
+            url.source,
+            text("{provider}: the address lacks {scheme}://", provider=name, scheme=scheme),
+            new=f"{scheme}://{address.lstrip('/')}",
+        )
+    elif mode == "chat_completions" and not urls.path(address).strip("/"):
+        end = _SURE.get(urls.host(address)) or _LOCAL.get(urls.port(address) or 0)
+        if end:
+            yield _finding(
+                found,
+                way,
+                url.source,
+                text("{provider}: the address lacks {end}", provider=name, end=end),
+                new=address.rstrip("/") + end,
+            )
+        else:
+            title = text("{provider}: the address may lack /v1", provider=name)
+            finding = _finding(found, way, url.source, title, severity=Severity.INFO)
+            yield finding._replace(detail="Most servers have their API at /v1, some at the root.")
 
 
 def _finding(
-    found: Resolved, way: Way, source: Source, new: str | None, why: str, severity: Severity
+    found: Resolved,
+    way: Way,
+    source: Source,
+    title: str,
+    *,
+    cause: str = "",
+    reason: str = "",
+    new: str | None = None,
+    severity: Severity | None = None,
 ) -> Finding:
     path, _ = found.world.document.text(source.name)
     edits: tuple[Edit, ...] = ()
@@ -111,16 +156,25 @@ def _finding(
         edits = (Put(path, new),)
     elif new and source.kind == "env":
         edits = (Assign(source.name, new),)
+    address = said(way.route.base_url.value) if way.route.base_url else said(source.name)
+    right = text("It should be {address}.", address=said(new)) if new else ""
     return Finding(
         code="CFG-BASE-URL",
-        severity=severity,
-        title=text("the address of {way} is not whole: {why}", way=said(_name(way)), why=why),
+        severity=severity or way.severity,
+        title=title,
         subject=source.name,
-        detail=text("Write {new}.", new=said(new)) if new else "Look into the provider's manual.",
-        evidence=(Evidence(source.place, f"{said(source.name)} is the address"),),
+        detail=_effect(way, cause, right),
+        evidence=(Evidence(source.place, f"{reason}: {address}" if reason else address),),
         fix="mend-address" if edits else None,
         data={"edits": edits},
+        next="" if edits else "Correct the address; the provider's manual has it.",
     )
+
+
+def _effect(way: Way, *causes: str) -> str:
+    """Return what follows if this route does not work, and why it does not."""
+    fails = "Every message fails." if way.severity is Severity.ERROR else ""
+    return sentences(fails or "This provider cannot be used.", *causes)
 
 
 def _name(way: Way) -> str:
@@ -144,21 +198,24 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
         code="CFG-BASE-URL",
         severity=way.severity,
         title=text(
-            "{asked} has no address, so messages go to {host}",
-            asked=said(asked),
+            "{provider} has no address, so messages go to {host}",
+            provider=said(asked),
             host=said(urls.host(url.value or "")),
         ),
         subject=f"{way.route.path}.base_url",
         detail=(
-            "This release reads `base_url`, not `api_base`."
+            "Hermes uses OpenRouter's address without a base_url. This release ignores `api_base`."
             if edits
-            else text(
-                "Add `base_url: {example}` to {path}.", example=example, path=said(way.route.path)
-            )
+            else "Hermes uses OpenRouter's address if base_url is missing."
         ),
-        evidence=(Evidence(way.route.requested.source.place, f"the provider is {said(asked)}"),),
+        evidence=(Evidence(way.route.requested.source.place, f"provider: {said(asked)}"),),
         fix="mend-address" if edits else None,
         data={"edits": edits},
+        next=""
+        if edits
+        else text(
+            "Add `base_url: {example}` to {path}.", example=example, path=said(way.route.path)
+        ),
     )
 
 
@@ -171,34 +228,33 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
             continue
         if url.source.name == "CUSTOM_BASE_URL":
             edits: tuple[Edit, ...] = (Unset("CUSTOM_BASE_URL"),) if url.source.line else ()
-            why = "CUSTOM_BASE_URL counts first. Take it out of .env to have the other one count."
+            why, step = "CUSTOM_BASE_URL overrides it.", "Remove CUSTOM_BASE_URL."
             severity = Severity.WARNING
         elif route.provider and route.provider.value == "openrouter":
             sold = urls.belongs(other.value or "", "openrouter.ai")
             severity = Severity.INFO if sold else Severity.WARNING
             edits = _elsewhere(found, way) if not sold else ()
-            why = "With OpenRouter no address counts; for one of your own the provider is `custom`."
+            why = "Hermes always uses OpenRouter's own address for this provider."
+            step = "Set the provider to custom to use your own address."
         else:
-            severity, edits = Severity.INFO, ()
+            severity, edits = Severity.WARNING, ()
             if other.source.name == "model.base_url":
                 edits = (Drop(("model", "base_url")),)
-            why = "Take the line out, or move the address to where it counts."
+            why = "Another setting has the address that Hermes uses."
+            step = "Delete the line, or write this address where Hermes reads it."
         yield Finding(
             code="CFG-BASE-URL",
             severity=severity,
-            title=text(
-                "{source} is ignored: messages go to {url}",
-                source=said(other.source.name),
-                url=said(url.value),
-            ),
+            title=text("Hermes ignores the address in {setting}", setting=said(other.source.name)),
             subject=other.source.name,
             detail=why,
             evidence=(
-                Evidence(other.source.place, f"{said(other.source.name)} is {said(other.value)}"),
-                Evidence(url.source.place, f"{said(url.source.name)} counts"),
+                Evidence(other.source.place, f"ignored: {said(other.value)}"),
+                Evidence(url.source.place, f"used: {said(url.value)}"),
             ),
             fix="mend-address" if edits else None,
             data={"edits": edits},
+            next="" if edits else step,
         )
 
 

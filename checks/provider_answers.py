@@ -22,46 +22,63 @@ if TYPE_CHECKING:
 
 _CODES = ["PROVIDER-401", "PROVIDER-402-429", "PROVIDER-403", "CFG-MODEL", "PROVIDER-DOWN"]
 _VERDICTS = {
-    "key": ("PROVIDER-401", "does not accept the key", "Put a valid key where it is read from."),
+    "key": ("PROVIDER-401", "{provider} rejects the key", "Set a valid key."),
     "money": (
         "PROVIDER-402-429",
-        "has no credit left for this account",
-        "Add credit, or switch to another provider: `hermes-doctor switch-provider NAME`.",
+        "{provider}: no credit left",
+        "Add credit, or run `hermes-doctor switch-provider NAME`.",
     ),
-    "limit": ("PROVIDER-402-429", "has had too many requests", "Wait, or name a fallback."),
+    "limit": (
+        "PROVIDER-402-429",
+        "{provider} gets too many requests",
+        "Wait, or set up a fallback.",
+    ),
     "refused": (
         "PROVIDER-403",
-        "refuses the request",
-        "The key is known, but it may not do this: look at the plan, the region and the proxy.",
+        "{provider} refuses the request",
+        "Check the plan and the region of the account, and the proxy.",
     ),
-    "model": ("CFG-MODEL", "does not know the model", "Set a model that this provider has."),
+    "model": (
+        "CFG-MODEL",
+        "{provider} does not know the model",
+        "Set a model that this provider serves.",
+    ),
     "address": (
         "CFG-MODEL",
-        "has no API at this address",
-        "Look at the end of the address: most of them end with /v1.",
+        "{provider}: no API at this address",
+        "Check the end of the address; most end with /v1.",
     ),
-    "down": ("PROVIDER-DOWN", "fails", "Look at its status page; a fallback bridges such times."),
+    "down": (
+        "PROVIDER-DOWN",
+        "{provider} fails to answer",
+        "Check the provider's status page, and set up a fallback.",
+    ),
 }
+"""Code, title and the operator's step for each kind of answer."""
 _STAGES = ("name", "connection", "certificate", "proxy")
 
 
 @check(id="provider-answers", group="connections", codes=_CODES, limit=20)
 def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Would every model provider that is set up serve the next message?"""
+    """Does every model provider answer?"""
     if not probes.network:
-        raise Skip("the network is asked only with --network")
+        raise Skip("needs --network")
     if not probes.paid_requests:
-        raise Skip("each answer costs a token, and this look is taken over and over")
+        raise Skip("not repeated, because each answer costs a token")
     found = probes.trials()
     if not found:
-        raise Skip("no provider is set up that can be asked with a key")
+        raise Skip("no provider with a key is set up")
     bridged = any(one.is_fine for one in found)
     for one in found:
         if one.failed in _STAGES or one.is_fine:
             continue  # network-reach reports unreachable hosts
         if one.verdict and one.verdict.kind == "unsure":
             yield CouldNotLook(
-                text("{name} answers with no message: {one}", name=said(one.name), one=_said(one))
+                text(
+                    "could not read the answer of {provider}: {answer}",
+                    provider=said(one.name),
+                    answer=_answer(one),
+                )
             )
             continue
         yield _finding(one, bridged=bridged)
@@ -69,32 +86,41 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 def _finding(one: Trial, *, bridged: bool) -> Finding:
     kind = one.verdict.kind if one.verdict else "down"
-    code, words, advice = _VERDICTS[kind]
+    code, title, step = _VERDICTS[kind]
     first = one.route.path == "model"
     mild = kind == "limit" or bridged or not first
     return Finding(
         code=code,
         severity=Severity.WARNING if mild else Severity.ERROR,
-        title=text("{name} {words}: {one}", name=said(one.name), words=words, one=_said(one)),
+        title=text(title, provider=said(one.name)),
         subject=one.route.path,
-        detail=advice if first else text("It is a fallback. {advice}", advice=advice),
+        detail=(
+            "This is a fallback; it does not help when the main model fails."
+            if not first
+            else "A fallback answers instead."
+            if bridged
+            else "Messages fail until the limit is over."
+            if kind == "limit"
+            else "Every message fails."
+        ),
         evidence=tuple(_evidence(one)),
+        next=step,
     )
 
 
-def _said(one: Trial) -> str:
+def _answer(one: Trial) -> str:
     if one.verdict is None:
         return one.why
-    said = f" ({one.verdict.message})" if one.verdict.message else ""
-    return f"HTTP {one.verdict.status}{said}"
+    message = f" ({one.verdict.message})" if one.verdict.message else ""
+    return f"HTTP {one.verdict.status}{message}"
 
 
 def _evidence(one: Trial) -> Iterator[Evidence]:
     route = one.route
     if route.base_url:
         through = f", through {one.proxy.name} ({one.proxy.variable})" if one.proxy else ""
-        asked = f"asked {said(route.base_url.value)} in {one.seconds:.1f} s{through}"
-        yield Evidence(route.base_url.source.place, asked)
+        asked = f"{said(route.base_url.value)}, {one.seconds:.1f} s{through}"
+        yield Evidence(route.base_url.source.place, f"{_answer(one)} from {asked}")
     yield Evidence(route.model.source.place, f"model {said(route.model.value)}")
     if route.key:
         place = (route.key.source.via or route.key.source).place

@@ -18,6 +18,7 @@ from hermes_doctor.api import (
     is_seller,
     own_provider,
     said,
+    sentences,
     text,
     ways,
 )
@@ -32,7 +33,7 @@ _SELLERS = ("openrouter", "nous", "kilocode", "ai-gateway", "custom")
     by_release=True,
 )
 def provider_choice(probes: Probes) -> Iterator[Finding]:
-    """Do the provider and the model's prefix name the same one?"""
+    """Do the provider and the model belong together?"""
     found = configured(probes)
     for way in ways(found):
         prefix, slash, bare = (way.route.model.value or "").strip().partition("/")
@@ -56,16 +57,19 @@ def _prefix(way: Way, bare: str, sold: bool) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL-PREFIX",
         severity=way.severity if sure else Severity.INFO if sold else Severity.WARNING,
-        title=text("the model's name is sent with {own}/ in front", own=said(way.own.name)),
+        title=text('the model name starts with "{provider}/"', provider=said(way.own.name)),
         subject=way.route.path,
-        detail=(
-            text(
-                "Hermes sends the name as it is written. Write {bare} instead, "
-                "unless this provider's own list of models has the prefix too.",
-                bare=said(bare),
-            )
+        detail=text(
+            "Hermes sends the name unchanged, so the provider does not know the model. Did you "
+            "mean {model}?",
+            model=said(bare),
+        )
+        if sure
+        else text(
+            "Hermes sends the name unchanged. Did you mean {model}?",
+            model=said(bare),
         ),
-        evidence=(Evidence(way.route.model.source.place, f"the model is {said(model)}"),),
+        evidence=(Evidence(way.route.model.source.place, f"model: {said(model)}"),),
         fix="strip-prefix",
         data={"edits": (Put(way.model, bare),)},
     )
@@ -85,42 +89,39 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
     relayed = way.own is not None or goes_to == "custom"
     severity = Severity.INFO if relayed else way.severity  # relays may use such names themselves
     where = asked.source if asked.value != "auto" else world.document.source(*way.provider)
-    told = (
-        "no provider is named" if asked.value == "auto" else f"the provider is {said(asked.value)}"
+    setting = "no provider is set" if asked.value == "auto" else f"provider: {said(asked.value)}"
+    needed = text(
+        "It needs `provider: {provider}` and the model `{model}`.",
+        provider=said(word),
+        model=said(bare),
     )
-    instead = f", so it goes to {said(route.base_url.value)}" if route.base_url else ""
+    elsewhere = (
+        text("Messages go to {address}.", address=said(route.base_url.value))
+        if route.base_url
+        else "Messages do not go there."
+    )
+    decides = (
+        text("In this release {variable} decides.", variable=asked.source.name) if chosen else ""
+    )
     edits: tuple[Edit, ...] = (Put(way.provider, word), Put(way.model, bare))
     if way.model == ("model",):
         edits = (Put(("model",), {"default": bare, "provider": word}),)
     yield Finding(
         code="CFG-PROVIDER-LEFT",
         severity=severity,
-        title=text(
-            "the model is one of {entry}, but messages do not go there", entry=said(entry.name)
-        ),
+        title=text("the model is from {provider}, the provider is not", provider=said(entry.name)),
         subject=route.path,
-        detail=(
-            text(
-                "{entry} is set up and not chosen{instead}. It takes both edits: "
-                "`provider: {word}` and the model without its prefix, `{bare}`.",
-                entry=said(entry.name),
-                instead=instead,
-                word=said(word),
-                bare=said(bare),
-            )
-            + (
-                text(
-                    " {source} decides in this release: change it there.", source=asked.source.name
-                )
-                if chosen
-                else ""
-            )
-        ),
+        detail=sentences(elsewhere, needed, decides),
         evidence=(
-            Evidence(where.place, told),
-            Evidence(route.model.source.place, f"the model is {said(route.model.value)}"),
+            Evidence(where.place, setting),
+            Evidence(route.model.source.place, f"model: {said(route.model.value)}"),
             Evidence(world.document.source(*entry.path).place, f"{said(entry.name)} is set up"),
         ),
         fix=None if chosen or relayed else "use-own-provider",
         data={"edits": edits},
+        next=text("Change {variable}.", variable=asked.source.name)
+        if chosen
+        else "Change both settings if you mean this provider."
+        if relayed
+        else "",
     )

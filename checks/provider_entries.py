@@ -18,6 +18,7 @@ from hermes_doctor.api import (
     bare,
     check,
     configured,
+    listed,
     said,
     shapes,
     text,
@@ -28,31 +29,33 @@ _LATER = "api_key_env"
 
 @check(id="provider-entries", group="configuration", codes=["CFG-PROVIDERS-SHAPE"], by_release=True)
 def provider_entries(probes: Probes) -> Iterator[Finding]:
-    """Are own providers written in a form that Hermes reads?"""
+    """Can Hermes read your own provider entries?"""
     found = configured(probes)
     for one in shapes.providers(found.world):
         edits = _edits(found, one)
         name = ".".join(map(str, one.path))
         wanted = _wanted(found) & {each.lower() for each in one.names}
-        lost = f" {said(', '.join(sorted(wanted)))} is lost by it." if wanted else ""
         yield Finding(
             code="CFG-PROVIDERS-SHAPE",
             severity=_severity(found, bool(wanted)),
-            title=text(
-                "{name} {what}, so Hermes does not see what is in it", name=name, what=one.what
-            ),
+            title=text("Hermes cannot read the providers in {setting}", setting=name),
             subject=name,
             detail=(
                 text(
-                    "Under `providers:` each provider is a key with its settings below "
-                    "it; in `custom_providers:` each is an item that begins with `- "
-                    "name:`.{lost}",
-                    lost=lost,
+                    "Hermes does not find {providers}, which your settings use.",
+                    providers=listed([said(each) for each in sorted(wanted)]),
                 )
+                if wanted
+                else "Your settings do not use these providers."
             ),
-            evidence=(Evidence(found.world.document.source(*one.path).place, one.what),),
+            evidence=(
+                Evidence(found.world.document.source(*one.path).place, f"{name} {one.what}"),
+            ),
             fix="rewrite-setting" if edits else None,
             data={"edits": edits},
+            next=""
+            if edits
+            else "Write each provider as a key under `providers:`, with its settings below it.",
         )
 
 

@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     pattern,
     said,
     said_variable,
+    sentences,
     text,
     urls,
     variable,
@@ -29,6 +30,8 @@ from hermes_doctor.api import (
 
 _LOGINS = ("anthropic", "copilot", "lmstudio")
 """Providers whose login may be outside the home, or that need no key."""
+_FAILS = "Every message fails."
+_UNLESS_A_SERVICE = "Every message fails unless a service that hermes-doctor cannot read sets it."
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -39,7 +42,7 @@ _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
     by_release=True,
 )
 def provider_key(probes: Probes) -> Iterator[Finding]:
-    """Does a key go out with the next message?"""
+    """Is the API key of the provider set?"""
     found = configured(probes)
     for way in ways(found):
         key, trouble = way.route.key, way.route.trouble
@@ -63,21 +66,18 @@ def _nothing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         return
     yield Finding(
         code="PROVIDER-KEY",
-        severity=way.severity if unset else Severity.INFO,
-        title="no provider is set up, so nobody gets an answer",
+        severity=way.severity if unset else Severity.WARNING,
+        title="no model provider is set up",
         subject=way.route.path,
-        detail="Choose one with `hermes model`, or put its key into .env." + _perhaps(unset),
-        evidence=(Evidence("config.yaml", "no provider, and no key of one"),),
+        detail=_FAILS if unset else _UNLESS_A_SERVICE,
+        evidence=(Evidence("config.yaml", "no provider; no key in .env"),),
+        next="Choose one with `hermes model`, or put its key into .env.",
     )
 
 
 def _serves(found: Resolved) -> bool:
     """Return whether a platform is configured, so that a gateway of this home has users."""
     return any(token.state == "usable" for one in found.platforms for token in one.tokens)
-
-
-def _perhaps(unset: bool | None) -> str:
-    return " A service that is not known here may give it to the gateway." if not unset else ""
 
 
 def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
@@ -102,15 +102,25 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
     written = found.world.readings.dotenv.values.get(names[0])
     source = written.source if written is not None else way.route.requested.source
     shown = [said_variable(found, one) for one in names]
-    what = f"{shown[0]}=…" if shown[0] == names[0] else "the variable that `key_env` names"
     yield Finding(
         code="PROVIDER-KEY",
-        severity=way.severity if unset else Severity.INFO,
-        title=text("no key for {way} is set", way=said(_name(way))),
+        severity=way.severity if unset else Severity.WARNING,
+        title=text("no key for {provider} was found", provider=said(_name(way))),
         subject=way.route.path,
-        detail=text("Put {what} into .env.", what=what) + _perhaps(unset),
+        detail=(
+            "A service that hermes-doctor cannot read may set it."
+            if not unset and way.severity is not Severity.ERROR
+            else _UNLESS_A_SERVICE
+            if not unset
+            else _effect(way)
+        ),
         evidence=(Evidence(source.place, f"{' and '.join(shown)} not set"),),
         caused_by=_cause(found, way),
+        next=(
+            text("Put {variable}=… into .env.", variable=shown[0])
+            if shown[0] == names[0]
+            else "Put the variable that `key_env` names into .env."
+        ),
     )
 
 
@@ -120,13 +130,14 @@ def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
     return Finding(
         code="PROVIDER-KEY",
         severity=way.severity,
-        title=text(
-            "{own} names no key, although {name} is set", own=said(way.own.name), name=said(name)
-        ),
+        title=text("{provider} does not say which key to use", provider=said(way.own.name)),
         subject=way.route.path,
-        detail=text("Add `key_env: {name}` to it.", name=said(name)),
+        detail=sentences(
+            _effect(way),
+            text("{variable} is set, but Hermes does not use it.", variable=said(name)),
+        ),
         evidence=(
-            Evidence(found.world.document.source(*way.own.path).place, "no key_env, no api_key"),
+            Evidence(found.world.document.source(*way.own.path).place, "no key_env and no api_key"),
             Evidence(found.world.getenv(name).source.place, f"{said(name)} is set"),
         ),
         fix="name-key",
@@ -172,10 +183,21 @@ def _has_pool(found: Resolved, way: Way) -> bool:
 
 
 def _cause(found: Resolved, way: Way) -> str | None:
-    """Return the code of another check's finding that causes this one."""
-    asked = (way.route.requested.value or "").lower()
-    hidden = any(one.name.strip().lower() == asked for one in own_providers(found.world))
-    return "CFG-BUILTIN-NAME" if hidden and not way.own else None
+    """Return the code of provider-known's finding if that one explains this one."""
+    asked, world = (way.route.requested.value or "").lower(), found.world
+    if not way.is_main or way.own or world.release.provider(asked) != asked:
+        return None
+    used = (way.route.base_url.value if way.route.base_url else None) or ""
+    for one in own_providers(world):
+        addresses = [one.block[key] for key in ("api", "url", "base_url") if one.block.get(key)]
+        same = addresses and used and str(addresses[0]).rstrip("/") == used.rstrip("/")
+        if one.name.strip().lower() == asked and addresses and not same:
+            return "CFG-BUILTIN-NAME"
+    return None
+
+
+def _effect(way: Way) -> str:
+    return _FAILS if way.severity is Severity.ERROR else "This provider cannot be used."
 
 
 def _name(way: Way) -> str:
@@ -198,17 +220,21 @@ def _is_none(way: Way, key: Key) -> bool:
 def _no_key(way: Way, key: Key) -> Finding:
     """Report a placeholder or masked text where the key should be."""
     masked = key.state == "masked"
-    what = "a masked text" if masked else "a placeholder"
     place = key.source.via or key.source
     return Finding(
         code="ENV-REDACTED" if masked else "PROVIDER-KEY",
         severity=way.severity,
-        title=text("{key} holds {what} instead of a key", key=said(key.name), what=what),
-        subject=way.route.path,
-        detail=(
-            "It was saved where the key was. Take the line from a backup, or get a new key."
+        title=(
+            text("{variable} is masked text, not a key", variable=said(key.name))
             if masked
-            else "Put the key itself there."
+            else text("{variable} is a placeholder, not a key", variable=said(key.name))
         ),
-        evidence=(Evidence(place.place, f"{said(place.name)} holds {what}"),),
+        subject=way.route.path,
+        detail=_effect(way),
+        evidence=(Evidence(place.place, said(place.name)),),
+        next=(
+            "Restore the line from a backup, or put a new key there."
+            if masked
+            else "Put the real key there."
+        ),
     )

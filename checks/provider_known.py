@@ -8,6 +8,7 @@ from hermes_doctor.api import (
     Edit,
     Evidence,
     Finding,
+    NamedTuple,
     Probes,
     Put,
     Resolved,
@@ -17,6 +18,7 @@ from hermes_doctor.api import (
     configured,
     own_providers,
     said,
+    sentences,
     shapes,
     spelling,
     text,
@@ -31,7 +33,7 @@ from hermes_doctor.api import (
     by_release=True,
 )
 def provider_known(probes: Probes) -> Iterator[Finding]:
-    """Is the provider in config.yaml one that this release knows?"""
+    """Does this release know the provider?"""
     found = configured(probes)
     main = ways(found)[0]
     trouble = main.route.trouble
@@ -44,69 +46,102 @@ def provider_known(probes: Probes) -> Iterator[Finding]:
 def _unknown(found: Resolved, way: Way, kind: str) -> Finding:
     asked = way.route.requested
     word = asked.value or ""
-    edits, advice = _advice(found, way, word, kind)
+    advice = _advice(found, way, word, kind)
     chosen = asked.source.kind in ("env", "process")
     bare = word.removeprefix("custom:")
     lost = any(bare in map(str.lower, one.names) for one in shapes.providers(found.world))
-    stands_in = found.used is not None
+    bridged = found.used is not None
     return Finding(
         code="CFG-PROVIDER-UNKNOWN",
-        severity=Severity.WARNING if stands_in else Severity.CRITICAL,
+        severity=Severity.WARNING if bridged else Severity.CRITICAL,
         title=(
-            text("the provider {word} is switched off", word=said(word))
+            text('the provider "{provider}" is switched off', provider=said(word))
             if kind == "disabled"
-            else text("no provider is called {word}", word=said(word))
-        )
-        + (", so a fallback answers" if stands_in else ", so nobody gets an answer"),
+            else text('unknown provider "{provider}"', provider=said(word))
+        ),
         subject="model.provider",
-        detail=advice,
-        evidence=(Evidence(asked.source.place, f"{said(asked.source.name)} is {said(word)}"),),
+        detail=sentences(
+            "A fallback answers instead." if bridged else "Every message fails.", advice.cause
+        ),
+        evidence=(Evidence(asked.source.place, f"{said(asked.source.name)}: {said(word)}"),),
         caused_by="CFG-PROVIDERS-SHAPE" if lost else None,
-        fix="correct-provider" if edits and not chosen else None,
-        data={"edits": edits},
+        fix="correct-provider" if advice.edits and not chosen else None,
+        data={"edits": advice.edits},
+        next=(
+            text("Change {setting}.", setting=said(asked.source.name))
+            if advice.edits and chosen
+            else ""
+            if advice.edits
+            else advice.step
+        ),
     )
 
 
-def _advice(found: Resolved, way: Way, word: str, kind: str) -> tuple[tuple[Edit, ...], str]:
-    """Return the edits that name a known provider, if there are any, and the advice as text."""
+class _Advice(NamedTuple):
+    """What is wrong with the name of a provider, and how to correct it."""
+
+    cause: str
+    edits: tuple[Edit, ...] = ()
+    step: str = "Choose another provider with `hermes model`."
+
+
+def _advice(found: Resolved, way: Way, word: str, kind: str) -> _Advice:
     world = found.world
     if kind == "disabled":
-        path = ("providers", word, "enabled")
-        return (
-            Put(path, True),
-        ), f"Set `providers.{said(word)}.enabled` to true, or choose another."
+        setting = text("`providers.{provider}.enabled` is false.", provider=said(word))
+        return _Advice(setting, (Put(("providers", word, "enabled"), True),))
     if word == "openai":
         return _openai(found, way)
     bare = word.removeprefix("custom:")
     entry = next((one for one in own_providers(world) if one.name.lower() == bare), None)
     if entry is not None:
-        return (
-            (),
-            f"`{said('.'.join(map(str, entry.path)))}` has no base_url: add the address there.",
+        return _Advice(
+            text("`{path}` has no base_url.", path=said(".".join(map(str, entry.path)))),
+            step="Add its address there, as `base_url`.",
         )
     gone = spelling.elsewhere(world, word)
     if gone:
-        told = f"Hermes has it from {gone.first} to {gone.last}"
-        return (), f"{told}, and this release does not. Choose another with `hermes model`."
+        return _Advice(
+            text("Hermes knows it only from {first} to {last}.", first=gone.first, last=gone.last)
+        )
     meant = spelling.meant(world, word)
     if meant:
-        return (Put(way.provider, meant),), f"Perhaps {said(meant)} is meant."
+        return _Advice(
+            text('Did you mean "{provider}"?', provider=said(meant)), (Put(way.provider, meant),)
+        )
     url = spelling.ADDRESSES.get(bare)
     if url:
-        return (), (
-            f"Hermes has no entry for it. Add under `providers:` the lines `{bare}:`, "
-            f"`base_url: {url}` and `key_env: {bare.upper()}_API_KEY`."
+        return _Advice(
+            "Hermes has no entry for it.",
+            step=text(
+                "Add `{name}:` under `providers:`, with `base_url: {address}` and "
+                "`key_env: {variable}`.",
+                name=bare,
+                address=url,
+                variable=f"{bare.upper()}_API_KEY",
+            ),
         )
-    return (), "Define it under `providers:` with a base_url, or choose one with `hermes model`."
+    return _Advice(
+        "Hermes has no entry for it.",
+        step="Add it under `providers:` with a base_url, or choose one with `hermes model`.",
+    )
 
 
-def _openai(found: Resolved, way: Way) -> tuple[tuple[Edit, ...], str]:
-    """Return edits and advice for OpenAI's own API, which older releases have no name for."""
+def _openai(found: Resolved, way: Way) -> _Advice:
+    """Return the advice for OpenAI's own API, which older releases have no name for."""
     if found.world.release.provider("openai-api"):
-        return (Put(way.provider, "openai-api"),), "OpenAI's own API is called `openai-api` here."
+        return _Advice(
+            "Hermes calls OpenAI's own API `openai-api`.", (Put(way.provider, "openai-api"),)
+        )
     url = spelling.ADDRESSES["openai"]
     edits = (Put(way.provider, "custom"), Put((*way.provider[:-1], "base_url"), url))
-    return edits, f"This release reaches OpenAI by `provider: custom` and `base_url: {url}`."
+    return _Advice(
+        text(
+            "This release needs `provider: custom` and `base_url: {address}` for OpenAI.",
+            address=url,
+        ),
+        edits,
+    )
 
 
 def _hidden(found: Resolved, way: Way) -> Iterator[Finding]:
@@ -120,25 +155,23 @@ def _hidden(found: Resolved, way: Way) -> Iterator[Finding]:
         if not urls or (url and str(urls[0]).rstrip("/") == str(url.value).rstrip("/")):
             continue
         word = entry.word(found.world)
-        goes_to = f"Messages go to {said(url.value)}, not to {said(urls[0])}. " if url else ""
         yield Finding(
             code="CFG-BUILTIN-NAME",
             severity=way.severity if way.route.trouble else Severity.WARNING,
-            title=text(
-                "your entry {asked} is not used: Hermes has one of that name itself",
-                asked=said(asked),
-            ),
+            title=text('Hermes ignores your provider "{provider}"', provider=said(asked)),
             subject=".".join(map(str, entry.path)),
-            detail=(
-                text(
-                    "{goes_to}Write `provider: {word}` to mean your entry, or take it out.",
-                    goes_to=goes_to,
-                    word=said(word),
-                )
+            detail=text(
+                "Hermes has a provider of that name and uses it. Yours is `provider: {name}`.",
+                name=said(word),
             ),
             evidence=(
-                Evidence(found.world.document.source(*entry.path).place, "it is defined here"),
-                Evidence(way.route.requested.source.place, f"the provider is {said(asked)}"),
+                Evidence(
+                    found.world.document.source(*entry.path).place, f"ignored: {said(urls[0])}"
+                ),
+                Evidence(
+                    way.route.requested.source.place,
+                    f"used: {said(url.value)}" if url else f"provider: {said(asked)}",
+                ),
             ),
             fix="correct-provider",
             data={"edits": (Put(way.provider, word),)},

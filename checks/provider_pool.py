@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     Way,
     check,
     configured,
+    count,
     credential_pool,
     said,
     text,
@@ -25,7 +26,7 @@ _REFUSED = (401, 402, 403)
 
 @check(id="provider-pool", group="configuration", codes=["CRED-POOL-STALE"], by_release=True)
 def provider_pool(probes: Probes) -> Iterator[Finding]:
-    """Do stored keys leave the one in .env its say?"""
+    """Are the stored keys usable, and the ones you set used?"""
     found = configured(probes)
     if not found.world.store.get("credential_pool"):
         return
@@ -45,38 +46,53 @@ def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iter
         return
     all_gone = len(resting) + len(dead) == len(entries)
     instead = way.route.key and way.route.key.state == "usable"
-    severity = way.severity if all_gone and not instead else Severity.INFO
+    if all_gone:
+        severity = Severity.WARNING if instead else way.severity
+    else:
+        severity = Severity.WARNING if dead else Severity.INFO
     provider = name.removeprefix("custom:")
+    fails = way.severity is Severity.ERROR
     yield Finding(
         code="CRED-POOL-STALE",
         severity=severity,
         title=text(
-            "{number} of {number_2} stored keys for {provider} ",
-            number=len(resting) + len(dead),
-            number_2=len(entries),
+            "{gone} of {stored} for {provider} cannot be used",
+            gone=len(resting) + len(dead),
+            stored=count(len(entries), "stored key"),
             provider=said(provider),
-        )
-        + ("are not used for now" if not dead else "are used up or dead"),
+        ),
         subject=f"{way.route.path}: {said(name)}",
         detail=(
-            text(
-                "`hermes auth list` shows them, `hermes auth reset {name}` lets "
-                "Hermes try them again at once, `hermes auth remove {name} LABEL` "
-                "takes one out. Do that with the gateway stopped: it writes its "
-                "own state back.",
-                name=said(name),
-            )
+            "Hermes uses the other keys."
+            if not all_gone
+            else "Hermes uses another key."
+            if instead
+            else "Every message fails, because Hermes has no other key."
+            if fails
+            else "Hermes has no other key for this provider."
         ),
         evidence=tuple(
-            Evidence("auth.json", f"{said(one.label)} is {said(one.status)}" + _code(one))
+            Evidence("auth.json", f"{said(one.label)}: {said(one.status)}" + _code(one))
             for one in (*dead, *resting)[:5]
+        ),
+        next=(
+            text(
+                "Stop the gateway, then run `hermes auth reset {provider}` to try them again.",
+                provider=said(name),
+            )
+            if not dead
+            else text(
+                "Stop the gateway, then remove dead keys with `hermes auth remove {provider} "
+                "LABEL` and add new ones.",
+                provider=said(name),
+            )
         ),
     )
 
 
 def _code(one: Entry) -> str:
     code = one.raw.get("last_error_code")
-    return f" after HTTP {code}" if isinstance(code, int) else ""
+    return f", HTTP {code}" if isinstance(code, int) else ""
 
 
 def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
@@ -97,24 +113,22 @@ def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
     yield Finding(
         code="CRED-POOL-STALE",
         severity=Severity.WARNING if refused else Severity.INFO,
-        title=text(
-            "{key} in auth.json is used, and not {place}",
-            key=said(key.name),
-            place=said(place.name),
-        ),
+        title=text("a stored key overrides {setting}", setting=said(place.name)),
         subject=f"{way.route.path}: {said(key.name)}",
         detail=(
-            text(
-                "Stored keys count first. If {place} is the newer one, take the "
-                "other out: `hermes auth remove {name} {key}`, with the gateway "
-                "stopped.",
-                place=said(place.name),
-                name=said(name),
-                key=said(key.name),
-            )
+            "Hermes uses the key from auth.json, which the provider has refused."
+            if refused
+            else "Hermes uses the key from auth.json first."
         ),
         evidence=(
-            Evidence("auth.json", f"{said(key.name)} was put there by hand" + _code(entry)),
-            Evidence(place.place, f"{said(place.name)} is another key"),
+            Evidence("auth.json", f"used: {said(key.name)}" + _code(entry)),
+            Evidence(place.place, f"not used: {said(place.name)}"),
+        ),
+        next=text(
+            "If {setting} is newer, stop the gateway and run `hermes auth remove {provider} "
+            "{key}`.",
+            setting=said(place.name),
+            provider=said(name),
+            key=said(key.name),
         ),
     )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor.model import CheckResult, Finding, Status
+from hermes_doctor.model import CheckResult, Finding, Severity, Status
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Cause
@@ -132,7 +132,9 @@ class _Findings:
         self.platforms = platforms
 
     def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
-        """Whether `source` can be the cause of `finding`."""
+        """Whether `source` can be the cause of `finding`; a note never causes a problem."""
+        if source.severity is Severity.INFO and finding.severity is not Severity.INFO:
+            return False
         if cause.same_platform and not self._same_platform(source, finding):
             return False
         if not cause.first or source.since is None or finding.since is None:

@@ -17,7 +17,7 @@ _START = "Starting Hermes Gateway"
 
 
 class GatewayLogLine(NamedTuple):
-    """A log line. Its text may contain anything: it is matched, but never shown."""
+    """A log line. Its text may contain anything: show only parts of it, redacted."""
 
     at: datetime
     logger: str

@@ -44,8 +44,8 @@ def fault(url: str) -> str | None:
         named, _ = parts.hostname, parts.port
     except ValueError:
         odd = any(char in url for char in "[]")
-        return "its brackets lead nowhere" if odd else "its host or its port cannot be one"
-    return None if named else "it names no host"
+        return "invalid brackets" if odd else "invalid host or port"
+    return None if named else "no host"
 
 
 def belongs(url: str, domain: str) -> bool:

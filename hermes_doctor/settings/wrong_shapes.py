@@ -47,7 +47,7 @@ def providers(world: SettingInputs) -> Iterator[WrongShape]:
         if block and isinstance(block, dict | list):
             fits = isinstance(block, kind) and raw.get(key) is None
             yield WrongShape(
-                ("model", key), "stands inside of `model:`", _names(block), (key,) if fits else None
+                ("model", key), "is inside `model:`", _names(block), (key,) if fits else None
             )
 
 
@@ -92,7 +92,7 @@ def chain(world: SettingInputs) -> Iterator[WrongShape]:
         if block:
             value = _links(world, block)
             here = (CHAIN,) if value and not raw.get(CHAIN) else None
-            yield WrongShape(("model", place), "stands inside of `model:`", (), here, value)
+            yield WrongShape(("model", place), "is inside `model:`", (), here, value)
 
 
 def _entries(world: SettingInputs, place: str, block: list[Any]) -> Iterator[WrongShape]:
@@ -121,7 +121,7 @@ def _entry(world: SettingInputs, path: Path, block: Mapping[Any, Any]) -> Iterat
         and entry.model()
     ):
         value = {**block, "model": entry.model()}
-    yield WrongShape(path, f"names no {' and no '.join(lacking)}", (), None, value)
+    yield WrongShape(path, f"has no {' and no '.join(lacking)}", (), None, value)
 
 
 def _read(world: SettingInputs, text: str) -> list[dict[str, Any]] | None:

@@ -48,7 +48,7 @@ def _of(world: SettingInputs, block: Any, path: Path, keys: tuple[str, ...]) -> 
 
 
 def _odd(world: SettingInputs, path: Path, value: Any) -> WrongType:
-    kind = {bool: "a yes or no", int: "a number", float: "a number", dict: "a mapping"}.get(
+    kind = {bool: "true or false", int: "a number", float: "a number", dict: "a mapping"}.get(
         type(value), "a list" if isinstance(value, list) else f"a {type(value).__name__}"
     )
     written = None

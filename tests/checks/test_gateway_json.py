@@ -20,7 +20,7 @@ def test_what_counts(home: Path) -> None:
     )
 
     assert (finding.code, finding.severity.value) == ("CFG-GATEWAY-JSON", "info")
-    assert finding.title.endswith("still sets platforms.telegram")
+    assert finding.evidence[0].what == "only here: platforms.telegram"
 
 
 @pytest.mark.parametrize(

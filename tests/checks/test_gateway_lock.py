@@ -39,18 +39,18 @@ def test_left_over(home: Path, owner: str) -> None:
 
     assert (finding.code, finding.severity) == ("GW-STALE-PID", Severity.INFO)
     assert finding.fix == "clear-stale-lock"
-    said = {"dead": "is no more", "other": "another one by now"}[owner]
+    said = {"dead": "has ended", "other": "is now another program"}[owner]
     assert said in finding.evidence[0].what
 
 
-def test_unburied(home: Path) -> None:
-    """A zombie is named with the parent that does not bury it."""
+def test_zombie(home: Path) -> None:
+    """A zombie is reported with its parent."""
     with subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         support.put(home / "gateway.pid", json.dumps({"pid": child.pid}))
         [finding] = ask(CHECK, home)[1]
 
-    assert f"its parent {os.getpid()} has not buried it" in finding.evidence[0].what
+    assert f"zombie of process {os.getpid()}" in finding.evidence[0].what
 
 
 def test_held_by_another(home: Path) -> None:
@@ -86,7 +86,7 @@ def test_held_by_an_heir(home: Path) -> None:
         [finding] = ask(CHECK, home)[1]
         taker.communicate()
 
-    assert finding.title.startswith(f"a child of process {taker.pid}")
+    assert finding.title.startswith(f"a child of the ended process {taker.pid}")
 
 
 def test_in_the_way(home: Path) -> None:

@@ -103,7 +103,7 @@ def test_silent_without_a_heartbeat(home: Path) -> None:
 
     assert (first.severity, second.severity) == (Severity.WARNING, Severity.WARNING)
     assert (second.fix, second.data["certain"]) == ("restart-gateway", False)
-    assert "wait at its door" in second.evidence[1].what
+    assert "not accepted" in second.evidence[1].what
 
 
 def test_neither(home: Path) -> None:
@@ -121,14 +121,14 @@ def test_neither(home: Path) -> None:
 
 
 def test_suspended(home: Path) -> None:
-    """SIGSTOP is another thing, and `kill -CONT` the way out of it."""
+    """A process stopped by SIGSTOP is suspended, and `kill -CONT` continues it."""
     with fake_gateway.gateway(home) as running:
         os.kill(running.pid, signal.SIGSTOP)
         finding = one(home)
         os.kill(running.pid, signal.SIGCONT)
 
     assert (finding.code, finding.severity) == ("GW-SUSPENDED", Severity.CRITICAL)
-    assert f"kill -CONT {running.pid}" in finding.detail
+    assert f"kill -CONT {running.pid}" in finding.next
 
 
 def test_no_descriptor_left(home: Path, aged: Callable[[Path, float], None]) -> None:

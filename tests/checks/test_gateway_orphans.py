@@ -84,7 +84,7 @@ def test_server(home: Path, tmp_path: Path) -> None:
         [finding] = ask(CHECK, home)[1]
 
     assert (finding.code, finding.data["pids"]) == ("MCP-ORPHANS", (pid,))
-    assert f"kill {pid}" in finding.detail
+    assert f"kill {pid}" in finding.next
 
 
 def test_server_in_use(home: Path) -> None:

@@ -211,20 +211,34 @@ def test_stopped_through_its_service_with_an_error(
     found = look(home)["GW-DOWN"]
 
     assert found.severity is (Severity.INFO if calm else Severity.ERROR)
-    assert ("was told to stop" in found.detail) is calm
+    assert ("A command stopped its service" in found.detail) is calm
     assert found.data["ran"] is not calm
 
 
-def test_never_started(home: Path) -> None:
-    """Without a platform nobody waits for it; with one it may be about to be."""
+def test_never_ran(home: Path) -> None:
+    """A home without a platform needs no gateway; with one, nobody gets an answer."""
     assert ask("gateway-running", home)[0].status is Status.SKIPPED
     support.put(home / ".env", "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz\n")
 
     _, [finding] = ask("gateway-running", home)
 
-    assert (finding.code, finding.severity) == ("GW-DOWN", Severity.INFO)
+    assert (finding.code, finding.severity) == ("GW-DOWN", Severity.ERROR)
+    assert finding.title == "the gateway has not run here as far as its files show"
+    assert finding.data["never"] is True
     assert "Telegram" in finding.evidence[0].what
     assert "123456" not in str(finding)
+
+
+@pytest.mark.parametrize("name", ["logs/gateway.log", "gateway_state.json"])
+def test_traces_of_a_gateway(home: Path, name: str) -> None:
+    """A gateway that left files has run, even if they do not say when or how it ended."""
+    support.put(home / ".env", "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz\n")
+    support.put(home / name, "")
+
+    _, [finding] = ask("gateway-running", home)
+
+    assert (finding.severity, finding.title) == (Severity.ERROR, "the gateway is not running")
+    assert finding.data["never"] is False
 
 
 def test_wanted_by_its_state(home: Path) -> None:
@@ -293,7 +307,7 @@ def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found = look(home)
 
     assert set(found) == {"GW-DOWN"}
-    assert "machine was restarted" in found["GW-DOWN"].detail
+    assert "machine restarted" in found["GW-DOWN"].detail
 
 
 def test_start_that_met_a_running_one(home: Path) -> None:
@@ -314,7 +328,7 @@ def test_nothing_but_a_state(home: Path) -> None:
     found = look(home)
 
     assert set(found) == {"GW-DOWN"}
-    assert found["GW-DOWN"].evidence[0].what == "still says running"
+    assert found["GW-DOWN"].evidence[0].what == "gateway_state: running"
 
 
 def test_a_look_alike_of_the_owner(
@@ -336,7 +350,7 @@ def test_a_look_alike_of_the_owner(
 
 
 def test_draining(home: Path) -> None:
-    """Five minutes on its way out is too long; told to drain is another thing."""
+    """Draining is an error after 5 minutes; before that only a request is reported."""
     with fake_gateway.gateway(home, state="draining"):
         assert look(home) == {}
         state = json.loads((home / "gateway_state.json").read_text())
@@ -346,10 +360,16 @@ def test_draining(home: Path) -> None:
         )
         hanging = look(home)
         support.put(home / ".drain_request.json", "{}")
-        told = look(home)
+        requested = look(home)
+        now = datetime.now(UTC).isoformat()
+        support.put(home / "gateway_state.json", json.dumps(state | {"updated_at": now}))
+        just_now = look(home)
 
+    assert hanging["GW-DRAIN-HANG"].fix == "restart-gateway"
     assert hanging["GW-DRAIN-HANG"].severity is Severity.ERROR
-    assert told["GW-DRAIN-HANG"].severity is Severity.WARNING
+    assert requested["GW-DRAIN-HANG"].severity is Severity.ERROR
+    assert requested["GW-DRAIN-HANG"].fix is None
+    assert just_now["GW-DRAIN-HANG"].severity is Severity.WARNING
 
 
 def test_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

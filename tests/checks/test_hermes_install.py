@@ -256,7 +256,7 @@ def test_merge(home: Path, tmp_path: Path, repository: Path) -> None:
     _, found = ask("hermes-install", home, service(home, repository / "venv"))
 
     assert [one.code for one in found] == ["UPD-CONFLICT-MARKERS", "UPD-STASH"]
-    assert found[1].evidence[0].what == "is in the middle of a merge"
+    assert found[1].evidence[0].what == "a merge is not finished"
     left = git_checkout.find_leftovers(repository, deep=True)
     assert (left.stashes, left.unmerged) == (0, 1)
 

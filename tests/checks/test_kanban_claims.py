@@ -23,11 +23,13 @@ def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.status, found) == ("ok", [])
 
 
-@pytest.mark.parametrize(("gateway", "severity"), [(60, "warning"), (None, "info")])
+@pytest.mark.parametrize(
+    ("gateway", "words"), [(60, "ignores this board"), (None, "after its start")]
+)
 def test_held_by_the_dead(
-    home: Path, monkeypatch: pytest.MonkeyPatch, gateway: float | None, severity: str
+    home: Path, monkeypatch: pytest.MonkeyPatch, gateway: float | None, words: str
 ) -> None:
-    """Each board for itself; without a gateway the next one sees to it."""
+    """Each board is reported separately, with or without a running gateway."""
     running(monkeypatch, gateway)
     claim(home / "kanban.db", "t2")
     claim(home / "kanban/boards/b1/kanban.db", "t3")
@@ -36,5 +38,6 @@ def test_held_by_the_dead(
 
     assert [one.subject for one in found] == ["kanban.db", "kanban/boards/b1/kanban.db"]
     assert {(one.code, one.severity, one.fix) for one in found} == {
-        ("KANBAN-STUCK", severity, "release-claims")
+        ("KANBAN-STUCK", "warning", "release-claims")
     }
+    assert all(words in one.detail for one in found)

@@ -70,7 +70,7 @@ def test_one_cause_is_one_finding(home: Path) -> None:
 
     _, [finding] = ask("network-reach", scene(home, *answers))
 
-    assert finding.title.startswith("anything cannot be reached")
+    assert finding.title.startswith("no platform and no provider can be reached")
     assert len(finding.evidence) == 8
 
 

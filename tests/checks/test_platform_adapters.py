@@ -51,7 +51,7 @@ def test_missing_library(home: Path, packages: Path) -> None:
     [switched] = found(home, f"{TELEGRAM}HERMES_DISABLE_LAZY_INSTALLS=1\n")
 
     assert (qq.code, qq.severity, qq.evidence[1].where) == ("PLATFORM-DEPS", "error", str(packages))
-    assert (telegram.code, telegram.severity) == ("PLATFORM-DEPS", "info")
+    assert (telegram.code, telegram.severity) == ("PLATFORM-DEPS", "warning")
     assert sealed.severity == switched.severity == "error"
 
 
@@ -107,7 +107,7 @@ def test_another_release_has_it(home: Path, packages: Path) -> None:
 
     [finding] = found(home, env, version="0.16.0")
 
-    assert (finding.code, finding.severity) == ("PLUGIN-NOT-REGISTERED", "warning")
+    assert (finding.code, finding.severity) == ("PLUGIN-NOT-REGISTERED", "error")
     assert "0.17.0" in finding.detail
     assert finding.evidence[0].where == ".env:1"
     assert found(home, env, version="0.17.0") == []

@@ -100,7 +100,7 @@ def test_likely(home: Path) -> None:
         "discord",
     )
     assert "162.159.135.234:443" in finding.evidence[0].what
-    assert "--network" in finding.detail
+    assert "--network" in finding.next
 
 
 def test_other_platforms_connections_do_not_count(home: Path) -> None:
@@ -122,7 +122,7 @@ def test_outside_the_known_ranges(home: Path) -> None:
     _, [finding] = ask("platform-links", scene)
 
     assert (finding.code, finding.severity) == ("PLATFORM-LIKELY", "info")
-    assert "outside" in finding.title
+    assert "outside" in finding.detail
 
 
 def test_providers_connection_is_no_platforms(home: Path) -> None:

@@ -51,9 +51,9 @@ def test_the_login_of_weixin_is_kept(home: Path) -> None:
     assert look(home, ID, "WEIXIN_ACCOUNT_ID=abc\n")[1] == []
 
 
-@pytest.mark.parametrize(("running", "severity"), [(True, "error"), (False, "info")])
+@pytest.mark.parametrize(("running", "severity"), [(True, "error"), (False, "warning")])
 def test_only_switched_on(home: Path, running: bool, severity: str) -> None:
-    """Without a gateway nobody knows what its service brings along."""
+    """Without a gateway or a known service, a service may set it: a warning."""
     _, [finding] = look(home, ID, config="telegram:\n  enabled: true\n", running=running)
 
     assert (finding.code, finding.severity) == ("PLATFORM-CREDENTIALS", severity)

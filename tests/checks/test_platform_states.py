@@ -114,20 +114,31 @@ def test_set_up_after_the_start(home: Path) -> None:
     assert ask("platform-states", Scene(home, {}))[1] == []
 
 
-def test_wrong_secret(home: Path) -> None:
-    """The log says why QQ gives no token; only the number of the answer is shown."""
+@pytest.mark.parametrize(
+    ("answer", "quote", "title"),
+    [
+        (
+            "{'code': 100016, 'message': 'invalid appid or secret'}",
+            "code: 100016, invalid appid or secret",
+            "QQ rejects the app secret",
+        ),
+        ("{'code': 100007, }", "code: 100007", "QQ gives the bot no access token"),
+    ],
+)
+def test_no_token(home: Path, answer: str, quote: str, title: str) -> None:
+    """The evidence quotes QQ's answer from the log."""
     log(
         home,
         "gateway.run: Starting Hermes Gateway...",
-        qq("QQ startup failed: QQ Bot token response missing access_token: {'code': 100016, }"),
+        qq(f"QQ startup failed: QQ Bot token response missing access_token: {answer}"),
     )
 
     _, [finding] = ask(
         "platform-states", Scene(home, QQ, [claim("qqbot", "retrying", "qq_connect_error")])
     )
 
-    assert finding.code == "QQ-TOKEN"
-    assert finding.evidence[-1].what == "QQ answers 100016"
+    assert (finding.code, finding.title) == ("QQ-TOKEN", title)
+    assert finding.evidence[0].what.endswith(quote)
 
 
 def test_given_up(home: Path) -> None:
@@ -146,7 +157,7 @@ def test_4009_without_recovery(home: Path) -> None:
     _, [finding] = ask("platform-states", Scene(home, QQ, [claim("qqbot", "disconnected")]))
 
     assert (finding.code, finding.fix) == ("QQ-4009", "restart-gateway")
-    assert "4009" in finding.evidence[-1].what
+    assert "code 4009, Session timed out" in finding.evidence[0].what
 
 
 def test_4009_for_ever(home: Path) -> None:
@@ -157,7 +168,7 @@ def test_4009_for_ever(home: Path) -> None:
     _, [finding] = ask("platform-states", Scene(home, QQ, [claim("qqbot", "connected")]))
 
     assert finding.code == "QQ-4009"
-    assert "12 closings" in finding.evidence[0].what
+    assert "closed 12 times" in finding.evidence[0].what
 
 
 def test_4009_as_usual(home: Path) -> None:

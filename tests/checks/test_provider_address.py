@@ -60,6 +60,6 @@ def test_an_address_that_cannot_be_one(
     [finding] = [
         one
         for one in findings
-        if one.code == "CFG-BASE-URL" and "no request can be sent" in one.title
+        if one.code == "CFG-BASE-URL" and "the address is not valid" in one.title
     ]
     assert (finding.subject, finding.fix) == (subject, None)

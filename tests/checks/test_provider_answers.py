@@ -48,7 +48,7 @@ def test_codes(home: Path, status: int, answer: Any, code: str, severity: str, w
         result, [finding] = ask("provider-answers", scene(home, provider.url))
 
     assert (result.status, finding.code, finding.severity) == ("problem", code, severity)
-    assert word in finding.title
+    assert word in f"{finding.title} {finding.evidence[0].what}"
     assert [one.where for one in finding.evidence] == ["config.yaml:6", "config.yaml:3", ".env:1"]
     assert KEY not in repr((result, finding))
 
@@ -129,4 +129,4 @@ def test_no_message(home: Path) -> None:
         result, found = ask("provider-answers", scene(home, provider.url))
 
     assert (result.status, found) == ("unknown", [])
-    assert "relay answers with no message: HTTP 200" in (result.reason or "")
+    assert "could not read the answer of relay: HTTP 200" in (result.reason or "")

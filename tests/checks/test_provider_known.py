@@ -22,7 +22,9 @@ from tests.helpers.provider_mistakes import MISTAKES
 )
 def test_says_what_to_do(tmp_path: Path, name: str, words: str) -> None:
     """Each kind of unknown name has its own advice."""
-    assert words in settings_verdicts.found(tmp_path, name, "0.19.0").detail
+    finding = settings_verdicts.found(tmp_path, name, "0.19.0")
+
+    assert words in f"{finding.detail} {finding.next}"
 
 
 def test_a_consequence(tmp_path: Path) -> None:

@@ -250,11 +250,11 @@ MISTAKES: dict[str, Mistake] = {
         fix="name-key",
         after=After(key=OPEN),
     ),
-    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env=TELEGRAM, severity=INFO),
+    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env=TELEGRAM, severity=WARNING),
     "no key for a built-in": Mistake(
-        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env=TELEGRAM, severity=INFO
+        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env=TELEGRAM, severity=WARNING
     ),
-    "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM, severity=INFO),
+    "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM, severity=WARNING),
     "a placeholder": Mistake("PROVIDER-KEY", MODEL + RELAY, env="MY_KEY=your_api_key_here\n"),
     **{
         f"a placeholder: {text}": Mistake("PROVIDER-KEY", MODEL + RELAY, env=f"MY_KEY={text}\n")
@@ -400,7 +400,7 @@ MISTAKES: dict[str, Mistake] = {
     "an address beside the provider's own": Mistake(
         "CFG-BASE-URL",
         _relay("  default", "  base_url: https://old.example/v1\n  default"),
-        severity=INFO,
+        severity=WARNING,
         fix="mend-address",
         after=After(),
     ),

@@ -105,4 +105,4 @@ def test_network_finds(busy: Path, tmp_path: Path) -> None:
     )
 
     [finding] = [one for one in json.loads(done.stdout)["findings"] if one["code"] == "NET-DNS"]
-    assert finding["title"].startswith("anything cannot be reached")
+    assert finding["title"].startswith("no platform and no provider can be reached")

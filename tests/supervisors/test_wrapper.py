@@ -79,10 +79,10 @@ class Fixed(SystemdManager):
         self.main = main
         self.asked: list[tuple[str, ...]] = []
 
-    def tell(self, unit: str, name: str) -> str:
+    def property_of(self, unit: str, name: str) -> str:
         return str(self.main)
 
-    def insist(self, *words: str, limit: float = 30.0) -> None:
+    def run_checked(self, *words: str, limit: float = 30.0) -> None:
         self.asked.append(words)
 
 
