@@ -21,14 +21,13 @@ def order(report: Report, finding: Finding) -> tuple[int, bool, int, str, str]:
     effect = report.effects.get(finding.code)
     part = effect.part if effect else ""
     weight = 0 if part in SILENCING else 1 if part == PLATFORM else 2
-    rank = max(finding.severity.rank, Severity.ERROR.rank)
-    return rank, part == DOWN, weight, finding.code, finding.subject
+    return finding.severity.rank, part == DOWN, weight, finding.code, finding.subject
 
 
 def problems(report: Report) -> list[list[Finding]]:
     """The problems that no other problem caused, the first to look at in front.
 
-    Those that differ only in their subject are together.
+    Those that differ only in their subject are together. A cause is as bad as its consequences.
     """
     bad = [one for one in report.findings if one.severity is not Severity.INFO]
     groups: dict[tuple[object, ...], list[Finding]] = {}
@@ -37,7 +36,21 @@ def problems(report: Report) -> list[list[Finding]]:
             title = one.title.replace(one.subject, "") if one.subject else one.title
             key = one.severity, one.code, title, one.detail, one.fix
             groups.setdefault(key, []).append(one)
-    return sorted(groups.values(), key=lambda group: min(order(report, one) for one in group))
+    return sorted(
+        groups.values(),
+        key=lambda group: min(order(report, one) for one in (*group, *consequences(report, group))),
+    )
+
+
+def consequences(report: Report, group: list[Finding]) -> list[Finding]:
+    """Everything that these problems caused, in the order of time, then the worst first."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    found: list[Finding] = []
+    step = list(group)
+    while step:
+        step = [one for one in bad if cause(report, one) in step and one not in found]
+        found += step
+    return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
 
 def cause(report: Report, finding: Finding) -> Finding | None:

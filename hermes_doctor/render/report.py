@@ -29,6 +29,8 @@ ROWS, COLUMNS = 24, 80
 MOST_EVIDENCE = 2
 MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
+MANY_SKIPPED = 10
+"""So many checks that were skipped for the same reason are worth a line."""
 MARKS = {
     Mark.GOOD: ("✓", "good"),
     Mark.BAD: ("✗", "error"),
@@ -127,7 +129,7 @@ def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif level in ("all", "full", "evidence"):
         yield from _evidence(first, level == "all")
-    behind = _consequences(report, group)
+    behind = ranking.consequences(report, group)
     if first.detail and (level in ("all", "brief") or (whole and not behind)):
         yield row(first.detail, indent=4)
     if first.since and level == "all":
@@ -146,17 +148,6 @@ def _evidence(finding: Finding, every: bool) -> Iterator[Line]:
     for number, one in enumerate(shown, 1):
         more = f"   (and {left} more)" if left and number == len(shown) else ""
         yield row((f"{one.where}  ", "faint"), one.what, (more, "faint"), indent=4, hang=2)
-
-
-def _consequences(report: Report, group: Group) -> list[Finding]:
-    """Everything that these problems caused, in order of time."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    found: list[Finding] = []
-    step = list(group)
-    while step:
-        step = [one for one in bad if ranking.cause(report, one) in step and one not in found]
-        found += step
-    return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
 
 def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
@@ -188,6 +179,9 @@ def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
         first = _open_question(open_[0])
         rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
         yield row(("? ", "faint"), first + rest, hang=2)
+    for reason, skipped in _skipped(report).items():
+        if len(skipped) >= MANY_SKIPPED:
+            yield row(("? ", "faint"), f"{count(len(skipped), 'check')} skipped: {reason}", hang=2)
     said = "" if problems else f"{count(passed, 'check')} passed in {report.seconds:.1f} s. "
     if notes:
         yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
@@ -224,9 +218,17 @@ def _results(report: Report) -> Iterator[Line]:
                 ("· ", "faint"), f"Only in part: {check.reason}. All: ", (deep, "command"), hang=2
             )
     yield from open_questions(report)
-    skipped = [one for one in report.checks if one.status is Status.SKIPPED]
-    for check in skipped:
-        yield row(("· ", "faint"), (f"Skipped {check.id}: {check.reason}", "faint"), hang=2)
+    for reason, skipped in _skipped(report).items():
+        yield row(("· ", "faint"), (f"Skipped {', '.join(skipped)}: {reason}", "faint"), hang=2)
+
+
+def _skipped(report: Report) -> dict[str, list[str]]:
+    """The skipped checks by the reason for it."""
+    found: dict[str, list[str]] = {}
+    for check in report.checks:
+        if check.status is Status.SKIPPED:
+            found.setdefault(check.reason or "no reason given", []).append(check.id)
+    return found
 
 
 def open_questions(report: Report) -> Iterator[Line]:
@@ -250,7 +252,7 @@ def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterato
     fixable = [
         number
         for number, group in enumerate(problems, 1)
-        if any(report.offer(one) for one in (*group, *_consequences(report, group)))
+        if any(report.offer(one) for one in (*group, *ranking.consequences(report, group)))
     ]
     code = judged.primary.code if judged.primary else problems[0][0].code
     explain = f"hermes-doctor explain {code}{report.page_options}"

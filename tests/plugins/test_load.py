@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,7 +131,7 @@ def test_whole_way(rude: Path, mine: Path) -> None:
     assert (page.code, page.out.splitlines()[0]) == (0, "# MY-GREETING: rude")
     assert "be-friendly" in support.doctor("list", "fixes", "--plugins", mine).out
     assert "rude" in support.doctor("list", "codes", "--plugins", mine).out
-    assert support.doctor("fix", *options).code == 1
+    assert support.doctor("fix", *options).code == 0
     assert support.contents(rude) == sick
     assert support.doctor("fix", "MY-GREETING", "--apply", *options).code == 0
     assert (rude / "greeting.txt").read_text() == "welcome"
@@ -176,7 +177,7 @@ def test_a_warning_that_asks_first(rude: Path, mine: Path) -> None:
 
     done = support.doctor("fix", "--apply", *options)
 
-    assert "there is no terminal to ask on" in done.out
+    assert "there is no terminal" in done.out
     assert (rude / "greeting.txt").read_text() == "go away"
     assert done.code == 1
 
@@ -186,12 +187,12 @@ def test_a_fix_by_hand(rude: Path, mine: Path) -> None:
     plugin(mine, safety="MANUAL")
     options = ("--home", rude, "--plugins", mine)
 
-    shown = support.doctor("check", *options)
+    shown = support.doctor("fix", *options)
     done = support.doctor("fix", "--apply", "--yes", *options)
 
-    assert "by hand" in shown.out
+    assert "Needs you: MY-GREETING" in shown.out
     assert done.code == 1
-    assert "by hand" in done.out
+    assert "MY-GREETING" in done.out
     assert (rude / "greeting.txt").read_text() == "go away"
 
 
@@ -211,9 +212,7 @@ def test_hints_work_when_pasted(rude: Path, tmp_path: Path) -> None:
     mine = plugin(tmp_path / "my plugins", fix="be-friendly")
     (mine / "fixes" / "fix_greeting.py").unlink()
     text = support.doctor("check", "--home", rude, "--plugins", mine).out
-    hints = [
-        line.split(": ", 1)[1] for line in text.splitlines() if "hermes-doctor explain" in line
-    ]
+    hints = re.findall(r"(hermes-doctor explain .*?) {2}", text)
     assert hints
 
     for hint in hints:
