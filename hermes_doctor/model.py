@@ -164,6 +164,47 @@ class Rung(NamedTuple):
     since: datetime | None = None
 
 
+class Effect(NamedTuple):
+    """What a problem does to the bot: the part that it breaks, and how, in a few words."""
+
+    part: str
+    words: str
+
+
+GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA = (
+    "gateway",
+    "down",
+    "model",
+    "access",
+    "platform",
+    "data",
+)
+PARTS = (GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA)
+"""The parts of a bot that a problem can break; DOWN means that no gateway is running."""
+SILENCING = (GATEWAY, DOWN, MODEL, ACCESS)
+"""The parts without which nobody gets an answer."""
+
+
+class VerdictKind(enum.StrEnum):
+    """Whether the bot answers people."""
+
+    WORKING = "working"
+    LIMITED = "limited"
+    NOT_WORKING = "not working"
+    STOPPED = "stopped"
+    NOT_SET_UP = "not set up"
+    UNKNOWN = "unknown"
+
+
+class Verdict(NamedTuple):
+    """The answer to the question whether the bot answers people."""
+
+    kind: VerdictKind
+    headline: str
+    primary: Finding | None = None
+    """The one problem to look at first."""
+
+
 class Mark(enum.StrEnum):
     """How a part of the bot is doing."""
 
@@ -218,6 +259,10 @@ class Report(NamedTuple):
     """One line each about gateway, platforms, model and data."""
     refusals: Mapping[tuple[str, str, str], str] = EMPTY
     """Why a fix refuses a finding, by code, subject and fix; such a fix is not offered."""
+    effects: Mapping[str, Effect] = EMPTY
+    """What problems do to the bot, by code."""
+    verdict: Verdict | None = None
+    """Whether the bot answers people."""
     complete: bool = True
     """Whether all checks ran; with `--only` or `--skip` some did not."""
 
@@ -277,6 +322,24 @@ class Report(NamedTuple):
             words += f" --subject {shlex.quote(finding.subject)}"
         command = f"hermes-doctor fix {words} --apply{self.options}"
         return FixOffer(finding.fix, self.fixes[finding.fix], command)
+
+    def silences(self, finding: Finding) -> bool:
+        """Whether people get no answer because of this finding."""
+        effect = self.effects.get(finding.code)
+        broken = effect is not None and effect.part in (*SILENCING, PLATFORM)
+        return broken and finding.severity.rank <= Severity.ERROR.rank
+
+    def order(self, finding: Finding) -> tuple[int, bool, int, str, str]:
+        """Sort key: severe problems first, then what silences the bot.
+
+        That no gateway is running comes last: a start does not help while something else still
+        silences the bot.
+        """
+        effect = self.effects.get(finding.code)
+        part = effect.part if effect else ""
+        weight = 0 if part in SILENCING else 1 if part == PLATFORM else 2
+        rank = max(finding.severity.rank, Severity.ERROR.rank)
+        return rank, part == DOWN, weight, finding.code, finding.subject
 
     def refusal(self, finding: Finding) -> str | None:
         """Why the finding's fix cannot be applied; None if it can, or if there is no fix."""

@@ -102,5 +102,10 @@ def suggestion(word: str, names: dict[str, str]) -> str:
 
 def filter_report(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:
     """The report with only the findings of these codes, and of that subject if one is given."""
-    kept = (f for f in report.findings if f.code in codes and subject in (None, f.subject))
-    return report._replace(findings=tuple(kept))
+    from hermes_doctor.examination.verdict import judge
+
+    kept = tuple(f for f in report.findings if f.code in codes and subject in (None, f.subject))
+    if len(kept) == len(report.findings):
+        return report
+    shown = report._replace(findings=kept)
+    return shown._replace(verdict=judge(shown))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hermes_doctor.examination import offers, states
 from hermes_doctor.examination.liveness import ladder
+from hermes_doctor.examination.verdict import judge
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import (
     CheckResult,
@@ -238,7 +239,7 @@ def report(
     fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
     results += [broken_plugin_result(one) for one in plugins.broken]
     rungs = _ladder(probes)
-    return Report(
+    made = Report(
         home=probes.home.path,
         hermes_version=_version(probes),
         started_at=started,
@@ -251,10 +252,12 @@ def report(
         page_options=page_options,
         gateways=_gateways(probes),
         ladder=rungs,
-        states=states.describe(probes, rungs, findings),
+        states=states.describe(probes, rungs, findings, plugins.effects),
+        effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, plugins.fixes, findings) if findings else EMPTY,
     )
+    return made._replace(verdict=judge(made))
 
 
 def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:

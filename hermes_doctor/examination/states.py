@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from hermes_doctor.knowledge import effects
-from hermes_doctor.knowledge.effects import ACCESS, DATA, GATEWAY, MODEL, PLATFORM
 from hermes_doctor.lazy import pattern
 from hermes_doctor.message import clock, count, duration, text
 from hermes_doctor.model import (
+    ACCESS,
+    DATA,
+    DOWN,
+    GATEWAY,
+    MODEL,
+    PLATFORM,
     CouldNotLook,
+    Effect,
     Finding,
     Mark,
     Part,
@@ -32,15 +37,52 @@ _UNUSABLE = ("missing", "placeholder", "masked", "unresolved")
 """The states of a key that no provider accepts."""
 
 
+class _Problems:
+    """The findings of a home, with their effects on the parts of the bot."""
+
+    def __init__(self, findings: Sequence[Finding], effects: Mapping[str, Effect]) -> None:
+        self.findings = findings
+        self.effects = effects
+
+    def of(self, *parts: str, platform: str = "") -> Finding | None:
+        """The worst problem of these parts of the bot, and of that platform if one is named."""
+        bad = [
+            one
+            for one in self.findings
+            if one.severity is not Severity.INFO
+            and self._part(one) in parts
+            and (not platform or platform_of(one) == platform)
+        ]
+        return min(
+            bad, key=lambda one: (one.severity.rank, one.caused_by is not None), default=None
+        )
+
+    def down(self) -> Finding | None:
+        """The finding that no gateway is running."""
+        return next((one for one in self.findings if self._part(one) == DOWN), None)
+
+    def words(self, finding: Finding) -> str:
+        """How the part is broken, in a few words."""
+        return self.effects[finding.code].words
+
+    def _part(self, finding: Finding) -> str:
+        effect = self.effects.get(finding.code)
+        return effect.part if effect else ""
+
+
 def describe(
-    probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
+    probes: Probes,
+    ladder: Sequence[Rung],
+    findings: Sequence[Finding],
+    effects: Mapping[str, Effect],
 ) -> tuple[PartState, ...]:
     """The state of each part, from what was observed and from the problems that were found."""
+    problems = _Problems(findings, effects)
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
-        (GATEWAY, lambda: _gateway(probes, ladder, findings)),
-        ("platforms", lambda: _platforms(probes, ladder, findings)),
-        (MODEL, lambda: _model(probes, findings)),
-        (DATA, lambda: _data(probes, findings)),
+        (GATEWAY, lambda: _gateway(probes, ladder, problems)),
+        ("platforms", lambda: _platforms(probes, ladder, problems)),
+        (MODEL, lambda: _model(probes, problems)),
+        (DATA, lambda: _data(probes, problems)),
     )
     return tuple(PartState(name, _observed(look)) for name, look in parts)
 
@@ -52,12 +94,12 @@ def _observed(look: Callable[[], Iterable[Part]]) -> tuple[Part, ...]:
         return (Part(Mark.UNKNOWN, text("could not check: {reason}", reason=doubt)),)
 
 
-def _gateway(probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]) -> Iterable[Part]:
+def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
     if not ladder:
         raise CouldNotLook("the processes could not be read")
     process, rungs = ladder[0], {rung.name: rung for rung in ladder}
     if process.hold is RungState.FAILED:
-        yield _stopped(process, findings)
+        yield _stopped(process, problems)
         return
     if process.hold is RungState.UNKNOWN:
         raise CouldNotLook(process.what)
@@ -69,9 +111,9 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
         period=_since(process.since),
         process=process.what,
     )
-    problem = _worst(findings, GATEWAY, ACCESS)
+    problem = problems.of(GATEWAY, ACCESS)
     if problem:
-        yield Part(Mark.BAD, f"{runs}, but {_words(problem)}")
+        yield Part(Mark.BAD, f"{runs}, but {problems.words(problem)}")
         return
     supervised = rungs.get("supervised")
     if supervised is None or supervised.hold is RungState.UNKNOWN:
@@ -84,8 +126,8 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
         yield Part(Mark.LIMITED, f"{runs}; nothing restarts it")
 
 
-def _stopped(process: Rung, findings: Sequence[Finding]) -> Part:
-    down = next((one for one in findings if one.code == "GW-DOWN"), None)
+def _stopped(process: Rung, problems: _Problems) -> Part:
+    down = problems.down()
     if down is not None and down.data.get("never"):
         return Part(Mark.BAD, "has not run here as far as its files show")
     since = (down and down.since) or process.since
@@ -101,9 +143,7 @@ def _since(moment: datetime | None) -> str:
     return duration((datetime.now(UTC) - moment).total_seconds()) if moment else "some time"
 
 
-def _platforms(
-    probes: Probes, ladder: Sequence[Rung], findings: Sequence[Finding]
-) -> Iterable[Part]:
+def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
     platforms = probes.platforms()
     if not platforms:
         yield Part(Mark.NONE, "none is set up")
@@ -111,10 +151,10 @@ def _platforms(
     runs = bool(ladder) and ladder[0].hold is RungState.OK
     states = probes.runtime().platforms if runs else {}
     for platform in platforms:
-        problem = _worst([one for one in findings if platform_of(one) == platform.name], PLATFORM)
+        problem = problems.of(PLATFORM, platform=platform.name)
         if problem:
             mark = Mark.BAD if _silences(problem) else Mark.LIMITED
-            yield Part(mark, f"{platform.label}: {_words(problem)}")
+            yield Part(mark, f"{platform.label}: {problems.words(problem)}")
             continue
         state = states.get(platform.name)
         if state is None:
@@ -125,7 +165,7 @@ def _platforms(
             yield Part(Mark.BAD, f"{platform.label}: {state.state}")
 
 
-def _model(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
+def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
     found = probes.resolved()
     if found.world.document.fault:
         yield Part(Mark.BAD, "unknown, config.yaml cannot be read")
@@ -139,9 +179,9 @@ def _model(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
     provider = shown((route.provider or route.requested).value) or "no provider"
     model = shown(route.model.value)
     name = f"{provider}, {model}" if model else provider
-    problem = _worst(findings, MODEL)
+    problem = problems.of(MODEL)
     if problem and _silences(problem):
-        yield Part(Mark.BAD, f"{name}: {_words(problem)}")
+        yield Part(Mark.BAD, f"{name}: {problems.words(problem)}")
         return
     if found.used is None:
         yield Part(Mark.BAD, f"{name}: cannot be used")
@@ -154,13 +194,13 @@ def _model(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
     if found.used.path != MODEL:
         rest = " (the fallback)"
     if problem:
-        yield Part(Mark.LIMITED, f"{name}: {_words(problem)}")
+        yield Part(Mark.LIMITED, f"{name}: {problems.words(problem)}")
     else:
         yield Part(Mark.GOOD, name + rest)
 
 
-def _data(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
-    problem = _worst(findings, DATA)
+def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
+    problem = problems.of(DATA)
     said: list[str] = []
     history = probes.home.path / "state.db"
     try:
@@ -177,7 +217,7 @@ def _data(probes: Probes, findings: Sequence[Finding]) -> Iterable[Part]:
     said.append(_newest_backup(probes))
     if problem:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
-        yield Part(mark, _words(problem))
+        yield Part(mark, problems.words(problem))
         yield Part(Mark.NONE, ", ".join(said))
         return
     yield Part(Mark.GOOD, ", ".join(said))
@@ -216,20 +256,5 @@ def platform_of(finding: Finding) -> str:
     return named if isinstance(named, str) else re.split(r"[ :]", finding.subject)[0]
 
 
-def _worst(findings: Sequence[Finding], *parts: str) -> Finding | None:
-    """The worst problem of these parts of the bot."""
-    table = effects.effects()
-    bad = [
-        one
-        for one in findings
-        if one.severity is not Severity.INFO and one.code in table and table[one.code].part in parts
-    ]
-    return min(bad, key=lambda one: (one.severity.rank, one.caused_by is not None), default=None)
-
-
 def _silences(finding: Finding) -> bool:
     return finding.severity.rank <= Severity.ERROR.rank
-
-
-def _words(finding: Finding) -> str:
-    return effects.effects()[finding.code].words

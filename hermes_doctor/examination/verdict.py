@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes_doctor.examination.states import platform_of
-from hermes_doctor.knowledge import effects
-from hermes_doctor.knowledge.effects import PLATFORM, SILENCING
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
 from hermes_doctor.model import (
+    DOWN,
+    SILENCING,
     Finding,
     Mark,
     Part,
@@ -20,110 +17,51 @@ from hermes_doctor.model import (
     RungState,
     Severity,
     Status,
+    Verdict,
+    VerdictKind,
 )
-
-
-class Kind(enum.StrEnum):
-    """Whether the bot answers people."""
-
-    WORKING = "working"
-    LIMITED = "limited"
-    NOT_WORKING = "not working"
-    STOPPED = "stopped"
-    NOT_SET_UP = "not set up"
-    UNKNOWN = "unknown"
-
-
-MARKS = {
-    Kind.WORKING: Mark.GOOD,
-    Kind.LIMITED: Mark.LIMITED,
-    Kind.NOT_WORKING: Mark.BAD,
-    Kind.STOPPED: Mark.NONE,
-    Kind.NOT_SET_UP: Mark.LIMITED,
-    Kind.UNKNOWN: Mark.UNKNOWN,
-}
-
-
-class Verdict(NamedTuple):
-    """The answer to "is this bot answering people?"."""
-
-    kind: Kind
-    headline: Message
-    primary: Finding | None = None
-    """The one problem to look at first."""
-
-    @property
-    def mark(self) -> Mark:
-        """The mark of the headline."""
-        return MARKS[self.kind]
 
 
 def judge(report: Report) -> Verdict:
     """Whether the bot of this report answers people, and if not, why not."""
     bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    primary = first_cause(report.findings)
+    primary = first_cause(report)
     silent = _silencing(report, bad)
     if silent is not None:
-        return Verdict(Kind.NOT_WORKING, _not_working(report, silent, bad), primary)
+        return Verdict(VerdictKind.NOT_WORKING, _not_working(report, silent, bad), primary)
     if not report.complete:
         return _partial(report, bad, primary)
     if not_set_up := _not_set_up(report):
-        return Verdict(Kind.NOT_SET_UP, not_set_up, primary)
+        return Verdict(VerdictKind.NOT_SET_UP, not_set_up, primary)
     process = report.ladder[0] if report.ladder else None
     if process is None or process.hold is RungState.UNKNOWN:
         why = process.what if process else "the gateway could not be examined"
         headline = text("Could not determine whether your bot is working: {reason}.", reason=why)
-        return Verdict(Kind.UNKNOWN, headline, primary)
+        return Verdict(VerdictKind.UNKNOWN, headline, primary)
     if process.hold is RungState.FAILED:
-        return Verdict(Kind.STOPPED, _stopped(report, process), primary)
+        return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary)
     if unsure := _unsure(report):
-        return Verdict(Kind.UNKNOWN, unsure, primary)
+        return Verdict(VerdictKind.UNKNOWN, unsure, primary)
     if bad:
-        return Verdict(Kind.LIMITED, _limited(report, bad), primary)
-    return Verdict(Kind.WORKING, _working(report))
+        return Verdict(VerdictKind.LIMITED, _limited(report, bad), primary)
+    return Verdict(VerdictKind.WORKING, _working(report))
 
 
-def first_cause(findings: Sequence[Finding]) -> Finding | None:
-    """The problem to look at first: the worst root cause, and a stopped gateway last.
-
-    Starting a gateway does not help while something else still silences the bot.
-    """
-    codes = {one.code for one in findings}
-    bad = [one for one in findings if one.severity is not Severity.INFO]
+def first_cause(report: Report) -> Finding | None:
+    """The problem to look at first: the worst of those that no other problem caused."""
+    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    codes = {one.code for one in bad}
     roots = [one for one in bad if one.caused_by not in codes] or bad
-    return min(roots, key=rank, default=None)
-
-
-def rank(finding: Finding) -> tuple[int, bool, int, str, str]:
-    """Sort key of problems: severity, what silences the bot first, GW-DOWN behind the others."""
-    effect = effects.effects().get(finding.code)
-    part = effect.part if effect else ""
-    order = 0 if part in SILENCING else 1 if part == PLATFORM else 2
-    serious = 0 if finding.severity.rank <= Severity.ERROR.rank else finding.severity.rank
-    return serious, finding.code == "GW-DOWN", order, finding.code, finding.subject
-
-
-def silences(finding: Finding) -> bool:
-    """Whether people get no answer because of this problem."""
-    effect = effects.effects().get(finding.code)
-    parts = (*SILENCING, PLATFORM)
-    return finding.severity.rank <= Severity.ERROR.rank and bool(effect and effect.part in parts)
+    return min(roots, key=report.order, default=None)
 
 
 def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     """The platforms that get no answer: [] for the whole bot, None if there are none."""
-    table = effects.effects()
-    down: set[str] = set()
-    for one in bad:
-        effect = table.get(one.code)
-        if effect is None or one.severity.rank > Severity.ERROR.rank:
-            continue
-        if effect.part in SILENCING:
-            return []
-        if effect.part == PLATFORM:
-            down.add(platform_of(one))
-    if not down:
+    silencing = [one for one in bad if report.silences(one)]
+    if not silencing:
         return None
+    if any(report.effects[one.code].part in SILENCING for one in silencing):
+        return []
     parts = _platform_parts(report)
     silent = [one for one in parts if one.mark is Mark.BAD]
     if parts and len(silent) == len(parts):
@@ -139,7 +77,7 @@ def _platform_parts(report: Report) -> tuple[Part, ...]:
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
     codes = {one.code for one in report.findings}
     roots = [one for one in bad if one.caused_by not in codes]
-    primary = first_cause(report.findings)
+    primary = first_cause(report)
     if len(roots) > 1 and primary:
         repairable = sum(report.offer(one) is not None for one in roots)
         return text(
@@ -148,7 +86,7 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
             repairable=repairable,
             code=primary.code,
         )
-    since = _began(bad)
+    since = _began(report, bad)
     if platforms and since:
         return text(
             "Nobody on {platforms} gets an answer since {since}.",
@@ -165,18 +103,9 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
     return text("Your bot is not working: {cause}.", cause=cause)
 
 
-def _began(bad: Sequence[Finding]) -> datetime | None:
+def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
     """When the silence began, as far as the problems that silence the bot say."""
-    table = effects.effects()
-    moments = [
-        one.since
-        for one in bad
-        if one.since
-        and one.severity.rank <= Severity.ERROR.rank
-        and one.code in table
-        and table[one.code].part in (*SILENCING, PLATFORM)
-    ]
-    return min(moments, default=None)
+    return min((one.since for one in bad if one.since and report.silences(one)), default=None)
 
 
 def _moment(since: datetime) -> str:
@@ -190,18 +119,18 @@ def _partial(report: Report, bad: Sequence[Finding], primary: Finding | None) ->
         headline = text(
             "Only {ran} ran and found {problems}.", ran=ran, problems=count(len(bad), "problem")
         )
-        return Verdict(Kind.LIMITED, headline, primary)
+        return Verdict(VerdictKind.LIMITED, headline, primary)
     unsure = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
     if unsure:
         return Verdict(
-            Kind.UNKNOWN,
+            VerdictKind.UNKNOWN,
             text(
                 "Only {ran} ran; {open} could not be completed.",
                 ran=ran,
                 open=count(len(unsure), "check"),
             ),
         )
-    return Verdict(Kind.WORKING, text("Only {ran} ran and found no problem.", ran=ran))
+    return Verdict(VerdictKind.WORKING, text("Only {ran} ran and found no problem.", ran=ran))
 
 
 def _not_set_up(report: Report) -> Message | None:
@@ -217,11 +146,16 @@ def _not_set_up(report: Report) -> Message | None:
 
 
 def _stopped(report: Report, process: Rung) -> Message:
-    down = next((one for one in report.findings if one.code == "GW-DOWN"), None)
+    down = next((one for one in report.findings if _is_down(report, one)), None)
     since = (down and down.since) or process.since
     if since:
         return text("Your bot is stopped since {since}.", since=_moment(since))
     return text("Your bot is stopped: no gateway is running.")
+
+
+def _is_down(report: Report, finding: Finding) -> bool:
+    effect = report.effects.get(finding.code)
+    return effect is not None and effect.part == DOWN
 
 
 def _unsure(report: Report) -> Message | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.plugins.declare import Check, Fix
+from hermes_doctor.plugins.effects import read_effects
 from hermes_doctor.plugins.entry_points import installed_folders
 from hermes_doctor.plugins.log_rules import checks
 from hermes_doctor.plugins.log_rules.folder import Folder
@@ -26,6 +27,7 @@ from hermes_doctor.plugins.mount import (
 from hermes_doctor.system.trust import why_untrusted
 
 if TYPE_CHECKING:
+    from hermes_doctor.model import Effect
     from hermes_doctor.plugins.log_rules.rule import Cause, Rule
 
 T = TypeVar("T", Check, Fix)
@@ -75,6 +77,14 @@ class Plugins:
     def causes(self) -> tuple[Cause, ...]:
         """The causes of all folders: which finding explains which."""
         return tuple(cause for folder in self._folders for cause in folder.rule_set.causes)
+
+    @cached_property
+    def effects(self) -> dict[str, Effect]:
+        """What each problem does to the bot, by code; an operator's folder comes last and wins."""
+        found: dict[str, Effect] = {}
+        for folder in self._folders:
+            found |= read_effects(folder.place)
+        return found
 
     @property
     def broken(self) -> tuple[Broken, ...]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.examination.verdict import judge
 from hermes_doctor.message import as_document
 from hermes_doctor.model import Finding, Report, Rung, Severity, Status
 
@@ -19,7 +18,7 @@ MANY = "hermes-doctor/reports/1"
 def of_report(report: Report) -> dict[str, Any]:
     """The report of one home as JSON data."""
     error = {"error": {"message": report.why_blind, "exit_code": 2}} if report.why_blind else {}
-    judged = judge(report)
+    judged = report.verdict
     return error | {
         "schema": SCHEMA,
         "version": __version__,
@@ -31,9 +30,9 @@ def of_report(report: Report) -> dict[str, Any]:
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
             "checks": {status.value: report.count_checks(status) for status in Status},
-            "verdict": judged.kind.value,
-            "headline": judged.headline,
-            "primary": _primary(judged.primary),
+            "verdict": judged.kind.value if judged else "unknown",
+            "headline": judged.headline if judged else "",
+            "primary": _primary(judged.primary if judged else None),
         },
         "states": {
             state.name: [{"mark": part.mark.value, "text": part.text} for part in state.parts]

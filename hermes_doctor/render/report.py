@@ -10,10 +10,17 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from hermes_doctor import __version__
-from hermes_doctor.examination import verdict
-from hermes_doctor.examination.verdict import Verdict
 from hermes_doctor.message import clock, count, listed
-from hermes_doctor.model import CheckResult, Finding, Mark, Report, Severity, Status
+from hermes_doctor.model import (
+    CheckResult,
+    Finding,
+    Mark,
+    Report,
+    Severity,
+    Status,
+    Verdict,
+    VerdictKind,
+)
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80
@@ -28,6 +35,14 @@ MARKS = {
     Mark.NONE: ("·", "faint"),
     Mark.UNKNOWN: ("?", "faint"),
 }
+_KINDS = {
+    VerdictKind.WORKING: Mark.GOOD,
+    VerdictKind.LIMITED: Mark.LIMITED,
+    VerdictKind.NOT_WORKING: Mark.BAD,
+    VerdictKind.STOPPED: Mark.NONE,
+    VerdictKind.NOT_SET_UP: Mark.LIMITED,
+    VerdictKind.UNKNOWN: Mark.UNKNOWN,
+}
 _LEVELS = ("full", "evidence", "brief", "titles")
 """How much is shown of each problem, the most first."""
 
@@ -36,7 +51,7 @@ Group = list[Finding]
 
 def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """All lines of the report."""
-    judged = verdict.judge(report)
+    judged = report.verdict or Verdict(VerdictKind.UNKNOWN, "")
     if verbose:
         yield from _screen(report, judged, "all")
         yield BLANK
@@ -76,7 +91,7 @@ def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
 
 
 def _headline(judged: Verdict) -> Line:
-    mark, style = MARKS[judged.mark]
+    mark, style = MARKS[_KINDS[judged.kind]]
     return row((f"{mark} ", style), (judged.headline, "strong"), hang=2)
 
 
@@ -100,7 +115,7 @@ def _problems(report: Report) -> list[Group]:
 
     ordered = sorted(roots, key=likeness)
     groups = [list(group) for _, group in groupby(ordered, key=likeness)]
-    return sorted(groups, key=lambda group: min(map(verdict.rank, group)))
+    return sorted(groups, key=lambda group: min(map(report.order, group)))
 
 
 def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
@@ -130,7 +145,7 @@ def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[
         right=(first.code, "faint"),
     )
     whole = level in ("all", "full")
-    if level == "titles" or (level == "brief" and not verdict.silences(first)):
+    if level == "titles" or (level == "brief" and not report.silences(first)):
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
