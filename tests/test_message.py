@@ -25,6 +25,7 @@ SAID = text("{platform} rejects the app secret of {bots} bots", platform="QQ", b
 
 
 def test_a_text_is_a_plain_string() -> None:
+    """It can be compared, searched and written as JSON like any string."""
     assert SAID == "QQ rejects the app secret of 2 bots"
     assert SAID.startswith("QQ")
     assert json.dumps([SAID]) == '["QQ rejects the app secret of 2 bots"]'
@@ -32,6 +33,7 @@ def test_a_text_is_a_plain_string() -> None:
 
 
 def test_a_text_knows_its_template_and_values() -> None:
+    """So it can be translated and counted."""
     assert as_document(SAID) == {
         "template": "{platform} rejects the app secret of {bots} bots",
         "values": {"platform": "QQ", "bots": 2},
@@ -42,6 +44,7 @@ def test_a_text_knows_its_template_and_values() -> None:
     "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
 def test_a_copy_knows_them_too(again: object) -> None:
+    """Also a copy in another process."""
     assert callable(again)
     made = again(SAID)
     assert isinstance(made, Message)
@@ -50,19 +53,23 @@ def test_a_copy_knows_them_too(again: object) -> None:
 
 
 def test_a_plain_string_is_its_own_template() -> None:
+    """Plugins may give plain strings."""
     assert as_document("set ${NAME}") == {"template": "set ${{NAME}}", "values": {}}
     assert "set ${{NAME}}".format() == "set ${NAME}"
 
 
 def test_a_value_with_braces_is_left_alone() -> None:
+    """Only the template is parsed."""
     assert text("{name} is not filled in", name="${KEY}") == "${KEY} is not filled in"
 
 
 def test_a_value_of_another_type_is_text_in_json() -> None:
+    """Everything can be written as JSON."""
     assert as_document(text("{path}", path=ValueError("x")))["values"] == {"path": "x"}
 
 
 def test_sentences_are_joined_with_all_their_values() -> None:
+    """A name that is used twice for different things gets a number."""
     joined = sentences(
         text("{name} is not running.", name="QQ"),
         "",
@@ -76,12 +83,14 @@ def test_sentences_are_joined_with_all_their_values() -> None:
 
 
 def test_the_same_value_keeps_its_name() -> None:
+    """A value that both sentences share is listed once."""
     joined = sentences(text("{name} failed.", name="QQ"), text("Restart {name}.", name="QQ"))
 
     assert joined.values == {"name": "QQ"}
 
 
 def test_a_renamed_value_keeps_its_format() -> None:
+    """Formats, conversions and literal braces survive."""
     joined = sentences(
         text("{n:.1f} s {{now}}.", n=1.25), text("{n:.2f} {n!r} {m} {{x}}.", n=2.25, m=3)
     )
@@ -95,10 +104,12 @@ def test_a_renamed_value_keeps_its_format() -> None:
     [(0, "0 messages"), (1, "1 message"), (2, "2 messages"), (1234, "1,234 messages")],
 )
 def test_a_number_has_the_right_noun(number: int, said: str) -> None:
+    """Singular for one only."""
     assert count(number, "message") == said
 
 
 def test_an_irregular_plural() -> None:
+    """The plural can be given."""
     assert count(2, "entry", "entries") == "2 entries"
 
 
@@ -113,6 +124,7 @@ def test_an_irregular_plural() -> None:
     ],
 )
 def test_a_list_of_names(number: int, said: str) -> None:
+    """Long lists are cut, and say by how many."""
     assert listed("abcde"[:number], most=4) == said
 
 
@@ -132,10 +144,12 @@ def test_a_list_of_names(number: int, said: str) -> None:
     ],
 )
 def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
+    """Seconds matter only below a minute."""
     assert duration(seconds) == said
 
 
 def test_times_are_local_and_short() -> None:
+    """The date is left out today, the year in the last months."""
     now = datetime(2026, 11, 16, 5, 55).astimezone()
 
     assert clock(now - timedelta(hours=1, minutes=42), now) == "04:13"

@@ -87,7 +87,10 @@ def _with(seen: Finding, told: Finding) -> Finding:
     evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
     moments = [one.since for one in (seen, told) if one.since]
     return seen._replace(
-        evidence=evidence, since=min(moments, default=None), fix=seen.fix or told.fix
+        evidence=evidence,
+        since=min(moments, default=None),
+        fix=seen.fix or told.fix,
+        next=seen.next or told.next,
     )
 
 

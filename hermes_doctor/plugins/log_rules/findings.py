@@ -90,8 +90,18 @@ def _filled(template: str, incident: Incident) -> Message:
     values = {}
     for name in _PLACE.findall(template):
         value = _told(name, fields.get(name, "?"))
+        if name == "platform":
+            value = _label(value)
         values[name] = shown(value[:_REASON] if name == "reason" else value)
     return Message(template, values)
+
+
+def _label(platform: str) -> str:
+    """The name of a platform as people write it: `QQ` for `qqbot`."""
+    from hermes_doctor.knowledge.data import load_knowledge
+
+    known = load_knowledge("platforms")["platforms"].get(platform.lower())
+    return str(known["label"]) if known else platform
 
 
 def _keys(incident: Incident) -> dict[str, str]:

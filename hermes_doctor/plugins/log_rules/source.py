@@ -181,7 +181,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     for field in ("title", "detail", "next"):
         shown = text(raw, field, "")
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
-            raise RuleError(f"`{field}` uses braces for nothing but {{name}}")
+            raise RuleError(f"`{field}` may use braces only for {{name}}")
         for name in _PLACE.findall(shown):
             if name not in taken:
                 raise RuleError(f"`{field}` names {{{name}}}, which the pattern does not take")

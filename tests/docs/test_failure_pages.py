@@ -1,0 +1,93 @@
+"""The pages that `hermes-doctor explain` prints are short, complete and in plain English."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "failures").glob("*.md"))
+HEADINGS = ["## What it is", "## How it shows", "## What the fix does", "## By hand"]
+LONGEST_SYMPTOM = 60
+REFUSED = (
+    "anew",
+    "in vain",
+    "of before",
+    "of now",
+    "stands in",
+    "lies in",
+    "is no",
+    "are no",
+    "is none",
+    "at all",
+    "nobody said",
+    "for want of",
+    "does not come to",
+    "in its words",
+    "gives back",
+    "mere",
+    "by half",
+    "said to be",
+)
+"""Words that a reader with little English does not know or misreads."""
+_REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b(?! longer\b)", re.IGNORECASE)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"^ {4}.*$|`[^`]*`", re.MULTILINE)
+
+on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def refused(text: str) -> list[str]:
+    """Return the refused words of a text; commands, settings and quoted logs do not matter."""
+    prose = _QUOTED.sub(" ` ", _FENCED.sub("\n\n", text))
+    paragraphs = re.split(r"\n\s*\n", prose)
+    return [word for one in paragraphs for word in _REFUSED.findall(" ".join(one.split()))]
+
+
+def test_there_are_pages() -> None:
+    """The tests below prove nothing without pages."""
+    assert len(PAGES) > 200
+
+
+@on_every_page
+def test_symptom(page: Path) -> None:
+    """The first line has the code and a short symptom without a full stop."""
+    first = page.read_text(encoding="utf-8").splitlines()[0]
+
+    match = re.fullmatch(rf"# {page.stem}: (\S.*[^.\s])", first)
+
+    assert match
+    assert len(match[1]) <= LONGEST_SYMPTOM
+
+
+@on_every_page
+def test_headings(page: Path) -> None:
+    """Every page has the same four sections, and none is empty."""
+    text = _FENCED.sub("```", page.read_text(encoding="utf-8"))
+
+    assert re.findall(r"^#{2,} .*$", text, re.MULTILINE) == HEADINGS
+    assert all(part.strip() for part in re.split(r"^## .*$", text, flags=re.MULTILINE))
+
+
+@on_every_page
+def test_words(page: Path) -> None:
+    """No page has a refused word."""
+    assert refused(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It is\nno number.", ["is no"]),
+        ("## What it is\n\nNo variable is `no`.", []),
+        ("Written Anew, in vain.", ["Anew", "in vain"]),
+        ("It is no longer running; the merest renewal is not refused.", []),
+        ("The log has `nothing at all`.", []),
+        ("    echo at all", []),
+        ("```sh\necho at all\n```", []),
+    ],
+)
+def test_refused(text: str, found: list[str]) -> None:
+    """Words are found across lines and in capitals, but not in code."""
+    assert refused(text) == found
