@@ -20,5 +20,5 @@ def start_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     if service.running() is not None:
         raise CannotFix("The gateway is running already. Nothing to do.")
     expected = finding.data.get("ran") is True and not service.was_stopped_on_purpose()
-    why = "it should be running" if expected else "it was stopped on purpose or never ran"
+    why = "it should be running" if expected else "it is not running"
     yield GatewayStep(service, restart=False, why=why, expected=expected)

@@ -119,7 +119,7 @@ class Asking:
                 return plan.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
             switch = plan.plan(probes, self.wish, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
-            raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
+            raise Trouble(f"Cannot switch: {str(why).rstrip('.')}. Nothing was changed.") from None
         if not wanted:
             return switch
         note = f"{wanted} is asked for when it is applied."

@@ -116,8 +116,8 @@ def refuse_managed(probes: Probes) -> None:
 
     if effective_settings.is_managed(probes):
         raise CannotFix(
-            "A package manager (NixOS, Homebrew) manages this home and would undo the change. "
-            "Change it there."
+            "This home is managed by a package manager (NixOS, Homebrew), which would undo the "
+            "change. Change it there."
         )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import clock, text
 from hermes_doctor.stores.entries import difference, entries_by_name
 from hermes_doctor.stores.json_repairs import RepairedStore, repair_bytes
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.message import clock, text
-from hermes_doctor.model import TextCopy
+    from hermes_doctor.model import TextCopy
     from hermes_doctor.stores.store_file import StoreFile
 
 
@@ -34,13 +34,15 @@ def best(home: Home, file: StoreFile) -> Repair | None:
 
     mended = repair_bytes(file.data, file.store)
     if mended is not None and mended.lossless:
-        return _repair(file, mended, text("{repair}; every entry is kept", repair=mended.how), lossless=True)
+        why = text("{repair}; every entry is kept", repair=mended.how)
+        return _repair(file, mended, why, lossless=True)
     copies = store_file.intact_copies(home, file)
     newest = copies[0] if copies else None
     if mended is None:
         return _copied(file, newest) if newest else None
     both = _both(file, mended, newest) if newest else None
-    return both or _repair(file, mended, text("{repair}; only intact entries are kept", repair=mended.how))
+    why = text("{repair}; only intact entries are kept", repair=mended.how)
+    return both or _repair(file, mended, why)
 
 
 def _of(copy: TextCopy) -> str:

@@ -20,7 +20,7 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is started through its owner."""
     owned(monkeypatch, Steady(home, None, home.parent))
     [said] = sentences(Probes(Home(home)), FOUND)
-    assert said.startswith("start the gateway through its systemd user unit hermes-gateway.service")
+    assert said.startswith("start the gateway with the systemd user service hermes-gateway.service")
 
 
 @pytest.mark.parametrize("ran", [True, False, None])
@@ -35,5 +35,5 @@ def test_asks(home: Path, monkeypatch: pytest.MonkeyPatch, ran: bool | None) -> 
 def test_up_by_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs already is left alone."""
     owned(monkeypatch, Steady(home, 7, home.parent))
-    with pytest.raises(CannotFix, match="it runs by now"):
+    with pytest.raises(CannotFix, match="is running already"):
         sentences(Probes(Home(home)), FOUND)
