@@ -34,7 +34,7 @@ def service_container(probes: Probes) -> Iterator[Finding]:
                 title=(
                     "you stopped the gateway in the container"
                     if meant
-                    else "the container runs, but its gateway does not"
+                    else "the container runs, but its gateway is down"
                 ),
                 subject=unit.name,
                 detail=(

@@ -39,5 +39,5 @@ def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CannotFix, match="temporary folder"):
         sentences(Told(home, [], True, booted=True), FOUND)
     owned(monkeypatch, Steady(home, 7, home.parent))
-    with pytest.raises(CannotFix, match="The gateway runs .* already"):
+    with pytest.raises(CannotFix, match=r"The gateway runs .* already"):
         sentences(Told(home, [unit(home)], True, booted=True), FOUND)

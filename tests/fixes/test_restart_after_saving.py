@@ -51,7 +51,7 @@ def test_saved_before_the_restart(probes: Blind) -> None:
     assert kept.startswith("state.db: save the deleted file of process 7")
     assert restarted.startswith("restart the gateway")
     probes.pids = (7, 9)
-    with pytest.raises(CannotFix, match=r"process 9 has state\.db open too"):
+    with pytest.raises(CannotFix, match=r"Process 9 has state\.db open, too"):
         sentences(probes, found)
 
 

@@ -208,7 +208,7 @@ def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None
         control.gateway_service(Told(home, [alive], unit(S6, "gateway-default")))
     with pytest.raises(CannotFix, match="Run it with sudo"):
         systemd.Manager(None).refuse()
-    with pytest.raises(CannotFix, match="run it as that user"):
+    with pytest.raises(CannotFix, match="Run it as that user"):
         systemd.Manager(accounts.Account(54321, 1, (), "bob", "/home/bob")).refuse()
 
 

@@ -134,8 +134,8 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
 
     assert {one.subject: one.code for one in findings} == STORES
     for one in findings:
-        assert one.title == f"{one.subject} is damaged: it is not valid JSON"
-        assert one.detail.startswith("What this Hermes does with it is not known.")
+        assert one.title == f"{one.subject} is damaged"
+        assert "the effect is unknown" in one.detail
         assert one.fix is None
         cache = one.subject == "channel_directory.json"
         assert (one.severity is Severity.INFO) == cache

@@ -115,7 +115,7 @@ def test_a_link_of_others_to_a_home_of_root(place: Path, theirs: Path) -> None:
     (theirs / ".hermes").symlink_to(home)
     os.lchown(theirs / ".hermes", STRANGER, STRANGER)
     assert manager_commands.owner_of(Home(home)).uid == 0
-    with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
+    with pytest.raises(CannotFix, match=f"uid {STRANGER} can replace it through"):
         manager_commands.owner_of(find(theirs / ".hermes"))
 
 
@@ -172,7 +172,7 @@ def test_swapped_for_a_folder_of_root(place: Path, theirs: Path) -> None:
         service.ask_to_start()
 
     assert not (place / "told").exists()
-    with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
+    with pytest.raises(CannotFix, match=f"uid {STRANGER} can replace it through"):
         manager_commands.owner_of(Home(home))
 
 
