@@ -62,7 +62,7 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
     refuse_managed(probes)
     env = probes.env()
     if env is not None and env.mark is not None:
-        raise CannotFix(".env is not plain UTF-8. Repair that first (ENV-BOM).")
+        raise CannotFix(".env is not plain UTF-8. Repair that first.")
     path = probes.home / env_file.NAME
     taken = env.snapshot if env else snapshot(path)
     release = _release(probes)

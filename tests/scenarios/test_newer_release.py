@@ -23,6 +23,9 @@ from tests.helpers import damage, fix_cycle, future_homes, one_check, recorded_h
 
 PLUGINS = load.load()
 SENTENCE = f"not judged: Hermes {future_homes.VERSION} is newer than this tool knows"
+REFUSAL = (
+    f"Hermes {future_homes.VERSION} is newer than this tool knows. Update hermes-doctor first."
+)
 NO_GATEWAY = {"GW-DOWN", "GW-UNSUPERVISED"}
 """True of a home without a gateway, whatever its release."""
 NOTES = {"DB-NEWER", "HERMES-NEWER", "GW-DOWN"}
@@ -163,7 +166,7 @@ def test_no_fix_replaces_a_store(tmp_path: Path, name: str, fix: str) -> None:
     with contextlib.closing(Probes(Home(home))) as probes:
         [planned] = plan(probes, PLUGINS, [finding])
 
-    assert (planned.refusal, planned.steps) == (SENTENCE, ())
+    assert (planned.refusal, planned.steps) == (REFUSAL, ())
 
 
 # -- no fix changes a structure --------------------------------------------------------------------
@@ -219,7 +222,7 @@ def test_structural_fixes_refuse(tmp_path: Path, fix: str) -> None:
     with contextlib.closing(Probes(Home(home))) as probes:
         [planned] = plan(probes, PLUGINS, [finding])
 
-    assert (planned.refusal, planned.steps) == (SENTENCE, ())
+    assert (planned.refusal, planned.steps) == (REFUSAL, ())
 
 
 # -- every check that uses the knowledge says so ---------------------------------------------------

@@ -87,7 +87,7 @@ def test_sticky_is_nobodys_home(sticky: Path, theirs: Path, place: Path) -> None
     assert not (place / "told").exists(), "root ran what another user named"
     assert done.code != 0 and "Traceback" not in done.err
     assert sorted(os.listdir(sticky)) == before
-    with pytest.raises(CannotFix, match="others may write"):
+    with pytest.raises(CannotFix, match="Other users can write"):
         Detached(Home(sticky), nobody(sticky))
 
 
@@ -146,7 +146,7 @@ def test_programs_that_others_may_write(place: Path, name: str) -> None:
     assert python_of(env, root) == env / "bin" / "python"
     for mode in (0o777, 0o775, 0o1777):
         (env / name).chmod(mode)
-        with pytest.raises(CannotFix, match="others may write"):
+        with pytest.raises(CannotFix, match="Other users can write"):
             python_of(env, root)
 
 
@@ -166,9 +166,9 @@ def test_swapped_for_a_folder_of_root(place: Path, theirs: Path) -> None:
     home.symlink_to(sticky)
     os.lchown(home, STRANGER, STRANGER)
 
-    with pytest.raises(CannotFix, match="another folder was put in the place"):
+    with pytest.raises(CannotFix, match="Another folder has replaced the home"):
         service.start(1)
-    with pytest.raises(CannotFix, match="another folder was put in the place"):
+    with pytest.raises(CannotFix, match="Another folder has replaced the home"):
         service.ask_to_start()
 
     assert not (place / "told").exists()
