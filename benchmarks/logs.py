@@ -105,7 +105,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def drain(home: Path, most: int | None, since: float, wanted: Wanted | None = None) -> int:
     """Read a window to its end."""
-    found = read(Home(home), since=since, most=most, whole=True, wanted=wanted)
+    found = read(Home(home), since=since, max_bytes=most, whole=True, wanted=wanted)
     return sum(1 for _ in found)
 
 
@@ -172,7 +172,7 @@ def throughput(folder: Path) -> float:
 def judge(home: Path, rules: Sequence[Rule], now: float) -> int:
     """Do everything that a check does with a log, without a size limit."""
     ledger = IncidentTracker([rule._replace(window=30 * 86400.0) for rule in rules], now=now)
-    found = read(Home(home), since=ledger.since(), most=None, wanted=ledger.wanted)
+    found = read(Home(home), since=ledger.since(), max_bytes=None, wanted=ledger.wanted)
     for entry in found:
         ledger.add_entry(entry)
     return len(ledger.incidents())

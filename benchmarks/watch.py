@@ -19,9 +19,9 @@ from typing import NamedTuple
 from hermes_doctor.cli import shared_options
 from hermes_doctor.home import Home
 from hermes_doctor.watch import assembly
-from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.rounds import Watch
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.real.gateways import gateway
 from tools import real_home
 
@@ -60,15 +60,15 @@ def measure(home: Path, state: Path) -> Cost:
     watch = assembly.assemble(
         where, plugins, checks, codes, wanted, json=False, options="", page_options=""
     )
-    watch.store = Store(where, state)
-    watch.tell = _silent
+    watch.store = WatchStateFiles(where, state)
+    watch.print_event = _silent
     _rounds(watch, WARM)
     begun, clock = spent(), time.monotonic()
     _rounds(watch, ROUNDS)
     return Cost((spent() - begun) / ROUNDS, (time.monotonic() - clock) / ROUNDS)
 
 
-def _silent(_: Event) -> None:
+def _silent(_: WatchEvent) -> None:
     pass
 
 

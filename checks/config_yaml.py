@@ -44,7 +44,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     seen = [Evidence(where, f"{place}{fault.what}")]
     if cause and cause.shown:
         seen.append(Evidence(f"config.yaml:{cause.line}", cause.shown))
-    mendable = cause is not None and cause.mended is not None
+    mendable = cause is not None and cause.repaired is not None
     yield Finding(
         code="CFG-YAML",
         severity=Severity.CRITICAL,

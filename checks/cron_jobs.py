@@ -93,8 +93,8 @@ def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
 
 
 def _looked_for(probes: Probes, now: datetime) -> bool:
-    """Whether a ticker succeeded recently, with or without a gateway."""
-    success = probes.ticker().success
+    """Whether somebody looks for jobs, with or without a gateway."""
+    success = probes.ticker().last_success
     return success is not None and now - success < _LATE
 
 

@@ -30,10 +30,10 @@ def cron_ticker(probes: Probes) -> Iterator[Finding]:
     if _never_began(probes, gateways[0], now):
         yield _never(probes, began)
         return
-    if ticker.beat is None or now - began < _SILENT:
+    if ticker.last_tick is None or now - began < _SILENT:
         raise Skip("there is no telling yet, or this release leaves no sign of it")
-    dead = now - ticker.beat > _SILENT
-    last = ticker.beat if dead else ticker.success
+    dead = now - ticker.last_tick > _SILENT
+    last = ticker.last_tick if dead else ticker.last_success
     if not dead and (last is None or now - last < _SILENT):
         return
     assert last is not None

@@ -30,7 +30,7 @@ def cron_zone(probes: Probes) -> Iterator[Finding]:
         )
     elif name:
         yield from _moved(jobs, name, where)
-    elif not settings.unsure and probes.clock_in_utc():
+    elif not settings.unreadable and probes.clock_in_utc():
         yield Finding(
             code="CRON-TZ",
             severity=Severity.INFO,

@@ -49,7 +49,7 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
         Evidence(probes.home.name_of(one.path), f"a copy of {size(one.size)}") for one in copies[:3]
     ]
     users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
-    traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.fate}") for one in users]
+    traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]
     severity = Severity.CRITICAL if path.name == "state.db" else Severity.ERROR
     if not traces and path.name == "state.db" and (count := probes.sessions()):
         traces.append(Evidence("sessions", f"{count} files of sessions"))

@@ -24,9 +24,9 @@ _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every database begin as a database does?"""
     databases = probes.databases()
-    if not databases.paths and not databases.doubts:
+    if not databases.paths and not databases.unreadable:
         raise Skip("there is no database yet")
-    yield from map(CouldNotLook, databases.doubts)
+    yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
         if other := probes.kind(path):

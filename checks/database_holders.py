@@ -36,14 +36,17 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 code="DB-REPLACED",
                 severity=Severity.CRITICAL,
                 title=text(
-                    "{who} still uses a {name} that was {fate}", who=who, name=name, fate=lost.fate
+                    "{who} still uses a {name} that was {cause}",
+                    who=who,
+                    name=name,
+                    cause=lost.cause,
                 ),
                 subject=name,
                 detail=(
                     "It must be restarted to see the file that is there now. Until then what it "
                     "writes goes into the old one and is gone when it ends."
                 ),
-                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.fate}"),),
+                evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name}, {lost.cause}"),),
                 fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )

@@ -33,9 +33,9 @@ _PLURALS = {"index": "indexes"}
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has every database the tables, columns, indexes and triggers that Hermes declares?"""
     databases = probes.databases()
-    if not databases.paths and not databases.doubts:
+    if not databases.paths and not databases.unreadable:
         raise Skip("there is no database yet")
-    yield from map(CouldNotLook, databases.doubts)
+    yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
         try:

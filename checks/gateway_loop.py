@@ -18,9 +18,9 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
     if not probes.gateways():
         raise Skip("no gateway is seen to run")
     pulse = probes.pulse()
-    if pulse.turns:
+    if pulse.running:
         return
-    if pulse.turns is None:
+    if pulse.running is None:
         raise CouldNotLook(pulse.what)
     data = {"pid": pulse.pid, "certain": pulse.certain, "halted": pulse.halted}
     where = f"process {pulse.pid}"

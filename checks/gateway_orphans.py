@@ -35,6 +35,6 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
                 Evidence(f"process {one.pid} ({one.name})", f"belongs here by {one.proof}")
                 for one in mine
             ),
-            since=min(one.began for one in mine),
+            since=min(one.started_at for one in mine),
             data={"pids": tuple(one.pid for one in mine)},
         )

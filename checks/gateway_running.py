@@ -119,11 +119,11 @@ def _elsewhere(probes: Probes) -> None:
         pulse = probes.pulse()
     except CouldNotLook:
         return
-    if pulse.turns:
+    if pulse.running:
         raise Skip(
             text("the gateway runs elsewhere and answers ({pulse_what})", pulse_what=pulse.what)
         )
-    if pulse.turns is None:
+    if pulse.running is None:
         raise CouldNotLook(
             text("no gateway runs here, and of one elsewhere: {pulse_what}", pulse_what=pulse.what)
         )

@@ -75,12 +75,12 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
 def _git(known: Environments) -> Iterator[Finding]:
     """Report unfinished git operations, and local changes that updates stashed and left so."""
     git = known.git
-    if git is None or not (git.stashes or git.middle or git.unmerged):
+    if git is None or not (git.stashes or git.unfinished_operation or git.unmerged):
         return
-    stuck = bool(git.middle or git.unmerged)
+    stuck = bool(git.unfinished_operation or git.unmerged)
     evidence = []
-    if git.middle:
-        evidence.append(Evidence(".git", f"is in the middle of {git.middle}"))
+    if git.unfinished_operation:
+        evidence.append(Evidence(".git", f"is in the middle of {git.unfinished_operation}"))
     if git.unmerged:
         evidence.append(Evidence(".git/index", f"{git.unmerged} files are not merged"))
     if git.stashes:

@@ -33,7 +33,7 @@ def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             failed.setdefault((one.failed, one.why), []).append(one)
     for (stage, why), some in failed.items():
         yield _finding(stage, why, some, len(found))
-    for doubt in probes.settings().unsure:
+    for doubt in probes.settings().unreadable:
         yield CouldNotLook(doubt)
 
 

@@ -23,21 +23,21 @@ def older_settings(probes: Probes) -> Iterator[Finding]:
             title=(
                 text("{name} in {file} ", name=one.name, file=one.source.file)
                 + (
-                    text("is beaten by {instead}", instead=one.instead)
-                    if one.beaten
+                    text("is beaten by {replacement}", replacement=one.replacement)
+                    if one.overridden
                     else "is an older way to say it"
                 )
             ),
             subject=one.name,
             detail=(
                 text(
-                    "{instead} counts; take the line out, so that nobody edits it in vain.",
-                    instead=one.instead,
+                    "{replacement} counts; take the line out, so that nobody edits it in vain.",
+                    replacement=one.replacement,
                 )
-                if one.beaten
+                if one.overridden
                 else text(
-                    "It still counts. Move it to {instead} before a release drops it.",
-                    instead=one.instead,
+                    "It still counts. Move it to {replacement} before a release drops it.",
+                    replacement=one.replacement,
                 )
             ),
             evidence=(Evidence(one.source.place, one.name),),

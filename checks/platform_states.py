@@ -81,7 +81,7 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 yield _never_started(probes, platform)
     if not asked:
         raise CouldNotLook("gateway_state.json is not the running gateway's")
-    for doubt in probes.settings().unsure:
+    for doubt in probes.settings().unreadable:
         yield CouldNotLook(doubt)
 
 

@@ -50,7 +50,7 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Would every model provider that is set up serve the next message?"""
     if not probes.network:
         raise Skip("the network is asked only with --network")
-    if not probes.spends:
+    if not probes.paid_requests:
         raise Skip("each answer costs a token, and this look is taken over and over")
     found = probes.trials()
     if not found:
@@ -85,7 +85,7 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
 def _said(one: Trial) -> str:
     if one.verdict is None:
         return one.why
-    said = f" ({one.verdict.said})" if one.verdict.said else ""
+    said = f" ({one.verdict.message})" if one.verdict.message else ""
     return f"HTTP {one.verdict.status}{said}"
 
 

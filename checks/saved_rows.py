@@ -31,7 +31,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             text(
                 "{database} and its deleted write-ahead log (-wal), saved {time}",
                 database=one.database,
-                time=clock(one.made),
+                time=clock(one.saved_at),
             ),
         )
         drop = f"`hermes-doctor backup prune {one.backup} {one.options}`"
@@ -43,19 +43,19 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 subject=f"{one.backup}/{one.database}",
                 detail="The bot does not remember them. They are only in a backup.",
                 evidence=(evidence,),
-                since=one.made,
+                since=one.saved_at,
                 next=text(
                     "If you deleted them on purpose, remove the backup: {command}.", command=drop
                 ),
                 fix="add-saved-rows",
                 data={"backup": one.backup, "database": one.database},
             )
-        if one.others:
+        if one.not_addable:
             restore = f"`hermes-doctor backup restore {one.backup} {one.database} {one.options}`"
             yield Finding(
                 code="DB-SAVED-ROWS",
                 severity=Severity.WARNING,
-                title=_title(one.others, one.noun, name),
+                title=_title(one.not_addable, one.noun, name),
                 subject=f"{one.backup}/{one.database} (cannot be added)",
                 detail=(
                     "The conversation continued without them, so no fix can add them in order."
@@ -63,7 +63,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                     else "No fix adds them, because Hermes might run them again."
                 ),
                 evidence=(evidence,),
-                since=one.made,
+                since=one.saved_at,
                 next=text(
                     "Run {restore} to compare and decide, or {prune} to do without them.",
                     restore=restore,

@@ -46,7 +46,7 @@ _NO_REPAIR = "Restore the file from a backup of your own: no intact copy was fou
 def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Are the files with jobs, logins, users and chats intact?"""
     known = probes.stores()
-    for doubt in known.doubts:
+    for doubt in known.unreadable:
         yield CouldNotLook(doubt)
     if probes.newer():
         yield from map(_invalid, (one for one in known.found if _is_proven(one)))

@@ -12,20 +12,20 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         if run.state == "unreadable":
             yield CouldNotLook(text("could not read the journal of run {run}", run=run.id))
             continue
-        if run.at_work:
+        if run.running:
             continue
         yield Finding(
             code="RUN-CUTOFF",
             severity=Severity.ERROR,
             title=(
                 "a repair asked the gateway to stop and did not restart it"
-                if run.waits
+                if run.waits_for_gateway
                 else "a repair by hermes-doctor was interrupted"
             ),
             subject=run.id,
             detail=(
                 "When the gateway has finished its answer, it stops and stays stopped."
-                if run.waits
+                if run.waits_for_gateway
                 else "Files may be changed only in part. The next command that changes this home "
                 "finishes the repair or rolls it back, and says which."
             ),
@@ -33,7 +33,7 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             since=run.started_at,
             next=(
                 "Run `hermes-doctor fix --apply` to start the gateway again."
-                if run.waits
+                if run.waits_for_gateway
                 else "Run `hermes-doctor fix --apply` to finish it, or `hermes-doctor undo` to "
                 "undo it."
             ),

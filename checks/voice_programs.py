@@ -24,7 +24,7 @@ def voice_programs(probes: Probes) -> Iterator[Finding]:
     if str(tts.get("provider") or "edge").lower() in _OWN_FORMAT:
         return
     program = probes.program("ffmpeg")
-    if program.where is None:
+    if program.path is None:
         path = ("voice", "auto_tts") if always else ("tts", "provider")
         yield Finding(
             code="PLATFORM-FFMPEG",

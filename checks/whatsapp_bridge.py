@@ -43,7 +43,7 @@ def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
     yield from _login(probes, block)
     yield from _script(probes, block)
     node = probes.program("node")
-    if node.where is None:
+    if node.path is None:
         yield Finding(
             code="WA-NO-BRIDGE",
             severity=Severity.ERROR if node.sure else Severity.WARNING,

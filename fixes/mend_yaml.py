@@ -20,14 +20,14 @@ def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
     if config is None or config.fault is None:
         return
     cause = yaml_mistake(config)
-    if cause is None or cause.mended is None:
+    if cause is None or cause.repaired is None:
         raise CannotFix(
             "The mistake in config.yaml is of an unknown kind. Correct the line by hand."
         )
     yield ReplaceFile(
         config.path,
-        cause.mended,
-        why=cause.how,
+        cause.repaired,
+        why=cause.repair,
         expect=config.snapshot,
         before=config.data,
     )

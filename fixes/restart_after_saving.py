@@ -50,7 +50,7 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
         yield first
     found: dict[Path, list[tuple[str, str]]] = {}
     for lost in lost_files:
-        if lost.fate != "renamed":
+        if lost.cause != "renamed":
             suffix = lost.path.name.removeprefix(lost.database.name)
             found.setdefault(lost.database, []).append((suffix, lost.fd))
     for path, fds in found.items():

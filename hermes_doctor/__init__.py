@@ -1,3 +1,3 @@
-"""Tells why a Hermes Agent gateway is silent, and repairs it without losing a byte."""
+"""Diagnose and repair a Hermes Agent gateway without losing data."""
 
 __version__ = "0.1.0"

@@ -44,13 +44,20 @@ from hermes_doctor.model import (
 from hermes_doctor.plugins.declare import Check, Fix, check, fix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import responses
-from hermes_doctor.system.files import Snapshot, listing, read_json, shown, size, snapshot
+from hermes_doctor.system.files import (
+    Snapshot,
+    list_folder as listing,
+    read_json,
+    shown,
+    size,
+    snapshot,
+)
 
 # What most checks do not need is loaded when it is first used; see `__getattr__` below.
 if TYPE_CHECKING:
     # -- The steps of a fix
     from hermes_doctor.steps.base import Step
-    from hermes_doctor.steps.gateway import GatewayStep, Service
+    from hermes_doctor.steps.gateway import GatewayStep, GatewayControlProtocol as Service
     from hermes_doctor.steps.database import ReplaceDatabase, SaveLost
     from hermes_doctor.steps.files import (
         MoveAside,
@@ -64,46 +71,66 @@ if TYPE_CHECKING:
     from hermes_doctor.steps.machine import EnableLinger, ResetFailed
 
     # -- Building blocks of fixes: each turns a finding into steps
-    from hermes_doctor.gateway.control import gateway_service
+    from hermes_doctor.gateway.control import gateway_control as gateway_service
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.planning.add_saved_rows import add_saved_rows
     from hermes_doctor.planning.allow_user import admit_user, mirror_user
-    from hermes_doctor.planning.carried_edits import do_edits
-    from hermes_doctor.planning.database_repair import database_repair, take_back
-    from hermes_doctor.sqlite.repairs.claims import release as release_claims
-    from hermes_doctor.sqlite.repairs.from_copy import bring_back
+    from hermes_doctor.planning.carried_edits import apply_finding_edits as do_edits
+    from hermes_doctor.planning.database_repair import (
+        database_repair,
+        roll_back_transaction as take_back,
+    )
+    from hermes_doctor.sqlite.repairs.claims import release_tasks as release_claims
+    from hermes_doctor.sqlite.repairs.from_copy import restore_from_copy as bring_back
     from hermes_doctor.sqlite.repairs.indexes import compact
-    from hermes_doctor.sqlite.repairs.responses import evict
-    from hermes_doctor.sqlite.repairs.rows import mend as mend_rows
+    from hermes_doctor.sqlite.repairs.responses import delete_bad_responses as evict
+    from hermes_doctor.sqlite.repairs.rows import correct_rows as mend_rows
     from hermes_doctor.planning.deleted_logs import save_deleted_logs
-    from hermes_doctor.planning.install_service import service_installation
+    from hermes_doctor.planning.install_service import install_service as service_installation
     from hermes_doctor.planning.logs_set_aside import add_rows, set_log_aside
     from hermes_doctor.planning.pairing import approve_pairing, move_pairing, unlock_pairing
-    from hermes_doctor.planning.setting_edits import edit_config, edit_env, refuse_managed, reload
-    from hermes_doctor.planning.store_repair import entry_lines, replaced_store, store_steps
+    from hermes_doctor.planning.setting_edits import (
+        edit_config,
+        edit_env,
+        refuse_managed,
+        restart_if_running as reload,
+    )
+    from hermes_doctor.planning.store_repair import (
+        entry_lines,
+        replace_store as replaced_store,
+        repair_store as store_steps,
+    )
     from hermes_doctor.planning.unit_dropin import drop_in, service_limit
     from hermes_doctor.probes.database_users import writers
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.snapshot import set_aside_logs
 
     # -- Edits of config.yaml and .env
-    from hermes_doctor.settings.edit.edits import Assign, Drop, Edit, Mend, Put, Rename, Unset
+    from hermes_doctor.settings.edit.edits import (
+        Assign,
+        Drop,
+        Edit,
+        ReplaceLine as Mend,
+        Put,
+        Rename,
+        Unset,
+    )
 
     # -- Settings: what the gateway goes by, and what is wrong in them
     from hermes_doctor.probes.effective_settings import is_managed
     from hermes_doctor.probes.provider_routes import (
-        Way,
-        configured,
+        ConfiguredRoute as Way,
+        resolved_or_skip as configured,
         credential_pool,
         is_unset,
         likely_variable,
-        said,
-        said_variable,
-        users,
+        redact_for_display as said,
+        redact_variable_name as said_variable,
+        severity_if_broken as users,
         variable,
-        ways,
+        routes as ways,
     )
-    from hermes_doctor.redaction import masked_name, spoken
+    from hermes_doctor.redaction import redact_name as masked_name, redact_log_text as spoken
     from hermes_doctor.settings import (
         references,
         spelling,
@@ -112,64 +139,84 @@ if TYPE_CHECKING:
         wrong_types as kinds,
     )
     from hermes_doctor.settings.access import Access
-    from hermes_doctor.settings.admission import Entrance
-    from hermes_doctor.settings.config_version import age
-    from hermes_doctor.settings.credential_pool import Entry
-    from hermes_doctor.settings.deprecated import older_settings
-    from hermes_doctor.settings.document import named
+    from hermes_doctor.settings.admission import PlatformAdmission as Entrance
+    from hermes_doctor.settings.config_version import config_version as age
+    from hermes_doctor.settings.credential_pool import Credential as Entry
+    from hermes_doctor.settings.deprecated import deprecated_settings as older_settings
+    from hermes_doctor.settings.document import display_path as named
     from hermes_doctor.settings.env_lines import (
         OddLine,
-        differing,
+        differing_keys as differing,
         lines_of,
         odd_lines,
         odd_ports,
-        repeated,
+        repeated_variables as repeated,
     )
     from hermes_doctor.settings.identity import is_id
-    from hermes_doctor.settings.ignored_allowlists import unheard
-    from hermes_doctor.settings.ignored_settings import PassedOver, passed_over, value_of
-    from hermes_doctor.settings.inputs import World
-    from hermes_doctor.settings.key_state import mended
+    from hermes_doctor.settings.ignored_allowlists import ignored_allowlists as unheard
+    from hermes_doctor.settings.ignored_settings import (
+        IgnoredSetting as PassedOver,
+        ignored_settings as passed_over,
+        value_of,
+    )
+    from hermes_doctor.settings.inputs import SettingInputs as World
+    from hermes_doctor.settings.key_state import strip_faults as mended
     from hermes_doctor.settings.lookalike_characters import lookalikes, without_blanks
     from hermes_doctor.settings.platform_block import Block
-    from hermes_doctor.settings.platform_credentials import Need, Wanted, unknown_platforms, wanted
+    from hermes_doctor.settings.platform_credentials import (
+        NeededCredential as Need,
+        PlatformSetup as Wanted,
+        unknown_platforms,
+        platform_setups as wanted,
+    )
     from hermes_doctor.settings.platforms import Platform
-    from hermes_doctor.settings.ports import Door, doors, usual_ports, world_of
-    from hermes_doctor.settings.provider_entries import Own, bare, own_provider, own_providers
-    from hermes_doctor.settings.references import Unfilled
+    from hermes_doctor.settings.ports import (
+        ListeningPort as Door,
+        listening_ports as doors,
+        usual_ports,
+        inputs_of_home as world_of,
+    )
+    from hermes_doctor.settings.provider_entries import (
+        ProviderEntry as Own,
+        to_plain_types as bare,
+        provider_entry as own_provider,
+        provider_entries as own_providers,
+    )
+    from hermes_doctor.settings.references import UnresolvedReference as Unfilled
     from hermes_doctor.settings.resolved import Resolved, Route
-    from hermes_doctor.settings.shadowed import shadowed
-    from hermes_doctor.settings.sourced_text import Answer, Key, Source, Text
+    from hermes_doctor.settings.shadowed import overridden_settings as shadowed
+    from hermes_doctor.settings.sourced_text import ResolvedValue as Answer, Key, Source, Text
     from hermes_doctor.settings.spelling import is_seller
-    from hermes_doctor.settings.unknown_keys import misspelt
-    from hermes_doctor.settings.wrong_shapes import Misshapen
-    from hermes_doctor.settings.wrong_types import Odd
+    from hermes_doctor.settings.unknown_keys import misspelt_keys as misspelt
+    from hermes_doctor.settings.wrong_shapes import WrongShape as Misshapen
+    from hermes_doctor.settings.wrong_types import WrongType as Odd
     from hermes_doctor.settings.yaml_mistakes import yaml_mistake
 
     # -- Other answers of the probes
     from hermes_doctor.installation.packages import Packages
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.model import Gateway
-    from hermes_doctor.probes.cron import Job, Target
-    from hermes_doctor.probes.last_log_lines import Word
-    from hermes_doctor.probes.links import Link
+    from hermes_doctor.probes.cron import CronJob as Job, UndeliverableTarget as Target
+    from hermes_doctor.probes.last_log_lines import GatewayLogLine as Word
+    from hermes_doctor.probes.links import PlatformConnections as Link
     from hermes_doctor.probes.network.provider_trial import Trial
-    from hermes_doctor.probes.network.reach import Reached
+    from hermes_doctor.probes.network.reach import HostResult as Reached
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.processes.connection import Connection
-    from hermes_doctor.processes.process_stat import Vitals
-    from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
+    from hermes_doctor.processes.process_stat import ProcessDetails as Vitals
+    from hermes_doctor.processes.runtime_files import GatewayLife as Life, PlatformState, Runtime
     from hermes_doctor.sqlite.blueprint import Blueprint
-    from hermes_doctor.sqlite.changed_parts import Changed
+    from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed
     from hermes_doctor.sqlite.condition import Condition
-    from hermes_doctor.sqlite.hot_journal import Cutoff
-    from hermes_doctor.sqlite.missing_parts import Missing
+    from hermes_doctor.sqlite.hot_journal import JournalVerdict as Cutoff
+    from hermes_doctor.sqlite.missing_parts import MissingPart as Missing
     from hermes_doctor.sqlite.verdict import Damage
     from hermes_doctor.stores.pairing import Pairing, PairingRequest
     from hermes_doctor.stores.store_file import StoreFile
-    from hermes_doctor.supervisors.find import Supervision, Unit
-    from hermes_doctor.supervisors.unit_file import seconds
+    from hermes_doctor.supervisors.find import Supervision
+    from hermes_doctor.supervisors.unit import Unit
+    from hermes_doctor.supervisors.unit_file import parse_time_span as seconds
     from hermes_doctor.system.space import Space
 
 _ONLY_PARSE = 0x400

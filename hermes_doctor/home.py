@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.system.files import StrPath, listing, user_home
+from hermes_doctor.system.files import StrPath, list_folder, user_home
 
 CONTAINER_HOME = Path("/opt/data")
 
@@ -109,7 +109,7 @@ class Home(NamedTuple):
     def profiles(self) -> list[Path]:
         """The profile homes under this root home."""
         folder = self.path / "profiles"
-        return [folder / name for name in listing(folder) if os.path.isdir(folder / name)]
+        return [folder / name for name in list_folder(folder) if os.path.isdir(folder / name)]
 
     def databases(self) -> Iterator[Path]:
         """Yield every path where this home may have a database, kanban boards included."""
@@ -120,7 +120,7 @@ class Home(NamedTuple):
     def boards(self) -> Iterator[Path]:
         """Yield the databases of the kanban boards other than the default one."""
         folder = self.path / "kanban" / "boards"
-        for name in listing(folder):
+        for name in list_folder(folder):
             yield folder / name / "kanban.db"
 
 

@@ -48,7 +48,7 @@ class CouldNotLook(Exception):
 
 
 class Partly(NamedTuple):
-    """Says what a check examined only in part; yielded when the examined part has no finding.
+    """What a check left out; yielded instead of a finding when the part it examined is sound.
 
     A quick check run reads a bounded amount, so the report names what was left out.
     """
@@ -340,6 +340,34 @@ class Report(NamedTuple):
         weight = 0 if part in SILENCING else 1 if part == PLATFORM else 2
         rank = max(finding.severity.rank, Severity.ERROR.rank)
         return rank, part == DOWN, weight, finding.code, finding.subject
+
+    def problems(self) -> list[list[Finding]]:
+        """The problems that no other problem caused, the first to look at in front.
+
+        Those that differ only in their subject are together.
+        """
+        bad = [one for one in self.findings if one.severity is not Severity.INFO]
+        groups: dict[tuple[object, ...], list[Finding]] = {}
+        for one in bad:
+            if self.cause(one) is None:
+                title = one.title.replace(one.subject, "") if one.subject else one.title
+                key = one.severity, one.code, title, one.detail, one.fix
+                groups.setdefault(key, []).append(one)
+        return sorted(groups.values(), key=lambda group: min(map(self.order, group)))
+
+    def cause(self, finding: Finding) -> Finding | None:
+        """The problem that caused this one, unless it is missing or the chain is circular."""
+        bad = [one for one in self.findings if one.severity is not Severity.INFO]
+        found = next((f for f in bad if f.code == finding.caused_by and f != finding), None)
+        seen = {finding.code}
+        step: Finding | None = found
+        while step is not None:
+            if step.code in seen:
+                return None
+            seen.add(step.code)
+            code = step.caused_by
+            step = next((f for f in bad if f.code == code), None)
+        return found
 
     def refusal(self, finding: Finding) -> str | None:
         """Why the finding's fix cannot be applied; None if it can, or if there is no fix."""

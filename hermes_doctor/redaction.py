@@ -147,7 +147,7 @@ def redact_unless_variable(name: str) -> str:
 
 
 def _reference(value: str) -> str:
-    """Do the same as `variable` for a value in quotes or in the form `${NAME}`."""
+    """Do the same as `redact_unless_variable` for a value in quotes or in the form `${NAME}`."""
     quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
     inner = value.strip(quote) if quote else value
     parts = _REFERENCE.fullmatch(inner)
@@ -156,7 +156,7 @@ def _reference(value: str) -> str:
     return redact_unless_variable(inner)
 
 
-def masked_name(name: str) -> str:
+def redact_name(name: str) -> str:
     """Return the name of a variable, redacted if it looks like a key or a token."""
     return HIDDEN if looks_like_secret(name) else clean(name)
 
@@ -177,7 +177,7 @@ _SPOKEN = pattern(
 )
 
 
-def spoken(text: str) -> str:
+def redact_log_text(text: str) -> str:
     """Redact everything in a text from a log that looks like a secret."""
     return clean(
         _SPOKEN.sub(

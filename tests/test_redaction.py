@@ -190,7 +190,7 @@ def test_text_over_several_lines() -> None:
 )
 def test_what_a_log_says(text: str, secret: str) -> None:
     """Nothing with the look of a secret is shown, wherever it stands in a sentence."""
-    assert secret not in redaction.spoken(text)
+    assert secret not in redaction.redact_log_text(text)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_what_a_log_says(text: str, secret: str) -> None:
 )
 def test_what_a_log_says_in_the_clear(text: str) -> None:
     """What an operator needs stays readable."""
-    assert redaction.spoken(text) == text
+    assert redaction.redact_log_text(text) == text
 
 
 PEOPLE = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.settings.closest_word import nearest
+from hermes_doctor.settings.closest_word import closest_word
 from tools import learn_providers, lessons
 
 TARGET = Path(__file__).parent.parent / "hermes_doctor" / "knowledge" / "keys.json"
@@ -20,7 +20,9 @@ def ask(version: str, *, bridges: bool = True) -> learn_providers.Lesson:
     """Return one release's answers; of the words in its code, keep those that resemble a key."""
     said: dict[str, Any] = lessons.ask(version, LESSON, bridges)
     known = {key.rpartition(".")[2] for key in said["keys"]}
-    said["read"] = [word for word in said["read"] if word not in known and nearest(word, known)]
+    said["read"] = [
+        word for word in said["read"] if word not in known and closest_word(word, known)
+    ]
     return learn_providers.by_entry({"releases": [version], **said})
 
 

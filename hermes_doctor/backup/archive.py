@@ -18,7 +18,7 @@ from typing import IO
 
 from hermes_doctor.backup import blocks, passphrase
 from hermes_doctor.backup.engines import find_program
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.intake import finish_import, import_folder, refuse_invalid_entries
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of, seal
 from hermes_doctor.backup.vault import Vault
@@ -109,7 +109,7 @@ def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
         progress.report("encrypting it", done / total)
 
 
-def _content(backup: Backup, entry: Entry) -> Iterator[bytes]:
+def _content(backup: Backup, entry: BackupEntry) -> Iterator[bytes]:
     copy = backup.copy_of(entry)
     if entry.blocks:
         yield from blocks.read(copy)
@@ -193,7 +193,7 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
-            with disk.new_file(place, lasting=False) as fd:
+            with disk.new_file(place, durable=False) as fd:
                 found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
                 raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")

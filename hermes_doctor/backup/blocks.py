@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
@@ -95,27 +95,29 @@ class MappedBase:
         there.let_go(start)
         return not self._differ(here.address + start, there.address + start, end - start)
 
-    def has(self, data: bytes, at: int) -> bool:
+    def has(self, data: bytes, offset: int) -> bool:
         """Whether the base has these bytes at this offset."""
         here = self._base
-        here.let_go(at)
-        return at + len(data) <= len(here) and not self._differ(here.address + at, data, len(data))
+        here.let_go(offset)
+        return offset + len(data) <= len(here) and not self._differ(
+            here.address + offset, data, len(data)
+        )
 
-    def stretch(self, where: range) -> memoryview:
+    def stretch(self, span: range) -> memoryview:
         """The bytes of the base in this range."""
-        self._base.let_go(where.start)
-        return memoryview(self._base.held)[where.start : where.stop]
+        self._base.let_go(span.start)
+        return memoryview(self._base.mapping)[span.start : span.stop]
 
 
 class Map:
     """A memory-mapped file and its address."""
 
-    def __init__(self, held: mmap.mmap) -> None:
+    def __init__(self, mapping: mmap.mmap) -> None:
         from ctypes import addressof, c_char
 
-        self.held = held
-        self.address = addressof(c_char.from_buffer(held)) if len(held) else 0
-        self._gone = 0
+        self.mapping = mapping
+        self.address = addressof(c_char.from_buffer(mapping)) if len(mapping) else 0
+        self._released = 0
 
     def let_go(self, start: int) -> None:
         """Release the memory of pages far before `start`, if there are many.
@@ -125,12 +127,12 @@ class Map:
         import mmap
 
         until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE
-        if until - self._gone >= KEPT and hasattr(self.held, "madvise"):
-            self.held.madvise(mmap.MADV_DONTNEED, self._gone, until - self._gone)
-            self._gone = until
+        if until - self._released >= KEPT and hasattr(self.mapping, "madvise"):
+            self.mapping.madvise(mmap.MADV_DONTNEED, self._released, until - self._released)
+            self._released = until
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.mapping)
 
 
 def _map(fd: int) -> Map:
@@ -144,11 +146,11 @@ def write(
     content: Iterable[bytes | range],
     base: int,
     target: int,
-    most: int,
+    max_bytes: int,
     known: Sequence[bytes | None] = (),
     mapped: MappedBase | None = None,
 ) -> BlocksResult | None:
-    """Write the blocks that differ from the base; return None if they exceed `most` bytes.
+    """Write the blocks that differ from the base; return None if they exceed `max_bytes`.
 
     A range in the content stands for bytes that equal the base, which is then `mapped`.
     `known` are the digests of the base's chunks (`known_digests`); without them the base is hashed.
@@ -183,7 +185,7 @@ def write(
             put(bytes(data[start:stop]))
             written += stop - start
         at = end
-        if written > most:
+        if written > max_bytes:
             return None
     put(_RUN.pack(at, 0))
     is_base = at == size and not written
@@ -192,10 +194,10 @@ def write(
     )
 
 
-def read_chunk(base: int, length: int, at: int) -> bytes:
+def read_chunk(base: int, length: int, offset: int) -> bytes:
     """Read a chunk of the base; empty if it cannot be read."""
     try:
-        return os.pread(base, length, at)
+        return os.pread(base, length, offset)
     except OSError:
         return b""
 
@@ -223,7 +225,7 @@ class ChangedRun(NamedTuple):
     """The offset in the whole file."""
     length: int
     """Zero for the last run, which marks the end of the whole file."""
-    place: int
+    offset: int
     """The offset in the file of changes."""
 
 
@@ -252,7 +254,7 @@ def read(folder: Path) -> Iterator[bytes]:
         at = 0
         for run in runs(changed):
             yield from _part(base, at, run.start)
-            yield from _part(changed, run.place, run.place + run.length)
+            yield from _part(changed, run.offset, run.offset + run.length)
             at = run.start + run.length
 
 
@@ -290,7 +292,7 @@ def copy(folder: Path, target: int, like: str | None) -> str:
     return found
 
 
-def digest_of(copy: Path, entry: Entry, progress: disk.Progress | None = None) -> str:
+def digest_of(copy: Path, entry: BackupEntry, progress: disk.Progress | None = None) -> str:
     """The digest of an entry's content in the backup, in the format of the recorded digest."""
     if not entry.blocks:
         return disk.digest(copy, progress, entry.sha256)

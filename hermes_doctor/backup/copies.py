@@ -11,13 +11,13 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, DatabaseCopy, TextCopy, Trouble
 from hermes_doctor.settings.config_file import LIMIT, NAME, parse
-from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, open_regular, read, snapshot
+from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, open_regular, read, snapshot
 
 MOST = 200
 ZIP_LIMIT = 2048 * MEGABYTE
 
 
-def of(home: Home, path: Path) -> list[DatabaseCopy]:
+def database_copies(home: Home, path: Path) -> list[DatabaseCopy]:
     """Other files that are copies of this database, newest first."""
     found: list[DatabaseCopy] = []
     for place in _places(home, path):
@@ -66,7 +66,7 @@ def _places(home: Home, path: Path) -> Iterator[Path]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

@@ -143,7 +143,7 @@ class Restic:
         self._ask("check")
         return str(summary["snapshot_id"])
 
-    def known(self) -> list[tuple[str, str, str]]:
+    def list_backups(self) -> list[tuple[str, str, str]]:
         """The backups in the repository, oldest first: backup id, restic's short id, time."""
         found = json.loads(self._ask("snapshots", "--json", "--tag", TAG)) or []
         return [
@@ -155,7 +155,7 @@ class Restic:
 
     def pull(self, vault: Vault, id: str | None) -> Backup:
         """Import a backup from the repository into the vault, verified against its manifest."""
-        known = [one for one in self.known() if id in (None, one[0], one[1])]
+        known = [one for one in self.list_backups() if id in (None, one[0], one[1])]
         if not known:
             raise Trouble(
                 f"There is no backup {id!r} in that repository." if id else "It is empty."
@@ -218,7 +218,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         place = place_of(partial, entry.path)
         disk.make_folder(place.parent)
         try:
-            with disk.new_file(place, lasting=False) as fd:
+            with disk.new_file(place, durable=False) as fd:
                 found = entry_content.write_content(backup, entry, fd)
         except (FileNotFoundError, CouldNotLook):
             found = ""

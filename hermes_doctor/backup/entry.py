@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hermes_doctor.lazy import EMPTY, NamedTuple
 
 
-class Entry(NamedTuple):
+class BackupEntry(NamedTuple):
     """One path in a backup, with everything needed to restore it exactly."""
 
     path: str
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     pieces: str = ""
     """The known digests of the chunks of its whole copy, or of its base."""
 
-    def alone(self) -> Entry:
+    def alone(self) -> BackupEntry:
         """The entry for a whole copy outside the vault, which shares nothing."""
         return self._replace(blocks=False, seen=(), pieces="")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.entry import BackupEntry
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 
 
-def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
+def rebuild(backup: Backup, entry: BackupEntry, new: Path) -> None:
     """Create the file or symlink of an entry, with owner, mode, attributes and times."""
     if entry.kind == "symlink":
         disk.make_symlink(entry.target or "", new)
@@ -33,7 +33,7 @@ def rebuild(backup: Backup, entry: Entry, new: Path) -> None:
         disk.set_mode(new, entry.mode)
 
 
-def write_content(backup: Backup, entry: Entry, target: int) -> str:
+def write_content(backup: Backup, entry: BackupEntry, target: int) -> str:
     """Write the content of an entry; return its digest, in the format of the entry's."""
     copy = backup.copy_of(entry)
     if not entry.blocks:

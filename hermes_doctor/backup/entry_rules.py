@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from hermes_doctor.backup.entry import Entry, can_be_names
+from hermes_doctor.backup.entry import BackupEntry, can_be_names
 from hermes_doctor.lazy import EMPTY
 
 
-def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[BackupEntry, ...]:
     """Make entries from JSON objects; raise ValueError unless all fields are valid.
 
     All values of one field are checked together, which is faster: a home has thousands of entries.
@@ -20,8 +20,8 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
         return ()
     for fields in every:
         fields["seen"] = tuple(fields["seen"])
-    entries = tuple(map(Entry._make, map(_FIELDS, every)))
-    held = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
+    entries = tuple(map(BackupEntry._make, map(_FIELDS, every)))
+    held = dict(zip(BackupEntry._fields, zip(*entries, strict=True), strict=True))
     names: tuple[str, ...] = held["path"]
     if (
         {len(fields) for fields in every} != {len(held)}  # an entry has an unknown field
@@ -39,7 +39,7 @@ def entries_of(found: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
     return entries
 
 
-_FIELDS = itemgetter(*Entry._fields)
+_FIELDS = itemgetter(*BackupEntry._fields)
 MOST = 2**63 - 1
 _RANGES = (
     ("size", 0, MOST),
@@ -51,7 +51,7 @@ _RANGES = (
     ("examined_at", 0, MOST),
 )
 """The valid ranges of numbers; system calls raise OverflowError for others."""
-_USUAL = Entry._field_defaults
+_USUAL = BackupEntry._field_defaults
 _TEXT: set[type] = {str}
 _NUMBER: set[type] = {int}
 _MAYBE: set[type] = {str, type(None)}

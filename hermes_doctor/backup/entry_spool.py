@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import MANIFEST, Backup, entry_lines, head_document, head_of
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE
@@ -17,16 +17,16 @@ NAME = "entries"
 _CLOSING = b"\n]}\n"
 
 
-class Lines(Sequence[Entry]):
+class Lines(Sequence[BackupEntry]):
     """The entries of an unfinished manifest, as lines in a temporary file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._count = 0
-        with disk.new_file(self._path, lasting=False):
+        with disk.new_file(self._path, durable=False):
             pass
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[BackupEntry]) -> None:
         """Append entries."""
         if entries:
             lines = b",\n".join(entry_lines(entries))
@@ -37,10 +37,10 @@ class Lines(Sequence[Entry]):
         return self._count
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, place: int) -> BackupEntry: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, place: slice) -> Sequence[BackupEntry]: ...
+    def __getitem__(self, place: int | slice) -> BackupEntry | Sequence[BackupEntry]:
         raise IndexError("they can be read when the manifest is finished")
 
     def finish(self, backup: Backup) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
@@ -14,18 +14,18 @@ MARGIN = 4 * MEGABYTE
 """Bytes that must stay free on a disk in addition to what is copied."""
 
 
-def check_free_space(place: Path, wanted: int) -> None:
-    """Raise Trouble if fewer than `wanted` bytes (and a margin) are free on the disk of `place`."""
-    disk = os.statvfs(place)
+def check_free_space(path: Path, needed: int) -> None:
+    """Raise Trouble if fewer than `needed` bytes (and a margin) are free on the disk of `path`."""
+    disk = os.statvfs(path)
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
-    if free < wanted + MARGIN:
+    if free < needed + MARGIN:
         raise Trouble(
-            f"The disk of {place} has {size(free)} free, and {size(wanted + MARGIN)} are needed. "
+            f"The disk of {path} has {size(free)} free, and {size(needed + MARGIN)} are needed. "
             f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
         )
 
 
-def total_size(sources: Iterable[Source]) -> int:
+def total_size(sources: Iterable[BackupSource]) -> int:
     """The bytes of all sources, with the logs of live databases, which go into their copies."""
     size = sum(source.expect.size for source in sources if source.content)
     for source in sources:

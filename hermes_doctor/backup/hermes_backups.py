@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from hermes_doctor import __version__
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.intake import finish_import, import_folder
-from hermes_doctor.backup.manifest import Backup, place_of
+from hermes_doctor.backup.manifest import MANIFEST, Backup, place_of
 from hermes_doctor.backup.selection import SECRET_STORES, is_process_file, of_store
 from hermes_doctor.backup.trial_restore import try_restore
-from hermes_doctor.backup.vault import MANIFEST, Vault
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -30,7 +30,7 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import (
     LONGEST_NAME,
     MEGABYTE,
-    listing,
+    list_folder,
     open_regular,
     read,
     snapshot,
@@ -60,7 +60,7 @@ class HermesBackup(NamedTuple):
     path: Path
     kind: str
     """zip or snapshot."""
-    made: datetime
+    made_at: datetime
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ def find_backups(home: Home) -> list[HermesBackup]:
         if os.path.isdir(home / SNAPSHOTS / name):
             copies[home / SNAPSHOTS / name] = "snapshot"
     known = [of(path, kind) for path, kind in copies.items()]
-    return sorted(known, key=lambda copy: (copy.made, copy.name))
+    return sorted(known, key=lambda copy: (copy.made_at, copy.name))
 
 
 def of(path: Path, kind: str) -> HermesBackup:
@@ -89,10 +89,10 @@ def of(path: Path, kind: str) -> HermesBackup:
     return HermesBackup(path, kind, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
-def find_named(home: Home, word: str) -> HermesBackup | None:
+def find_named(home: Home, name: str) -> HermesBackup | None:
     """Find a backup by its path or by the name of a snapshot."""
-    for path in (Path(word).expanduser(), home / SNAPSHOTS / word):
-        if "/" not in word and path.parent != home / SNAPSHOTS and not path.suffix:
+    for path in (Path(name).expanduser(), home / SNAPSHOTS / name):
+        if "/" not in name and path.parent != home / SNAPSHOTS and not path.suffix:
             continue
         if path.is_dir() and (path / MANIFEST).exists():
             return of(path.absolute(), "snapshot")
@@ -135,16 +135,16 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
     for name, mode, mtime_ns, stream in members(copy.path, partial):
         place = place_of(partial, name)
         disk.make_folder(place.parent)
-        with disk.new_file(place, lasting=False) as fd, stream:
+        with disk.new_file(place, durable=False) as fd, stream:
             sha256, size = disk.copy_stream(stream, fd)
         if is_database(Path(name)) or any(of_store(store, [name]) for store in SECRET_STORES):
             mode &= 0o700  # a zip made elsewhere may have lost the permissions
-        entry = Entry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
+        entry = BackupEntry(name, "file", size, mode, owner.st_uid, owner.st_gid, mtime_ns, sha256)
         entries.append(entry)
     backup = Backup(
         folder=partial,
         id=partial.name,
-        created_at=copy.made,
+        created_at=copy.made_at,
         home=str(home.path),
         reason=f"from {copy.name}",
         hermes=None,
@@ -259,7 +259,7 @@ def _said(error: Exception) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

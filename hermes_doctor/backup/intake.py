@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk
-from hermes_doctor.system.signals import uninterrupted
+from hermes_doctor.system.signals import delay_signals
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def import_folder(vault: Vault) -> Iterator[Path]:
         yield partial
     finally:
         if partial.exists():
-            with uninterrupted(), contextlib.suppress(OSError):
+            with delay_signals(), contextlib.suppress(OSError):
                 vault.discard(partial.name)
 
 
@@ -70,7 +70,7 @@ def assign_to_home(home: Home, backup: Backup) -> Backup:
     return backup._replace(home=str(home.path), entries=entries, reason=reason)
 
 
-def _owned(entry: Entry, owner: os.stat_result) -> Entry:
+def _owned(entry: BackupEntry, owner: os.stat_result) -> BackupEntry:
     mine = (os.getegid(), *os.getgroups())
     if entry.uid == owner.st_uid and (os.geteuid() == 0 or entry.gid in mine):
         return entry
@@ -84,7 +84,7 @@ def refuse_invalid_entries(backup: Backup, what: str) -> None:
         raise Trouble(f"{what} is damaged: its manifest names what cannot be. Nothing was changed.")
 
 
-def _is_plain(entry: Entry) -> bool:
+def _is_plain(entry: BackupEntry) -> bool:
     try:
         for value in entry.xattrs.values():
             base64.b64decode(value, validate=True)

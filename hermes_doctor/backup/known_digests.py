@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import blocks
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests
@@ -26,7 +26,7 @@ ChunkDigests = Sequence[bytes | None]
 """The digests of the chunks of a base, in order; None for an unknown one."""
 
 
-def chunk_digests(copy: Path, entry: Entry) -> ChunkDigests:
+def chunk_digests(copy: Path, entry: BackupEntry) -> ChunkDigests:
     """The checked chunk digests of a whole copy or of a copy's base; empty if they are wrong."""
     try:
         with blocks.open_as_owner(copy / BASE if entry.blocks else copy) as base:
@@ -36,7 +36,7 @@ def chunk_digests(copy: Path, entry: Entry) -> ChunkDigests:
         return ()
 
 
-def contradicts(copy: Path, entry: Entry) -> bool:
+def contradicts(copy: Path, entry: BackupEntry) -> bool:
     """Whether the chunk digests do not combine to the digest of the whole, so one is wrong."""
     if not entry.pieces or not (entry.sha256 or "").startswith(digests.PREFIX):
         return False
@@ -47,7 +47,7 @@ def contradicts(copy: Path, entry: Entry) -> bool:
         return True
 
 
-def _borne_out(copy: Path, entry: Entry, base: int) -> ChunkDigests:
+def _borne_out(copy: Path, entry: BackupEntry, base: int) -> ChunkDigests:
     """The chunk digests if they combine to the digest of the whole; else empty."""
     size = os.fstat(base).st_size
     then = digests.from_text(entry.pieces, size)
@@ -65,7 +65,7 @@ def _borne_out(copy: Path, entry: Entry, base: int) -> ChunkDigests:
     return [None if n in own or n >= count else one for n, one in enumerate(then)]
 
 
-def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
+def _own(copy: Path, entry: BackupEntry, base: int) -> dict[int, bytes]:
     """The digests of the chunks in which a file in blocks differs from its base."""
     with blocks.open_as_owner(copy / CHANGED) as changed:
         if entry.size > os.fstat(base).st_size + os.fstat(changed).st_size:
@@ -83,7 +83,7 @@ def _own(copy: Path, entry: Entry, base: int) -> dict[int, bytes]:
             piece = bytearray(os.pread(base, stop - start, start).ljust(stop - start, b"\0"))
             for run in over:
                 low, high = max(run.start, start), min(run.start + run.length, stop)
-                part = os.pread(changed, high - low, run.place + low - run.start)
+                part = os.pread(changed, high - low, run.offset + low - run.start)
                 piece[low - start : high - start] = part
             found[number] = digests.of(piece)
         return found

@@ -9,7 +9,7 @@ import re
 from hermes_doctor.backup.vault import PARTIAL, Vault
 from hermes_doctor.records.unfinished import RUN_FILE
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import listing
+from hermes_doctor.system.files import list_folder
 
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
@@ -20,12 +20,12 @@ def remove_leftovers(vault: Vault) -> None:
     A run without a journal had not started.
     """
     runs = vault.home.runs
-    for id in filter(ID.fullmatch, listing(runs)):
+    for id in filter(ID.fullmatch, list_folder(runs)):
         with contextlib.suppress(OSError):
             disk.remove(runs / id / (RUN_FILE + ".new"))
             if not os.path.lexists(runs / id / RUN_FILE):
                 disk.remove_folder(runs / id)
-    for name in listing(vault.root):
+    for name in list_folder(vault.root):
         id = name.removesuffix(PARTIAL)
         if name != id and ID.fullmatch(id) and vault.began(name):
             with contextlib.suppress(OSError):

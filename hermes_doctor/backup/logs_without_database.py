@@ -18,7 +18,9 @@ LARGEST = 32 * MEGABYTE
 """Largest log, in bytes, whose rows are read: they are all in memory at once."""
 
 
-def contents(home: Home, log: Path, name: str, counted: ComparedRows, key: bytes) -> Contents:
+def messages_of_log(
+    home: Home, log: Path, name: str, counted: ComparedRows, key: bytes
+) -> Contents:
     """The messages of a log that was written for the database `name`.
 
     Raises CouldNotLook if not every row can be read.

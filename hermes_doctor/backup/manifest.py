@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.backup.entry import Entry, can_be_names
+from hermes_doctor.backup.entry import BackupEntry, can_be_names
 from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.unreadable_files import MissingFile, missing_from_manifest
 from hermes_doctor.lazy import NamedTuple
@@ -34,7 +34,7 @@ class Backup(NamedTuple):
     reason: str
     hermes: str | None
     tool: str
-    entries: Sequence[Entry]
+    entries: Sequence[BackupEntry]
     whole: bool = False
     """It covers everything in the home, not only what one run was about to change."""
     shares: str | None = None
@@ -64,11 +64,11 @@ class Backup(NamedTuple):
             else sum(entry.size for entry in self.entries if entry.kind == "file")
         )
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> BackupEntry | None:
         """The entry of one path, or None."""
         find = getattr(self.entries, "find", None)
         if find is not None:
-            found: Entry | None = find(path)
+            found: BackupEntry | None = find(path)
             return found
         return next((one for one in self.entries if one.path == path), None)
 
@@ -82,7 +82,7 @@ class Backup(NamedTuple):
             else all(entry.integrity in (None, "ok") for entry in self.entries)
         )
 
-    def copy_of(self, entry: Entry) -> Path:
+    def copy_of(self, entry: BackupEntry) -> Path:
         """The path of an entry's copy; a folder with its parts if it is stored in blocks."""
         return place_of(self.folder, entry.path, blocks=entry.blocks)
 
@@ -98,12 +98,12 @@ def relative_place(name: str, *, blocks: bool = False) -> str:
     return f"{'blocks/' if blocks else ''}{kind}/{name.lstrip('/')}"
 
 
-class Source(NamedTuple):
+class BackupSource(NamedTuple):
     """One path to back up."""
 
     name: str
     """The name of its entry."""
-    place: str
+    path_str: str
     """Its path as a string, because making a Path takes longer than saving many a small file."""
     expect: Snapshot
     content: bool = True
@@ -116,7 +116,7 @@ class Source(NamedTuple):
     @property
     def path(self) -> Path:
         """The place as a Path."""
-        return Path(self.place)
+        return Path(self.path_str)
 
 
 def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
@@ -173,7 +173,7 @@ def damaged_manifest(folder: Path) -> Trouble:
     return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
 
 
-def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[Entry]) -> Backup:
+def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[BackupEntry]) -> Backup:
     """Make the backup from the head of a manifest and its entries."""
     _insist(document)
     return Backup(
@@ -224,24 +224,24 @@ def head_of(rest: Mapping[str, Any]) -> bytes:
     return head[:-1].encode("ascii") + OPENING
 
 
-def _lines(entries: Sequence[Entry], known: Mapping[int, bytes]) -> bytes:
+def _lines(entries: Sequence[BackupEntry], known: Mapping[int, bytes]) -> bytes:
     """The bytes of the entries, one line each."""
     fresh = iter(entry_lines([entry for entry in entries if id(entry) not in known]))
     found = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
     return b",\n".join(found) + b"\n]}\n"
 
 
-def entry_lines(entries: Sequence[Entry]) -> list[bytes]:
+def entry_lines(entries: Sequence[BackupEntry]) -> list[bytes]:
     """Each entry as a line of JSON, without fields that have their default.
 
     All are converted in one call, which is fast. The separator between two entries cannot occur in
     the text of an entry, because quotes are escaped there.
     """
-    usual = [Entry._field_defaults.get(name, ...) for name in Entry._fields]
+    usual = [BackupEntry._field_defaults.get(name, ...) for name in BackupEntry._fields]
     every = [
         {
             n: value
-            for n, value, known in zip(Entry._fields, entry, usual, strict=True)
+            for n, value, known in zip(BackupEntry._fields, entry, usual, strict=True)
             if value != known
         }
         for entry in entries

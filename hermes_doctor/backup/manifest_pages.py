@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.manifest import MANIFEST, OPENING, Backup, backup_of, head_of
 from hermes_doctor.lazy import NamedTuple
@@ -37,16 +37,16 @@ _HASH_MASK = (1 << (63 - _PAGE_BITS)) - 1
 class Page(NamedTuple):
     """A page of consecutive entries."""
 
-    entries: tuple[Entry, ...]
-    by_path: dict[str, Entry]
+    entries: tuple[BackupEntry, ...]
+    by_path: dict[str, BackupEntry]
 
 
-class Pages(Sequence[Entry]):
+class PagedEntries(Sequence[BackupEntry]):
     """The entries of a manifest that stays on disk."""
 
-    def __init__(self, path: Path, taken: Snapshot) -> None:
+    def __init__(self, path: Path, snapshot: Snapshot) -> None:
         self.path = path
-        self.taken = taken
+        self.snapshot = snapshot
         self.size = 0
         """Bytes of all files."""
         self.sound = True
@@ -61,7 +61,7 @@ class Pages(Sequence[Entry]):
         """When each file's copy was last read; -1 if there is no copy."""
         self._cache: dict[int, Page] = {}
 
-    def add(self, entries: Sequence[Entry], start: int) -> None:
+    def add(self, entries: Sequence[BackupEntry], start: int) -> None:
         """Add the next page, which starts at this offset in the file."""
         page = len(self._places)
         self._places.append(start)
@@ -74,28 +74,28 @@ class Pages(Sequence[Entry]):
             self.sound = self.sound and entry.integrity in (None, "ok")
         self._count += len(entries)
 
-    def end(self, place: int) -> None:
+    def end(self, offset: int) -> None:
         """Record the offset of the end of the entries."""
-        self._places.append(place)
+        self._places.append(offset)
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[BackupEntry]:
         for page in range(len(self._places) - 1):
             yield from self._read(page)
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, place: int) -> BackupEntry: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, place: slice) -> Sequence[BackupEntry]: ...
+    def __getitem__(self, place: int | slice) -> BackupEntry | Sequence[BackupEntry]:
         numbers = range(self._count)[place]
         if isinstance(numbers, int):
             return self._page(numbers // PAGE).entries[numbers % PAGE]
         return [self._page(number // PAGE).entries[number % PAGE] for number in numbers]
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> BackupEntry | None:
         """The entry of a path, or None."""
         if not self._is_sorted:
             self._index = array("q", sorted(self._index))
@@ -135,11 +135,11 @@ class Pages(Sequence[Entry]):
             self._cache[page] = found
         return found
 
-    def _read(self, page: int) -> tuple[Entry, ...]:
+    def _read(self, page: int) -> tuple[BackupEntry, ...]:
         """Read a page from the file and check it again: the file may have changed since."""
         start, end = self._places[page], self._places[page + 1]
         try:
-            if snapshot(self.path)[:5] != self.taken[:5]:
+            if snapshot(self.path)[:5] != self.snapshot[:5]:
                 raise ValueError("it was replaced")
             fd = open_regular(self.path)
             try:
@@ -154,7 +154,7 @@ class Pages(Sequence[Entry]):
             ) from None
 
 
-def _parsed(data: bytes) -> tuple[Entry, ...]:
+def _parsed(data: bytes) -> tuple[BackupEntry, ...]:
     found = json.loads(b"[" + data.rstrip(b",\n") + b"]")
     return entries_of(found)
 
@@ -177,7 +177,7 @@ def load(folder: Path) -> Backup | None:
             raise ValueError("seal")
         closing = rest.pop("seal")
         sealed = hashlib.sha256(head_of(rest))
-        pages = Pages(path, taken)
+        pages = PagedEntries(path, taken)
         lines: list[bytes] = []
         start = at = len(head)
         while (line := file.readline()) != _CLOSING:

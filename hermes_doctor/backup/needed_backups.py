@@ -16,7 +16,7 @@ KEPT = timedelta(days=30)
 """For this long a backup that a receipt needs is pruned only if it is named."""
 
 
-class Need(NamedTuple):
+class BackupNeed(NamedTuple):
     """Something that is impossible without a certain backup."""
 
     what: str
@@ -31,11 +31,11 @@ class Need(NamedTuple):
         return self.cut_off or datetime.now(UTC) < self.until
 
 
-def find_needs(vault: Vault) -> dict[str, Need]:
+def find_needs(vault: Vault) -> dict[str, BackupNeed]:
     """The backups that receipts of this home need, by id."""
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
-    found: dict[str, Need] = {}
+    found: dict[str, BackupNeed] = {}
     records = UpdateRecords(vault.home)
     for id in records.ids():
         try:
@@ -43,7 +43,9 @@ def find_needs(vault: Vault) -> dict[str, Need]:
         except Trouble:
             continue
         if update.backup and update.stage != BACK:
-            found[update.backup] = Need(f"rollback of update {update.id}", update.began + KEPT)
+            found[update.backup] = BackupNeed(
+                f"rollback of update {update.id}", update.began + KEPT
+            )
     book = Journals(vault.home)
     for id in book.ids():
         try:
@@ -51,9 +53,11 @@ def find_needs(vault: Vault) -> dict[str, Need]:
             need = _of_run(journal)
             for saved in journal.saved:
                 ended = _parsed(journal.ended_at or journal.started_at)
-                found[saved] = Need(f"log that run {id} saved", ended + KEPT)
+                found[saved] = BackupNeed(f"log that run {id} saved", ended + KEPT)
         except Trouble:  # a damaged receipt does not say what it needs
-            need = Need(f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT)
+            need = BackupNeed(
+                f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT
+            )
         if need:
             found[id] = need
     return found
@@ -69,13 +73,13 @@ def is_saved_log(home: Home, id: str) -> bool:
     return False
 
 
-def _of_run(journal: Journal) -> Need | None:
+def _of_run(journal: Journal) -> BackupNeed | None:
     """The need of a run's receipt; None if the run is undone or changed nothing."""
     what = f"undo of run {journal.id} ({journal.kind})"
     if not journal.final:
-        return Need(what, _parsed(journal.started_at) + KEPT, cut_off=True)
+        return BackupNeed(what, _parsed(journal.started_at) + KEPT, cut_off=True)
     if journal.state in (journals.DONE, journals.PARTLY) and journal.undoable:
-        return Need(what, _parsed(journal.ended_at or journal.started_at) + KEPT)
+        return BackupNeed(what, _parsed(journal.ended_at or journal.started_at) + KEPT)
     return None
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.home import Home, database_of
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import snapshot
@@ -23,8 +23,11 @@ MACHINE = tuple(Path("/", name) for name in (*_NAMES, "System", "Library"))
 
 
 def split_restorable(
-    home: Home, entries: Sequence[Entry], known: Sequence[Entry], named: Collection[str] = ()
-) -> tuple[list[Entry], list[str]]:
+    home: Home,
+    entries: Sequence[BackupEntry],
+    known: Sequence[BackupEntry],
+    named: Collection[str] = (),
+) -> tuple[list[BackupEntry], list[str]]:
     """Split entries into those to restore and the paths of those to leave as they are.
 
     `known` are all entries of the backup, including symlinks; `named` paths are always restored.
@@ -41,7 +44,7 @@ def split_restorable(
     return kept, left
 
 
-def _led(home: Home, known: Sequence[Entry]) -> set[Path]:
+def _led(home: Home, known: Sequence[BackupEntry]) -> set[Path]:
     """The targets of the backup's symlinks that still exist in the home."""
     found = set()
     for entry in known:

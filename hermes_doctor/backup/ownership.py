@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.system import disk, privileges
 from hermes_doctor.system.files import snapshot
 
@@ -12,7 +12,7 @@ from hermes_doctor.system.files import snapshot
 def set_mode_and_owner(
     path: Path, mode: int | None, owner: tuple[int, int] | None, *, from_root: bool = False
 ) -> None:
-    """Set both, the mode while the file belongs to the owner whose privileges root uses."""
+    """Set mode and owner in the order in which root's dropped privileges allow both."""
     user = privileges.of(path)
     away = user is not None and owner is not None and owner[0] != user.uid
     if mode is not None and away:
@@ -23,7 +23,7 @@ def set_mode_and_owner(
         disk.set_mode(path, mode)
 
 
-def restore_mode_and_owner(path: Path, entry: Entry) -> bool:
+def restore_mode_and_owner(path: Path, entry: BackupEntry) -> bool:
     """Restore both from an entry; return False if the owner could not be restored.
 
     That is so on a file system that cannot store root's attribute for the former owner.

@@ -16,8 +16,8 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import StrPath
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.entry import Entry
-    from hermes_doctor.backup.manifest import Source
+    from hermes_doctor.backup.entry import BackupEntry
+    from hermes_doctor.backup.manifest import BackupSource
     from hermes_doctor.backup.unreadable_files import MissingFile
 
 Progress = Callable[[int], None]
@@ -56,17 +56,17 @@ class Partial:
         copy = f"{self.folder}/{relative_place(name)}"
         folder = copy.rpartition("/")[0]
         if folder not in self._folders:
-            disk.make_folder(Path(folder), lasting=False)
+            disk.make_folder(Path(folder), durable=False)
             self._folders.add(folder)
         return copy
 
-    def written(self, copy: StrPath, sha256: str, *, read_back: bool = False) -> None:
+    def note_written(self, copy: StrPath, sha256: str, *, read_back: bool = False) -> None:
         """Note that a copy must be synced, and read back unless that was done."""
         self.fresh.add(os.fspath(copy))
         if not read_back:
             self.unread[os.fspath(copy)] = sha256
 
-    def put_away(self) -> None:
+    def spill_lists(self) -> None:
         """Write long lists of files to disk to free memory."""
         if len(self.unread) > MANY:
             listed = json.dumps(list(self.unread.items())).encode()
@@ -96,15 +96,15 @@ class Partial:
             self.unread.pop(str(path), None)
             self.fresh.discard(str(path))
         disk.remove_folder(folder)
-        self.earlier.gone(folder)
+        self.earlier.forget_folder(folder)
 
 
 class Saver(Protocol):
-    """The interface of the object that saves files into an unfinished backup."""
+    """What a save worker needs from the backup writer."""
 
-    made: Partial
+    partial: Partial
     earlier: PreviousBackup
     missing: list[MissingFile]
 
-    def group(self, group: Sequence[Source]) -> list[Entry]:
+    def group(self, group: Sequence[BackupSource]) -> list[BackupEntry]:
         """Save a database with its sidecars, or a single file."""

@@ -29,9 +29,9 @@ commands: one could empty the line, and then age would generate a passphrase tha
 class Terminal:
     """The terminal of a program: the operator's own, or one that types the passphrase."""
 
-    def __init__(self, answer: bytes | None = None, times: int = 0) -> None:
+    def __init__(self, answer: bytes | None = None, tries: int = 0) -> None:
         self.options: dict[str, Any] = {}
-        self._answer, self._times = answer, times
+        self._answer, self._times = answer, tries
         self._master = self._slave = -1
         if answer is not None:
             import pty

@@ -12,16 +12,16 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.system import progress
 
 
-class Pruning(NamedTuple):
+class PruneSelection(NamedTuple):
     """Which backups a prune rule removes, and which it must keep."""
 
-    doomed: list[str]
+    to_remove: list[str]
     """The ids of backups to remove, oldest first."""
     protected: Mapping[str, str]
     """Backups that the rule would remove but that are still needed, with the reason."""
 
 
-def select_by_count_and_age(store: Vault, keep: int, age: timedelta) -> Pruning:
+def select_by_count_and_age(store: Vault, keep: int, age: timedelta) -> PruneSelection:
     """Select the backups beyond the newest `keep` that are older than `age`."""
     ids = [id for id in store.ids() if store.is_ours(id)]
     limit = datetime.now(UTC) - age
@@ -35,7 +35,7 @@ def select_by_count_and_age(store: Vault, keep: int, age: timedelta) -> Pruning:
     return _but_the_needed(store, doomed)
 
 
-def select_by_retention(store: Vault, rule: Retention) -> Pruning:
+def select_by_retention(store: Vault, rule: Retention) -> PruneSelection:
     """Select the backups of the home that a retention rule drops; backups of runs are ignored."""
     kinds: dict[tuple[bool, bool], list[tuple[str, datetime]]] = {}
     for id in store.ids() if rule else []:
@@ -100,7 +100,7 @@ def _newest_whole(store: Vault, ids: Sequence[str]) -> str | None:
     return None
 
 
-def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
+def _but_the_needed(store: Vault, doomed: list[str]) -> PruneSelection:
     """Remove from a selection the backups that must be kept.
 
     The newest backup that verifies is always kept, and so is the newest of the whole home: the
@@ -110,7 +110,7 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
     from hermes_doctor.backup.needed_backups import find_needs
 
     if not doomed:
-        return Pruning([], {})
+        return PruneSelection([], {})
     ours = [id for id in store.ids() if store.is_ours(id)]
     protected: dict[str, str] = {}
     needed = find_needs(store)
@@ -132,13 +132,13 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> Pruning:
         if sound and backup.whole:
             break
     if not good:
-        return Pruning([], protected)
+        return PruneSelection([], protected)
     return _but_the_last_rows(store, ours, doomed, protected)
 
 
 def _but_the_last_rows(
     store: Vault, ours: list[str], doomed: list[str], protected: dict[str, str]
-) -> Pruning:
+) -> PruneSelection:
     """Keep backups with rows that exist nowhere else; the newest is compared first."""
     from hermes_doctor.backup.unique_rows import LastRows
 
@@ -154,4 +154,4 @@ def _but_the_last_rows(
             rows.keep(backup)
         else:
             gone.append(id)
-    return Pruning(gone[::-1], dict(sorted(protected.items())))
+    return PruneSelection(gone[::-1], dict(sorted(protected.items())))

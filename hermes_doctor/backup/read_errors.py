@@ -6,14 +6,14 @@ import errno
 import os
 from collections.abc import Sequence
 
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.unreadable_files import os_error_reason
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, open_regular
 from hermes_doctor.system.privileges import as_owner_of_str_path
 
 
-def why_unreadable(group: Sequence[Source], error: CouldNotLook | OSError) -> str | None:
+def why_unreadable(group: Sequence[BackupSource], error: CouldNotLook | OSError) -> str | None:
     """Why a file, or one that belongs to it, cannot be read; None if reading is not the problem.
 
     A copy error does not say which side failed, so each file is read again alone.
@@ -21,7 +21,7 @@ def why_unreadable(group: Sequence[Source], error: CouldNotLook | OSError) -> st
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return os_error_reason(error)
     for source in group:
-        if why := _why(source.place):
+        if why := _why(source.path_str):
             return why
     cause = error.__cause__ if isinstance(error, CouldNotLook) else None
     return os_error_reason(cause) if isinstance(cause, OSError) else None

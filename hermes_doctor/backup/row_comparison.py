@@ -130,7 +130,7 @@ def row_of(record: Mapping[str, object], counted: ComparedRows, key: bytes) -> R
     )
 
 
-class Remembered:
+class CachedRows:
     """The rows of one database in memory, up to a limit; 24 bytes each."""
 
     def __init__(self) -> None:
@@ -168,24 +168,24 @@ def summarize(rows: Iterable[Row]) -> Sums:
 
 def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
     """Read the rows of a database, and keep them in memory if they are not too many."""
-    seen = Remembered()
+    seen = CachedRows()
     with opened() as rows:
         sums = summarize(seen.passing(rows))
     return Contents(sums, (lambda: nullcontext(seen)) if seen.complete else opened)
 
 
 def count_lacking(
-    mine: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
+    source: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
 ) -> int:
     """How many rows of these groups none of the known databases has.
 
     They are read in turn, and only as long as a row is missing.
     """
-    number = sum(mine.sums[group].number for group in groups)
+    number = sum(source.sums[group].number for group in groups)
     parts = 1 + number // AT_ONCE
     total = 0
     for part in range(parts if groups else 0):
-        with mine.opened() as rows:
+        with source.opened() as rows:
             here = Counter(
                 row for row in rows if row[0] in groups and (row[0] ^ row[1]) % parts == part
             )
@@ -193,7 +193,7 @@ def count_lacking(
         for contents in known:
             if not left:
                 break
-            left = left & _lacking_in(contents(), here, left, mine.sums)
+            left = left & _lacking_in(contents(), here, left, source.sums)
         total += left.total()
     return total
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.backup import blocks, save_worker, unchanged
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_spool import Lines
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.partial import Partial, Progress
 from hermes_doctor.backup.read_errors import why_unreadable
-from hermes_doctor.backup.save_database import Databases, groups
-from hermes_doctor.backup.save_file import Files
+from hermes_doctor.backup.save_database import DatabaseSaver, groups
+from hermes_doctor.backup.save_file import FileSaver
 from hermes_doctor.backup.source_list import AT_ONCE, batches
 from hermes_doctor.backup.unchanged import PreviousBackup
 from hermes_doctor.backup.unreadable_files import MissingFile
@@ -45,9 +45,9 @@ class BackupWriter:
         self, home: Home, partial: Path, earlier: PreviousBackup, progress: Progress | None
     ) -> None:
         self.earlier = earlier
-        self.made = Partial(partial, earlier, progress)
-        self.files = Files(self.made)
-        self.databases = Databases(home, self.files)
+        self.partial = Partial(partial, earlier, progress)
+        self.files = FileSaver(self.partial)
+        self.databases = DatabaseSaver(home, self.files)
         self.missing: list[MissingFile] = []
         """Files that could not be read."""
         self._processes = ExitStack()
@@ -59,42 +59,42 @@ class BackupWriter:
         """End the worker processes."""
         self._processes.close()
 
-    def all(self, sources: Sequence[Source]) -> Sequence[Entry]:
+    def all(self, sources: Sequence[BackupSource]) -> Sequence[BackupEntry]:
         """Save all sources; return their entries in order, then those of added sidecars.
 
         The entries of a large home are in no particular order, and on disk.
         """
         if len(sources) > AT_ONCE:
-            lines = Lines(self.made.folder)
+            lines = Lines(self.partial.folder)
             for found in self._found(sources):
                 lines.add(found)
-                self.made.put_away()
+                self.partial.spill_lists()
             return lines
         saved = {entry.path: entry for found in self._found(sources) for entry in found}
         names = dict.fromkeys((*(source.name for source in sources), *saved))
         return tuple(saved[name] for name in names if name in saved)
 
-    def _found(self, sources: Sequence[Source]) -> Iterator[list[Entry]]:
+    def _found(self, sources: Sequence[BackupSource]) -> Iterator[list[BackupEntry]]:
         """Save databases one by one, then share or save the other files, many in parallel."""
         own = self._own_rights(sources)
-        databases = groups(source for source in sources if is_database(source.place))
+        databases = groups(source for source in sources if is_database(source.path_str))
         large = [group for group in databases if own and self._is_large(group)]
         slow = self._processes.enter_context(save_worker.start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
-        with self.earlier.reread_due_copies(beside=own) as read:
-            files = (source for source in sources if not is_database(source.place))
+        with self.earlier.reread_due_copies(in_worker=own) as read:
+            files = (source for source in sources if not is_database(source.path_str))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)
         yield slow.finished()
 
     def _batch(
         self,
-        files: list[Source],
+        files: list[BackupSource],
         read: Callable[[], None],
         slow: save_worker.SaveWorker,
         *,
         own: bool,
-    ) -> Iterator[list[Entry]]:
+    ) -> Iterator[list[BackupEntry]]:
         """Share unchanged files, those with a copy being read again last; save the others."""
         due = self.earlier.due
         shared = {s.name: self.files.unchanged(s) for s in files if s.name not in due}
@@ -114,10 +114,10 @@ class BackupWriter:
             yield saved
             yield from (other.finished() for other in others)
 
-    def _is_large(self, group: Sequence[Source]) -> bool:
+    def _is_large(self, group: Sequence[BackupSource]) -> bool:
         return any(source.content and source.expect.size >= blocks.MIN_SIZE for source in group)
 
-    def _own_rights(self, sources: Sequence[Source]) -> bool:
+    def _own_rights(self, sources: Sequence[BackupSource]) -> bool:
         """Whether everything is read and written with our own privileges.
 
         Other privileges apply to the whole process, so no parallel work is possible with them.
@@ -126,13 +126,13 @@ class BackupWriter:
             return True
         known = ""
         for source in sources:
-            folder = source.place.rpartition("/")[0]
+            folder = source.path_str.rpartition("/")[0]
             if folder != known and privileges.of(f"{folder}/any") is not None:
                 return False
             known = folder
-        return privileges.of(f"{self.made.folder}/any") is None
+        return privileges.of(f"{self.partial.folder}/any") is None
 
-    def wanted(self, sources: Sequence[Source]) -> int:
+    def wanted(self, sources: Sequence[BackupSource]) -> int:
         """Bytes of disk space that the backup needs, with the logs of live databases."""
         size = 0
         for source in sources:
@@ -148,7 +148,9 @@ class BackupWriter:
     def read_back(self) -> list[str]:
         """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
-        return [text for written in self.made.unread_lists() for text in self._wrong(written, own)]
+        return [
+            text for written in self.partial.unread_lists() for text in self._wrong(written, own)
+        ]
 
     def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
         count = SHARES if own and len(written) > MANY else 1
@@ -162,14 +164,14 @@ class BackupWriter:
                 f"The backup could not be read back ({why}). Nothing was changed."
             ) from None
         wrong = [
-            copy.removeprefix(f"{self.made.folder}/")
+            copy.removeprefix(f"{self.partial.folder}/")
             for share, answer in zip(shares, answers, strict=True)
             for (copy, _), right in zip(share, answer, strict=True)
             if right != "1"
         ]
         return [f"{name}: the copy is not what was saved" for name in wrong]
 
-    def group(self, group: Sequence[Source]) -> list[Entry]:
+    def group(self, group: Sequence[BackupSource]) -> list[BackupEntry]:
         """Save a database with its sidecars, or a single file.
 
         What cannot be read is noted as missing, for a database with all its files, because it is
@@ -182,19 +184,19 @@ class BackupWriter:
             if why is None:
                 raise
         for source in group:
-            for suffix in ("", *SIDECARS) if is_database(source.place) else ("",):
+            for suffix in ("", *SIDECARS) if is_database(source.path_str) else ("",):
                 with suppress(OSError):  # a path too long for a copy
-                    self.made.drop(source.name + suffix)
+                    self.partial.drop(source.name + suffix)
         self.missing += [MissingFile(source.name, why) for source in group]
         return []
 
 
-def _room_of(source: Source) -> int:
+def _room_of(source: BackupSource) -> int:
     """Bytes that a copy of a file takes; holes of a sparse file are not counted."""
     if source.expect.size < LARGE:
         return source.expect.size
     try:
-        return sparse_files.allocated(os.lstat(source.place))
+        return sparse_files.allocated_bytes(os.lstat(source.path_str))
     except OSError:
         return source.expect.size
 
@@ -208,9 +210,9 @@ def _reads(one: tuple[str, str]) -> bool:
         return False
 
 
-def _shares(files: Sequence[Source], count: int) -> list[list[list[Source]]]:
+def _shares(files: Sequence[BackupSource], count: int) -> list[list[list[BackupSource]]]:
     """Split files into shares that take about the same time."""
-    shares: list[list[list[Source]]] = [[] for _ in range(count if len(files) > MANY else 1)]
+    shares: list[list[list[BackupSource]]] = [[] for _ in range(count if len(files) > MANY else 1)]
     taken = [0] * len(shares)
     for source in sorted(files, key=lambda source: -source.expect.size):
         least = taken.index(min(taken))

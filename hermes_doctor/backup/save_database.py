@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.manifest import Source
-from hermes_doctor.backup.save_file import Files, busy_file_error
+from hermes_doctor.backup.entry import BackupEntry
+from hermes_doctor.backup.manifest import BackupSource
+from hermes_doctor.backup.save_file import FileSaver, busy_file_error
 from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.exclusive import in_use
@@ -20,14 +20,14 @@ WAIT = 0.1
 """Seconds before a database that is being written is tried again; doubled each time."""
 
 
-class Databases:
+class DatabaseSaver:
     """Saves databases, each with its sidecars."""
 
-    def __init__(self, home: Home, files: Files) -> None:
+    def __init__(self, home: Home, files: FileSaver) -> None:
         self.home = home
         self.files = files
 
-    def save(self, group: Sequence[Source]) -> list[Entry]:
+    def save(self, group: Sequence[BackupSource]) -> list[BackupEntry]:
         """Save a database with its sidecars, or a single file, in one consistent state.
 
         For a run they must be as planned. A patient copy is repeated until nobody writes
@@ -46,7 +46,7 @@ class Databases:
             if before == _moment(database) and not in_use(database):
                 return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
-                self.files.made.drop(source.name)
+                self.files.partial.drop(source.name)
             live = in_use(database) and _keeps_log(database)
             if live:
                 break
@@ -56,7 +56,9 @@ class Databases:
         entry = self.files.save(main._replace(live=True))
         return [entry] if entry else []
 
-    def _judged(self, database: Path, entries: list[Entry], before: list[Snapshot]) -> list[Entry]:
+    def _judged(
+        self, database: Path, entries: list[BackupEntry], before: list[Snapshot]
+    ) -> list[BackupEntry]:
         """Add SQLite's verdict on an unused database of Hermes, unless it has one.
 
         Other files named like a database need not be one; and a database with a non-empty log
@@ -82,27 +84,27 @@ class Databases:
         homes = (self.home, *map(Home, self.home.profiles()))
         return {database for home in homes for database in home.databases()}
 
-    def _with_sidecars(self, group: Sequence[Source], database: Path) -> list[Source]:
+    def _with_sidecars(self, group: Sequence[BackupSource], database: Path) -> list[BackupSource]:
         """Add the sidecars that are beside the database now to the group.
 
         A killed writer has left a log or a journal. Without it, an unfinished transaction would
         count, or a committed one would be lost.
         """
-        known = {source.place for source in group}
+        known = {source.path_str for source in group}
         beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
         return [
             *group,
             *(
-                Source(self.home.name_of(path), str(path), taken, patient=True)
+                BackupSource(self.home.name_of(path), str(path), taken, patient=True)
                 for path in beside
                 if str(path) not in known and (taken := snapshot(path)).kind == "file"
             ),
         ]
 
 
-def groups(sources: Iterable[Source]) -> list[list[Source]]:
+def groups(sources: Iterable[BackupSource]) -> list[list[BackupSource]]:
     """Group databases with their sidecars."""
-    groups: dict[str, list[Source]] = {}
+    groups: dict[str, list[BackupSource]] = {}
     for source in sources:
         groups.setdefault(str(database_of(source.path)), []).append(source)
     return list(groups.values())

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from hermes_doctor.backup import blocks, growing_file, unchanged as backup_unchanged
-from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.entry import BackupEntry
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.partial import Partial
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
@@ -18,34 +18,34 @@ TRIES = 10
 """How often the copy of a file that is being written is tried."""
 
 
-class Files:
+class FileSaver:
     """Saves single files."""
 
-    def __init__(self, made: Partial) -> None:
-        self.made = made
-        self.earlier = made.earlier
+    def __init__(self, partial: Partial) -> None:
+        self.partial = partial
+        self.earlier = partial.earlier
 
-    def save(self, source: Source) -> Entry | None:
+    def save(self, source: BackupSource) -> BackupEntry | None:
         """Save one path into the unfinished backup; return None if it vanished before.
 
         A path that changes its kind or vanishes while it is saved is tried again.
         """
         for _ in range(TRIES):
-            taken = snapshot(source.place)
+            taken = snapshot(source.path_str)
             try:
                 return self._saved(source, taken)
             except (CouldNotLook, FileNotFoundError):
-                if not source.patient or snapshot(source.place) == taken:
+                if not source.patient or snapshot(source.path_str) == taken:
                     raise
             except Trouble:
-                if not source.live or snapshot(source.place).ino == taken.ino:
+                if not source.live or snapshot(source.path_str).ino == taken.ino:
                     raise
-            self.made.drop(source.name)
-        raise busy_file_error(source.place)
+            self.partial.drop(source.name)
+        raise busy_file_error(source.path_str)
 
-    def _saved(self, source: Source, taken: Snapshot) -> Entry | None:
+    def _saved(self, source: BackupSource, taken: Snapshot) -> BackupEntry | None:
         """Save a path that has this snapshot now."""
-        place = source.place
+        place = source.path_str
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(
@@ -55,10 +55,12 @@ class Files:
         if source.patient and taken.kind not in ("file", "symlink"):
             return None
         if taken.kind == "absent":
-            return Entry(name, "absent")
+            return BackupEntry(name, "absent")
         if taken.kind == "symlink":
-            return Entry(name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(place))
-        entry = Entry(
+            return BackupEntry(
+                name, "symlink", uid=taken.uid, gid=taken.gid, target=os.readlink(place)
+            )
+        entry = BackupEntry(
             name,
             "file" if source.content else "mode",
             size=taken.size,
@@ -78,7 +80,7 @@ class Files:
 
     # -- a database in use -------------------------------------------------------------------
 
-    def _live(self, entry: Entry, path: Path, taken: Snapshot) -> Entry:
+    def _live(self, entry: BackupEntry, path: Path, taken: Snapshot) -> BackupEntry:
         now, marks = time.time_ns(), backup_unchanged.marks(taken, backup_unchanged.log_marks(path))
         if shared := self._shared(self.earlier.unchanged(entry.path, marks), taken):
             return shared
@@ -86,13 +88,13 @@ class Files:
         still = backup_unchanged.marks(snapshot(path), backup_unchanged.log_marks(path)) == marks
         return made._replace(seen=(now, *marks) if still else (), read_at=time.time_ns())
 
-    def _live_blocks(self, entry: Entry, path: Path) -> Entry | None:
+    def _live_blocks(self, entry: BackupEntry, path: Path) -> BackupEntry | None:
         """Save only the blocks that differ from the previous copy, if they are few."""
         from hermes_doctor.backup import save_live
 
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
-        changed = self.made.begin_blocks(entry.path, base)
+        changed = self.partial.begin_blocks(entry.path, base)
         if base is None or changed is None:
             return None
         examine = not backup_unchanged.was_checked_recently(like)
@@ -100,16 +102,16 @@ class Files:
             path,
             base,
             changed,
-            known=self.earlier.known(entry.path),
+            known=self.earlier.chunk_digests(entry.path),
             examine=examine,
-            in_place=self.made.alone,
-            progress=self.made.progress,
+            in_place=self.partial.alone,
+            progress=self.partial.progress,
         )
         if done is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
         verdict, made = done
-        self.made.written(changed, made.changes)
+        self.partial.note_written(changed, made.changes)
         examined_at = time.time_ns() if examine or like is None else like.examined_at
         return entry._replace(
             method="sqlite",
@@ -121,11 +123,11 @@ class Files:
             examined_at=examined_at,
         )
 
-    def _live_whole(self, entry: Entry, path: Path) -> Entry:
+    def _live_whole(self, entry: BackupEntry, path: Path) -> BackupEntry:
         from hermes_doctor.sqlite import live_copy
 
-        copy = Path(self.made.place(entry.path))
-        made = live_copy.copy(path, copy, self.made.progress)
+        copy = Path(self.partial.place(entry.path))
+        made = live_copy.copy(path, copy, self.partial.progress)
         return entry._replace(
             method="sqlite",
             integrity=made.verdict,
@@ -137,7 +139,9 @@ class Files:
 
     # -- a file that is not in use -------------------------------------------------------------
 
-    def _still(self, entry: Entry, place: str, taken: Snapshot, *, patient: bool) -> Entry:
+    def _still(
+        self, entry: BackupEntry, place: str, taken: Snapshot, *, patient: bool
+    ) -> BackupEntry:
         """Copy a file that does not change while it is read."""
         shares = patient
         for attempt in range(TRIES if patient else 1):
@@ -158,12 +162,12 @@ class Files:
                         mtime_ns=taken.mtime_ns,
                         read_at=time.time_ns(),
                     )
-                self.made.drop(entry.path)
+                self.partial.drop(entry.path)
                 if right and (shared := self._shared(same, taken)):
                     return shared._replace(seen=seen, mtime_ns=taken.mtime_ns, xattrs=entry.xattrs)
                 shares = False  # the previous copy is damaged, so make a whole one
                 continue
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             if patient and now.kind != "file":
@@ -171,35 +175,37 @@ class Files:
             taken = now
         raise busy_file_error(place)
 
-    def _grown(self, entry: Entry, path: Path) -> Entry | None:
+    def _grown(self, entry: BackupEntry, path: Path) -> BackupEntry | None:
         """Copy a file that is being appended to; return None if it changes in another way."""
-        copy, taken = self.made.place(entry.path), snapshot(path)
-        with disk.new_file(copy, lasting=False) as fd:
-            made = growing_file.copy(path, fd, self.made.progress) if taken.kind == "file" else None
+        copy, taken = self.partial.place(entry.path), snapshot(path)
+        with disk.new_file(copy, durable=False) as fd:
+            made = (
+                growing_file.copy(path, fd, self.partial.progress) if taken.kind == "file" else None
+            )
         if made is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
-        self.made.written(copy, made[0])
+        self.partial.note_written(copy, made[0])
         return entry._replace(sha256=made[0], size=made[1], mtime_ns=taken.mtime_ns)
 
-    def _still_blocks(self, entry: Entry, place: str) -> Entry | None:
+    def _still_blocks(self, entry: BackupEntry, place: str) -> BackupEntry | None:
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
-        changed = self.made.begin_blocks(entry.path, base)
+        changed = self.partial.begin_blocks(entry.path, base)
         if like is None or base is None or changed is None:
             return None
         with (
             blocks.open_as_owner(Path(place)) as fd,
             blocks.open_as_owner(base) as earlier,
-            disk.new_file(changed, lasting=False) as target,
+            disk.new_file(changed, durable=False) as target,
         ):
             most = int(os.fstat(earlier).st_size * blocks.MAX_CHANGED_SHARE)
-            known = self.earlier.known(entry.path)
+            known = self.earlier.chunk_digests(entry.path)
             made = blocks.write(blocks.chunks(fd), earlier, target, most, known)
         if made is None:
-            self.made.drop(entry.path)
+            self.partial.drop(entry.path)
             return None
-        self.made.written(changed, made.changes)
+        self.partial.note_written(changed, made.changes)
         return entry._replace(
             blocks=True,
             size=made.size,
@@ -207,25 +213,27 @@ class Files:
             pieces=made.pieces,
         )
 
-    def _still_whole(self, entry: Entry, place: str) -> Entry:
-        copy = self.made.place(entry.path)
-        with disk.new_file(copy, lasting=False) as fd:
-            digest, count, read_back = disk.copy_read_back(place, fd, self.made.progress)
-        self.made.written(copy, digest, read_back=read_back)
+    def _still_whole(self, entry: BackupEntry, place: str) -> BackupEntry:
+        copy = self.partial.place(entry.path)
+        with disk.new_file(copy, durable=False) as fd:
+            digest, count, read_back = disk.copy_read_back(place, fd, self.partial.progress)
+        self.partial.note_written(copy, digest, read_back=read_back)
         return entry._replace(size=count, sha256=digest)
 
     # -- sharing with the previous backup ---------------------------------------------------------
 
-    def unchanged(self, source: Source) -> Entry | None:
+    def unchanged(self, source: BackupSource) -> BackupEntry | None:
         """Share the previous backup's copy of a file that did not change; None if not possible."""
         if not source.patient or source.live or source.expect.kind != "file":
             return None
         found = self.earlier.unchanged(source.name, backup_unchanged.marks(source.expect))
         return self._shared(found, source.expect)
 
-    def _shared(self, earlier: Entry | None, taken: Snapshot) -> Entry | None:
+    def _shared(self, earlier: BackupEntry | None, taken: Snapshot) -> BackupEntry | None:
         """Share an earlier copy; the entry gets the current mode and owner."""
-        given = self.earlier.give(earlier, self.made.folder) if earlier is not None else None
+        given = (
+            self.earlier.share_copy(earlier, self.partial.folder) if earlier is not None else None
+        )
         if given is None:
             return None
         owner = (given.mode, given.uid, given.gid)
@@ -234,7 +242,7 @@ class Files:
         return given._replace(mode=taken.mode & 0o777, uid=taken.uid, gid=taken.gid)
 
 
-def busy_file_error(place: str) -> Trouble:
+def busy_file_error(path: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
-    name = os.path.basename(place)
+    name = os.path.basename(path)
     return Trouble(f"{name} is being written to. Nothing was changed; try again.")

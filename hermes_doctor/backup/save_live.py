@@ -35,7 +35,7 @@ def write_changes(
     held = snapshot(source)
     try:
         with (
-            disk.new_file(target, lasting=False) as fd,
+            disk.new_file(target, durable=False) as fd,
             blocks.open_as_owner(base) as earlier,
             _held_still(source, examine=examine) as reader,
         ):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_rules import entries_of
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import SIDECARS, is_database
 from hermes_doctor.model import CannotFix
@@ -26,60 +26,62 @@ if TYPE_CHECKING:
 
 STEP = 16 * MEGABYTE
 """Bytes between two progress messages."""
-Groups = Sequence[Sequence[Source]]
+Groups = Sequence[Sequence[BackupSource]]
 
 
 class SaveWorker:
     """A worker process that saves groups of files."""
 
-    def __init__(self, saving: Saver, groups: Groups = (), other: Worker | None = None) -> None:
-        self._saving = saving
+    def __init__(self, saver: Saver, groups: Groups = (), worker: Worker | None = None) -> None:
+        self._saver = saver
         self._groups = groups
-        self._other = other
-        self._told = ""
+        self._worker = worker
+        self._result = ""
 
     def listen(self) -> None:
         """Pass on the worker's progress messages, if there are any."""
-        while self._other and not self._told and self._other.has_output:
-            self._hear(self._other)
+        while self._worker and not self._result and self._worker.has_output:
+            self._hear(self._worker)
 
-    def finished(self) -> list[Entry]:
+    def finished(self) -> list[BackupEntry]:
         """Wait for the worker, and take over its results."""
-        while self._other and not self._told:
-            self._hear(self._other)
-        if self._other is None:
+        while self._worker and not self._result:
+            self._hear(self._worker)
+        if self._worker is None:
             return self._again()
-        told = json.loads(bytes.fromhex(self._told))
+        told = json.loads(bytes.fromhex(self._result))
         if "errno" in told:
             raise OSError(told["errno"], os.strerror(told["errno"]))
-        self._saving.made.unread |= told["unread"]
-        self._saving.made.fresh |= set(told["fresh"])
-        self._saving.earlier.shared |= told["shared"]
-        self._saving.earlier.wrong |= set(told["wrong"])
-        self._saving.missing += [MissingFile(*one) for one in told["missing"]]
+        self._saver.partial.unread |= told["unread"]
+        self._saver.partial.fresh |= set(told["fresh"])
+        self._saver.earlier.shared |= told["shared"]
+        self._saver.earlier.wrong |= set(told["wrong"])
+        self._saver.missing += [MissingFile(*one) for one in told["missing"]]
         return [*entries_of(told["entries"])]
 
-    def _again(self) -> list[Entry]:
+    def _again(self) -> list[BackupEntry]:
         """Save the files in this process, because the worker died.
 
         A disk error kills a process that uses a memory map, but is an exception when reading.
         """
         for source in (source for group in self._groups for source in group):
-            beside = SIDECARS if is_database(source.place) else ()  # the worker may have added them
+            beside = (
+                SIDECARS if is_database(source.path_str) else ()
+            )  # the worker may have added them
             for suffix in ("", *beside):
-                self._saving.made.drop(source.name + suffix)
-        return [entry for group in self._groups for entry in self._saving.group(group)]
+                self._saver.partial.drop(source.name + suffix)
+        return [entry for group in self._groups for entry in self._saver.group(group)]
 
     def _hear(self, other: Worker) -> None:
         try:
             word, text = other.receive()
         except CannotFix:
-            self._other = None
+            self._worker = None
             return
         if word != "said":
-            self._told = text
-        elif self._saving.made.progress:
-            self._saving.made.progress(int(text))
+            self._result = text
+        elif self._saver.partial.progress:
+            self._saver.partial.progress(int(text))
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def start_worker(saving: Saver, groups: Groups) -> Iterator[SaveWorker]:
         return
     from hermes_doctor.system.workers import start_worker
 
-    with start_worker(saving.made.folder, lambda say: _told(saving, groups, say)) as other:
+    with start_worker(saving.partial.folder, lambda say: _told(saving, groups, say)) as other:
         yield SaveWorker(saving, groups, other)
 
 
@@ -105,7 +107,7 @@ def _told(saving: Saver, groups: Groups, say: Callable[[str], None]) -> str:
             say(str(waiting))
             waiting = 0
 
-    made = saving.made
+    made = saving.partial
     made.progress = progress if made.progress else None
     made.unread, made.fresh, saving.earlier.shared = {}, set(), False
     saving.missing = []

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from hermes_doctor.backup.manifest import MANIFEST
 from hermes_doctor.backup.selection import Choice
 from hermes_doctor.backup.source_list import FoundPath, Sources
 from hermes_doctor.backup.unreadable_files import DENIED, MissingFile, os_error_reason
-from hermes_doctor.backup.vault import HOME_FILE, MANIFEST, PARTIAL
+from hermes_doctor.backup.vault import HOME_FILE, PARTIAL
 from hermes_doctor.home import SIDECARS, Home, is_database
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import privileges

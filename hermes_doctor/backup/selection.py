@@ -1,4 +1,4 @@
-"""Select files of a home by named store (such as `history`) or by glob."""
+"""Select files of a home by the name of a group (such as `history`) or by glob."""
 
 from __future__ import annotations
 

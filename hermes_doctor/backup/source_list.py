@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import IO, overload
 
-from hermes_doctor.backup.manifest import Source
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, Snapshot
 
@@ -22,12 +22,12 @@ _KINDS = ("file", "symlink")
 _HEAD = struct.Struct("<B8qI")
 
 
-class Sources(Sequence[Source]):
+class Sources(Sequence[BackupSource]):
     """A sequence of sources that takes little memory and is always read in the same order."""
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._few: list[Source] | None = []
+        self._few: list[BackupSource] | None = []
         """All sources as objects, while they are few."""
         self._file: IO[bytes] | None = None
         self._count = 0
@@ -43,7 +43,7 @@ class Sources(Sequence[Source]):
         """Add paths; yield the place of each."""
         for name, place, taken in found:
             if self._few is not None and len(self._few) < AT_ONCE:
-                self._few.append(Source(name, place, taken, patient=True))
+                self._few.append(BackupSource(name, place, taken, patient=True))
             else:
                 self._put_away()
                 self._write(name, taken)
@@ -77,9 +77,9 @@ class Sources(Sequence[Source]):
         self._live, self._merged = frozenset(live), frozenset(merged)
         if self._few is not None:
             self._few = [
-                source._replace(live=True) if source.place in self._live else source
+                source._replace(live=True) if source.path_str in self._live else source
                 for source in self._few
-                if source.place not in self._merged
+                if source.path_str not in self._merged
             ]
             self._count = len(self._few)
         elif merged:
@@ -88,20 +88,20 @@ class Sources(Sequence[Source]):
     def __len__(self) -> int:
         return self._count - self._gone
 
-    def __iter__(self) -> Iterator[Source]:
+    def __iter__(self) -> Iterator[BackupSource]:
         if self._few is not None:
             yield from self._few
             return
         for name, taken in self._read():
             place = self._place(name)
             if place not in self._merged:
-                yield Source(name, place, taken, live=place in self._live, patient=True)
+                yield BackupSource(name, place, taken, live=place in self._live, patient=True)
 
     @overload
-    def __getitem__(self, place: int) -> Source: ...
+    def __getitem__(self, place: int) -> BackupSource: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Source]: ...
-    def __getitem__(self, place: int | slice) -> Source | Sequence[Source]:
+    def __getitem__(self, place: slice) -> Sequence[BackupSource]: ...
+    def __getitem__(self, place: int | slice) -> BackupSource | Sequence[BackupSource]:
         return list(self)[place]
 
     def _place(self, name: str) -> str:
@@ -128,7 +128,7 @@ class Sources(Sequence[Source]):
             at += done
 
 
-def batches(sources: Iterable[Source]) -> Iterator[list[Source]]:
+def batches(sources: Iterable[BackupSource]) -> Iterator[list[BackupSource]]:
     """Split sources into lists of limited length."""
     left = iter(sources)
     while batch := list(islice(left, AT_ONCE)):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import STORES, matches
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Progress, Vault
@@ -23,7 +23,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, read
-from hermes_doctor.system.signals import uninterrupted
+from hermes_doctor.system.signals import delay_signals
 from hermes_doctor.system.workers import run_as_owner
 
 LIMIT = 64 * MEGABYTE
@@ -43,23 +43,25 @@ def try_restore(vault: Vault, backup: Backup, progress: Progress | None = None) 
         disk.save(scratch / HOME_FILE, home)
         return [text for group in groups for text in _tried(backup, group, scratch, progress)]
     finally:
-        with uninterrupted(), contextlib.suppress(OSError):
+        with delay_signals(), contextlib.suppress(OSError):
             vault.discard(name)
 
 
-def _room(backup: Backup, entry: Entry) -> int:
+def _room(backup: Backup, entry: BackupEntry) -> int:
     """Bytes that a restored file takes; holes of a sparse file are not counted."""
     try:
         return (
-            entry.size if entry.blocks else sparse_files.allocated(os.lstat(backup.copy_of(entry)))
+            entry.size
+            if entry.blocks
+            else sparse_files.allocated_bytes(os.lstat(backup.copy_of(entry)))
         )
     except OSError:
         return entry.size
 
 
-def _groups(backup: Backup) -> list[list[Entry]]:
+def _groups(backup: Backup) -> list[list[BackupEntry]]:
     """Group each database with its sidecars; every other file is alone."""
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[BackupEntry]] = {}
     for entry in backup.entries:
         if entry.kind == "file":
             path = Path(entry.path)
@@ -69,7 +71,7 @@ def _groups(backup: Backup) -> list[list[Entry]]:
 
 
 def _tried(
-    backup: Backup, group: list[Entry], scratch: Path, progress: Progress | None
+    backup: Backup, group: list[BackupEntry], scratch: Path, progress: Progress | None
 ) -> Iterator[str]:
     """Restore one group, check it, and remove it again."""
     places = {entry.path: _place(scratch, entry.path) for entry in group}
@@ -106,10 +108,10 @@ def _place(scratch: Path, name: str) -> Path:
     return scratch / f"tried{path.name.removeprefix(database_of(path).name)}"
 
 
-def _restored(backup: Backup, entry: Entry, place: Path) -> str | None:
+def _restored(backup: Backup, entry: BackupEntry, place: Path) -> str | None:
     """Restore one file; return why that fails, or None."""
     try:
-        with disk.new_file(place, lasting=False) as fd:
+        with disk.new_file(place, durable=False) as fd:
             found = entry_content.write_content(backup, entry, fd)
     except FileNotFoundError:
         return "the copy is missing"

@@ -25,9 +25,9 @@ from pathlib import Path
 from stat import S_ISREG
 
 from hermes_doctor.backup import blocks, known_digests
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED, Backup, relative_place
-from hermes_doctor.backup.manifest_pages import Pages
+from hermes_doctor.backup.manifest_pages import PagedEntries
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk, privileges
 from hermes_doctor.system.files import Snapshot, StrPath, read_head, snapshot
@@ -75,15 +75,18 @@ class PreviousBackup:
 
     def __init__(self, backup: Backup | None) -> None:
         self.backup = backup
+        self.due: set[str]
+        """The names of files whose copies are due to be read again."""
         entries = backup.entries if backup else ()
-        if isinstance(entries, Pages):
-            self._entry: Callable[[str], Entry | None] = lambda name: _file(entries.find(name))
+        if isinstance(entries, PagedEntries):
+            self._entry: Callable[[str], BackupEntry | None] = lambda name: _file(
+                entries.find(name)
+            )
             self.due = entries.longest_ago(SHARE)
         else:
             files = [one for one in entries if one.kind == "file"]
             self._entry = {entry.path: entry for entry in files}.get
             self.due = _due(files)
-        """The names of files whose copies are due to be read again."""
         self._folders: dict[str, bool] = {}
         """The folders in which links were made, and whether with our own privileges."""
         self._read: dict[str, bool] = {}
@@ -93,14 +96,14 @@ class PreviousBackup:
         self.wrong: set[str] = set()
         """Files whose earlier copy turned out to be damaged."""
 
-    def unchanged(self, name: str, marks: tuple[int, ...]) -> Entry | None:
+    def unchanged(self, name: str, marks: tuple[int, ...]) -> BackupEntry | None:
         """The entry of a file that is unchanged according to its marks; else None."""
         entry = self._entry(name)
         if entry is None or entry.seen[1:] != marks:
             return None
         return entry if marks[0] < entry.seen[0] - SETTLED else None
 
-    def like(self, name: str) -> Entry | None:
+    def like(self, name: str) -> BackupEntry | None:
         """The entry of the same file in the previous backup, or None."""
         return self._entry(name)
 
@@ -113,14 +116,14 @@ class PreviousBackup:
         place = place / BASE if entry.blocks else place
         return place if _is_file(place) else None
 
-    def known(self, name: str) -> known_digests.ChunkDigests:
+    def chunk_digests(self, name: str) -> known_digests.ChunkDigests:
         """The checked chunk digests of the copy that `base` returns."""
         entry = self._entry(name)
         if self.backup is None or entry is None:
             return ()
         return known_digests.chunk_digests(self.backup.copy_of(entry), entry)
 
-    def give(self, entry: Entry, partial: Path) -> Entry | None:
+    def share_copy(self, entry: BackupEntry, partial: Path) -> BackupEntry | None:
         """Link the copy of an entry into a new backup; return None if that is not possible."""
         assert self.backup is not None
         place = relative_place(entry.path, blocks=entry.blocks)
@@ -144,14 +147,14 @@ class PreviousBackup:
         return entry
 
     @contextmanager
-    def reread_due_copies(self, *, beside: bool) -> Iterator[Callable[[], None]]:
+    def reread_due_copies(self, *, in_worker: bool) -> Iterator[Callable[[], None]]:
         """Read the copies that are due in a worker process; yield a function that waits for it.
 
-        A process, because threads would compete for Python's GIL. Without `beside`, each copy is
+        A process, because threads would compete for Python's GIL. Without `in_worker`, each copy is
         read when it is needed.
         """
         due = [entry for name in sorted(self.due) if (entry := self._entry(name))]
-        if not due or not beside:
+        if not due or not in_worker:
             yield lambda: None
             return
         from hermes_doctor.system.workers import start_worker, wait_for_result
@@ -171,7 +174,7 @@ class PreviousBackup:
         with start_worker(self.backup.folder, lambda _: read()) as other:
             yield finished
 
-    def is_copy_intact(self, entry: Entry) -> bool:
+    def is_copy_intact(self, entry: BackupEntry) -> bool:
         """Whether the copy of an entry is undamaged."""
         known = self._read.get(entry.path)
         right = self._reads_right_now(entry) if known is None else known
@@ -179,7 +182,7 @@ class PreviousBackup:
             self.wrong.add(entry.path)
         return right
 
-    def _reads_right_now(self, entry: Entry) -> bool:
+    def _reads_right_now(self, entry: BackupEntry) -> bool:
         assert self.backup is not None
         try:
             return blocks.digest_of(self.backup.copy_of(entry), entry) == entry.sha256
@@ -191,23 +194,23 @@ class PreviousBackup:
         folder = os.fspath(new).rpartition("/")[0]
         try:
             if folder not in self._folders:
-                disk.make_folder(Path(folder), lasting=False)
+                disk.make_folder(Path(folder), durable=False)
                 self._folders[folder] = privileges.of(old) is None and privileges.of(new) is None
             disk.link_into_folder(old, new, own=self._folders[folder])
         except OSError:  # if the disk is full, the copy that follows will report it
             return False
         return True
 
-    def gone(self, folder: Path) -> None:
+    def forget_folder(self, folder: Path) -> None:
         """Note that a folder was removed, so it is created again for the next link."""
         self._folders.pop(os.fspath(folder), None)
 
-    def forget(self, most: int) -> None:
-        """Clear the cache of folders if it has more than `most`."""
-        if len(self._folders) > most:
+    def forget(self, limit: int) -> None:
+        """Clear the cache of folders if it has more than `limit`."""
+        if len(self._folders) > limit:
             self._folders.clear()
 
-    def _is_untouched(self, copy: StrPath, entry: Entry) -> bool:
+    def _is_untouched(self, copy: StrPath, entry: BackupEntry) -> bool:
         """Whether a copy's size and mtime show no change since its backup was made."""
         try:
             taken = os.lstat(copy)
@@ -217,7 +220,7 @@ class PreviousBackup:
         return S_ISREG(taken.st_mode) and taken.st_mtime_ns <= self._made and as_long
 
 
-def _file(entry: Entry | None) -> Entry | None:
+def _file(entry: BackupEntry | None) -> BackupEntry | None:
     return entry if entry is not None and entry.kind == "file" else None
 
 
@@ -228,7 +231,7 @@ def _is_file(copy: Path) -> bool:
         return False
 
 
-def _due(files: list[Entry]) -> set[str]:
+def _due(files: list[BackupEntry]) -> set[str]:
     """The copies to read again: those that were read longest ago.
 
     The amount is a share of the whole copies: the base of a copy in blocks is compared anyway.
@@ -242,7 +245,7 @@ def _due(files: list[Entry]) -> set[str]:
     return found
 
 
-def was_checked_recently(entry: Entry | None) -> bool:
+def was_checked_recently(entry: BackupEntry | None) -> bool:
     """Whether SQLite checked a database recently and found it sound."""
     return (
         entry is not None

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.row_comparison import (
     COMPARED_ROWS,
@@ -28,7 +28,7 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess
 from hermes_doctor.system import disk, progress
-from hermes_doctor.system.signals import uninterrupted
+from hermes_doctor.system.signals import delay_signals
 
 LOG_HEAD = 32
 """Bytes of a write-ahead log's header; a shorter log is empty."""
@@ -100,7 +100,7 @@ class LastRows:
         """Count this backup as one of those that are kept."""
         self.kept.insert(0, backup)
 
-    def _why(self, backup: Backup, entry: Entry, counted: ComparedRows) -> str | None:
+    def _why(self, backup: Backup, entry: BackupEntry, counted: ComparedRows) -> str | None:
         name = entry.path
         if self._is_kept(backup, entry):
             return None
@@ -118,7 +118,7 @@ class LastRows:
             return f"{live}, and no other backup has these {counted.number(total)}"
         return f"no other backup has {counted.number(total)} that {name} no longer has"
 
-    def _why_log(self, backup: Backup, entry: Entry, counted: ComparedRows) -> str | None:
+    def _why_log(self, backup: Backup, entry: BackupEntry, counted: ComparedRows) -> str | None:
         """Why a log that the backup has without its database must be kept, or None."""
         from hermes_doctor.backup import logs_without_database
 
@@ -130,7 +130,9 @@ class LastRows:
         alone = f"it has {entry.path} without {name}, and"
         try:
             with _readable(self.vault, backup, entry) as (log, _):
-                mine = logs_without_database.contents(self.vault.home, log, name, counted, self.key)
+                mine = logs_without_database.messages_of_log(
+                    self.vault.home, log, name, counted, self.key
+                )
             total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
             return f"{alone} its rows cannot be compared with {name}: {_reason(why)}"
@@ -140,7 +142,7 @@ class LastRows:
             return f"{alone} {live}, and no other backup has its {counted.number(total)}"
         return f"{alone} no other backup has {counted.number(total)} that {name} lacks"
 
-    def _is_kept(self, backup: Backup, entry: Entry) -> bool:
+    def _is_kept(self, backup: Backup, entry: BackupEntry) -> bool:
         """Whether a backup that is kept has a file with the same content."""
         same = [(one, found) for one in self.kept if (found := _same_name(one, entry.path))]
         return any(_content(one, found) == _content(backup, entry) for one, found in same)
@@ -166,7 +168,9 @@ class LastRows:
         found += [partial(self._readable_or_empty, *copy, counted) for copy in copies]
         return found
 
-    def _readable_or_empty(self, backup: Backup, entry: Entry, counted: ComparedRows) -> Contents:
+    def _readable_or_empty(
+        self, backup: Backup, entry: BackupEntry, counted: ComparedRows
+    ) -> Contents:
         found = self._copied(backup, entry, counted)
         return NOTHING if isinstance(found, str) else found
 
@@ -186,7 +190,7 @@ class LastRows:
                 self._live[name] = str(why)
         return self._live[name]
 
-    def _copied(self, backup: Backup, entry: Entry, counted: ComparedRows) -> Contents | str:
+    def _copied(self, backup: Backup, entry: BackupEntry, counted: ComparedRows) -> Contents | str:
         """The rows of a copy in the vault, or why they cannot be read."""
         key = _content(backup, entry)
         if key not in self._copies:
@@ -225,19 +229,19 @@ def _reason(error: Exception) -> str:
     return "the copy cannot be read" if isinstance(error, OSError) else str(error).rstrip(".")
 
 
-def _same_name(backup: Backup, name: str) -> Entry | None:
+def _same_name(backup: Backup, name: str) -> BackupEntry | None:
     entry = backup.entry(name)
     return entry if entry and entry.kind == "file" else None
 
 
-def _content(backup: Backup, entry: Entry) -> tuple[str | None, ...]:
+def _content(backup: Backup, entry: BackupEntry) -> tuple[str | None, ...]:
     """What a database in a backup consists of: two with the same content have the same rows."""
     beside = [backup.entry(entry.path + suffix) for suffix in ("-wal", "-journal")]
     return entry.sha256, *(one.sha256 if one else None for one in beside)
 
 
 @contextmanager
-def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path, str]]:
+def _readable(vault: Vault, backup: Backup, entry: BackupEntry) -> Iterator[tuple[Path, str]]:
     """A path where SQLite can read the copy, and the mode to open it in.
 
     A copy that is stored in blocks is rebuilt in a scratch folder of the vault.
@@ -260,17 +264,17 @@ def _readable(vault: Vault, backup: Backup, entry: Entry) -> Iterator[tuple[Path
         disk.save(scratch / HOME_FILE, str(vault.home.path).encode("utf-8", "surrogateescape"))
         for one, place in ((entry, scratch / "copy"), (log, scratch / "copy-wal")):
             if one:
-                with disk.new_file(place, lasting=False) as fd:
+                with disk.new_file(place, durable=False) as fd:
                     entry_content.write_content(backup, one, fd)
         yield scratch / "copy", how
     finally:
-        with uninterrupted(), contextlib.suppress(OSError):
+        with delay_signals(), contextlib.suppress(OSError):
             vault.discard(name)
 
 
 @contextmanager
 def _copied_rows(
-    vault: Vault, backup: Backup, entry: Entry, counted: ComparedRows, key: bytes
+    vault: Vault, backup: Backup, entry: BackupEntry, counted: ComparedRows, key: bytes
 ) -> Iterator[Iterator[Row]]:
     """Read the rows of a copy in the vault."""
     progress.report(f"comparing {entry.path} of backup {backup.id}")

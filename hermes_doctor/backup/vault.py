@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_spool import Lines
 from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.manifest import (
@@ -19,9 +19,8 @@ from hermes_doctor.backup.manifest import (
     CHANGED,
     DAMAGE,
     MANIFEST,
-    SCHEMA,
     Backup,
-    Source,
+    BackupSource,
     damaged_manifest,
     parse,
     seal,
@@ -32,10 +31,8 @@ from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, privileges
-from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot, walk
-from hermes_doctor.system.signals import uninterrupted
-
-__all__ = ["MANIFEST", "SCHEMA", "Backup", "Entry", "Source", "Vault", "parse", "seal"]
+from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot, walk
+from hermes_doctor.system.signals import delay_signals
 
 PARTIAL = ".partial"
 HOME_FILE = "home"
@@ -76,7 +73,7 @@ class Vault:
 
     def ids(self) -> list[str]:
         """The ids of the complete backups, oldest first."""
-        names = [name for name in listing(self.root) if not name.endswith(PARTIAL)]
+        names = [name for name in list_folder(self.root) if not name.endswith(PARTIAL)]
         return [n for n in names if self._is_trusted(n)]
 
     def _is_trusted(self, id: str) -> bool:
@@ -88,12 +85,12 @@ class Vault:
             return False
         return folder.st_uid in (0, os.geteuid(), self.owner)
 
-    def next_id(self, also: Iterable[str] = ()) -> str:
-        """Make an id for a new backup or run, after all existing ones and those in `also`."""
-        known = list(also)
+    def next_id(self, reserved: Iterable[str] = ()) -> str:
+        """Make an id for a new backup or run, after all existing ones and those in `reserved`."""
+        known = list(reserved)
         for place in (self.root, self.home.runs):
             with contextlib.suppress(CouldNotLook):
-                known += listing(place)
+                known += list_folder(place)
         return new_id(known)
 
     def load(self, id: str) -> Backup:
@@ -182,16 +179,16 @@ class Vault:
                 f"Nothing was changed. Another place: --vault DIR"
             )
 
-    def room(self, wanted: int) -> None:
+    def room(self, needed: int) -> None:
         """Raise Trouble if the vault's disk has too little free space."""
         place = self.root
         while not place.exists():
             place = place.parent
-        check_free_space(place, wanted)
+        check_free_space(place, needed)
 
     def create(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[BackupSource],
         *,
         reason: str,
         hermes: str | None,
@@ -220,7 +217,7 @@ class Vault:
             disk.save(partial / HOME_FILE, str(self.home.path).encode("utf-8", "surrogateescape"))
             with privileges.cache_owners(), saving:
                 entries = saving.all(sources)
-                disk.sync_tree(partial, saving.made.fresh)
+                disk.sync_tree(partial, saving.partial.fresh)
                 # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:
@@ -249,7 +246,7 @@ class Vault:
             if isinstance(entries, Lines):
                 backup = backup._replace(entries=self._read(folder).entries)
         except BaseException as error:
-            with uninterrupted(), contextlib.suppress(OSError):
+            with delay_signals(), contextlib.suppress(OSError):
                 self.discard(id + PARTIAL)
             if isinstance(error, OSError):
                 why = os.strerror(error.errno or 0).lower()
@@ -263,7 +260,7 @@ class Vault:
         return backup._replace(folder=folder, damaged_before=damaged)
 
     def keep(
-        self, *, reason: str, hermes: str | None, write: Callable[[Path], Sequence[Entry]]
+        self, *, reason: str, hermes: str | None, write: Callable[[Path], Sequence[BackupEntry]]
     ) -> Backup:
         """Make a backup of files that have no path: `write` puts them into the given folder.
 
@@ -284,7 +281,7 @@ class Vault:
             disk.rename(partial, folder)
             disk.sync_folder(self.root)
         except BaseException:
-            with uninterrupted(), contextlib.suppress(OSError):
+            with delay_signals(), contextlib.suppress(OSError):
                 self.discard(id + PARTIAL)
             raise
         return backup._replace(folder=folder)
@@ -331,7 +328,7 @@ class Vault:
             disk.remove_folder(Path(base))
 
 
-def _marks(copy: Path, entry: Entry) -> bytes:
+def _marks(copy: Path, entry: BackupEntry) -> bytes:
     """A key that is equal only for hard links to one copy with the same kind of digest.
 
     An inode number may be reused and an mtime set, but not a ctime. The key is a short hash,

@@ -94,10 +94,15 @@ def examine_and_report(
     from hermes_doctor.cli.shared_options import load_plugins, repeat_options
     from hermes_doctor.render import update as render_update
     from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import after_update as second
+    from hermes_doctor.updates import after_update
 
-    outcome = second.examine(
-        home, update, load_plugins(None), settle=_settle(), restart=restart, tell=tell
+    outcome = after_update.examine(
+        home,
+        update,
+        load_plugins(None),
+        settle_seconds=_settle(),
+        restart=restart,
+        report_progress=tell,
     )
     if json:
         print_document(render_update.document(outcome))

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli import (
-    backup_away as away,
     backup_prune,
     backup_restore,
     backup_schedule as schedule,
+    backup_transfer,
     backup_verify,
+    other_backups,
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
 
 app = typer.Typer(
     help="Backups of a home: verified, listed, restorable.",
@@ -38,7 +39,7 @@ Exit codes:
   2  could not run; nothing was changed
 """,
 )
-away.add_to(app)
+backup_transfer.add_to(app)
 app.add_typer(schedule.app, name="schedule")
 
 
@@ -73,9 +74,9 @@ def create(
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", help="Not this. A glob. Repeatable.")
     ] = None,
-    to: away.ToOption = None,
-    encrypt_to: away.EncryptOption = None,
-    passphrase_file: away.PassphraseOption = None,
+    to: backup_transfer.ToOption = None,
+    encrypt_to: backup_transfer.EncryptOption = None,
+    passphrase_file: backup_transfer.PassphraseOption = None,
     daily: schedule.DailyOption = 0,
     weekly: schedule.WeeklyOption = 0,
     monthly: schedule.MonthlyOption = 0,
@@ -117,7 +118,7 @@ def list_(
     hermes: Annotated[
         bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
     ] = False,
-    restic: away.ResticOption = None,
+    restic: backup_transfer.ResticOption = None,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
@@ -126,7 +127,7 @@ def list_(
     if hermes or restic:
         from hermes_doctor import home as homes
 
-        return away.list_others(homes.find(home), restic, json=json)
+        return other_backups.list_others(homes.find(home), restic, json=json)
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.cli.backup_create import backup_document
     from hermes_doctor.cli.shared_options import named_home, repeat_options

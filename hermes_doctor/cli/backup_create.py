@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor import home as homes
 from hermes_doctor.backup import leftovers, scope
 from hermes_doctor.backup.free_space import total_size
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import Choice, describe_important
 from hermes_doctor.backup.unreadable_files import DENIED, list_missing
-from hermes_doctor.backup.vault import Backup, Vault
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.cli import exits
-from hermes_doctor.cli.progress_bars import bar, pruning_bar, sending_bar
+from hermes_doctor.cli.progress_bars import bar, prune_progress, transfer_progress
 from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.system.signals import interruptible
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.prune_rules import Pruning
+    from hermes_doctor.backup.prune_rules import PruneSelection
     from hermes_doctor.backup.retention import Retention
 
 REASON = "by hand"
@@ -41,14 +42,14 @@ def run(
 ) -> int:
     """Make a backup, export and prune as asked, and print the result."""
     if to or encrypt_to or passphrase_file:
-        from hermes_doctor.cli import backup_away as away
+        from hermes_doctor.cli import backup_transfer
 
-        away.refuse_incomplete_options(to, encrypt_to, passphrase_file)
+        backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
     where = homes.find(home)
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
     omitted = scope.OmittedPaths()
     sent: Path | None = None
-    pruned: Pruning | None = None
+    pruned: PruneSelection | None = None
     with lock_home(where), interruptible():
         store = Vault(where, vault)
         leftovers.remove_leftovers(store)
@@ -66,14 +67,14 @@ def run(
             )
         exits.note_change()
         if encrypt_to:
-            with sending_bar(made.size, quiet=json):
-                sent = away.export_to(made, to, encrypt_to, passphrase_file)
+            with transfer_progress(made.size, quiet=json):
+                sent = backup_transfer.export_to(made, to, encrypt_to, passphrase_file)
         if rule:
             from hermes_doctor.backup.prune_rules import select_by_retention
 
-            with pruning_bar(quiet=json):
+            with prune_progress(quiet=json):
                 pruned = select_by_retention(store, rule)
-                for one in pruned.doomed:
+                for one in pruned.to_remove:
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
     return int(not made.sound or bool(made.missing))
@@ -87,7 +88,7 @@ def _version(home: homes.Home) -> str | None:
 
 
 def _print(
-    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: Pruning | None
+    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: PruneSelection | None
 ) -> None:
     from hermes_doctor.render.document import dump
 
@@ -100,7 +101,7 @@ def _print(
         "not_followed": omitted.unfollowed,
         "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
         "archive": str(sent) if sent else None,
-        "removed": pruned.doomed if pruned else [],
+        "removed": pruned.to_remove if pruned else [],
         "protected": [
             {"id": id, "why": why} for id, why in (pruned.protected if pruned else {}).items()
         ],
@@ -137,7 +138,7 @@ def _advice(made: Backup) -> str:
 
 
 def _show(
-    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: Pruning | None
+    made: Backup, omitted: scope.OmittedPaths, sent: Path | None, pruned: PruneSelection | None
 ) -> None:
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde
@@ -181,8 +182,8 @@ def _show(
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
-    if pruned and pruned.doomed:
-        show([row((f"Removed: {', '.join(pruned.doomed)}", "faint"), indent=2)])
+    if pruned and pruned.to_remove:
+        show([row((f"Removed: {', '.join(pruned.to_remove)}", "faint"), indent=2)])
     if pruned and pruned.protected:
         from hermes_doctor.render.prune import protected_lines
 

@@ -57,7 +57,7 @@ def prune(
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.progress_bars import pruning_bar
+    from hermes_doctor.cli.progress_bars import prune_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
@@ -75,17 +75,17 @@ def prune(
     with lock_home(where), interruptible():
         store = vault_of(home, vault)
         leftovers.remove_leftovers(store)
-        with pruning_bar(quiet=json):
+        with prune_progress(quiet=json):
             if ids:
                 doomed, lost = prune_rules.check_named(store, ids)
-                found = prune_rules.Pruning(doomed, {})
+                found = prune_rules.PruneSelection(doomed, {})
             elif rule:
                 found = prune_rules.select_by_retention(store, rule)
             else:
                 found = prune_rules.select_by_count_and_age(
                     store, 10 if keep is None else keep, age
                 )
-        doomed = found.doomed
+        doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
             show([row(("! ", "warning"), text, hang=2) for text in lost])
@@ -95,7 +95,7 @@ def prune(
         if doomed and not yes and (json or not confirm(f"Remove {len(doomed)} for good?")):
             losses = "".join(f" {text}" for text in lost) if json else ""
             raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
-        with pruning_bar(quiet=json):
+        with prune_progress(quiet=json):
             for one in doomed:
                 exits.note_change()
                 progress.report(f"removing backup {one}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_away as away
+from hermes_doctor.cli import backup_transfer, other_backups
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
 EPILOG = """\b
@@ -37,8 +37,8 @@ def restore(
             "weixin, matrix). Else everything."
         ),
     ] = None,
-    identity: away.IdentityOption = None,
-    passphrase_file: away.PassphraseOption = None,
+    identity: backup_transfer.IdentityOption = None,
+    passphrase_file: backup_transfer.PassphraseOption = None,
     other_home: Annotated[
         bool,
         typer.Option("--other-home", help="Though it is one of another home, or of another place."),
@@ -75,7 +75,7 @@ def restore(
     ):
         store = Vault(where, vault)
         lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
-        id = away.import_copy(store, id, lock, sure=yes, quiet=json)
+        id = other_backups.import_copy(store, id, lock, confirmed=yes, quiet=json)
         backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
@@ -125,6 +125,6 @@ def restore(
             json=json,
             vault=vault,
             repeat=repeat_options(named_home(home)),
-            left=left,
+            skipped=left,
         )
     return exit_code(done, ended)

@@ -85,7 +85,7 @@ def install(
         )
         typer.echo(f"{manager.describe().capitalize()}: {manager.place(job)}")
         parts = [manager.text(job)]
-        if isinstance(manager, daily_backup.Timer):
+        if isinstance(manager, daily_backup.DailyTimer):
             parts.append(manager.service_text(job))
         for text in parts:
             typer.echo("".join(f"  {line}\n" for line in text.splitlines()).rstrip("\n"))

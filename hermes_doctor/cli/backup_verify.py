@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_away as away
+from hermes_doctor.cli import backup_transfer, other_backups
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vault_option import print_schema_document, vault_of
 
@@ -48,8 +48,8 @@ def verify(
     hermes: Annotated[
         bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
     ] = False,
-    identity: away.IdentityOption = None,
-    passphrase_file: away.PassphraseOption = None,
+    identity: backup_transfer.IdentityOption = None,
+    passphrase_file: backup_transfer.PassphraseOption = None,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
@@ -62,7 +62,7 @@ def verify(
 
     store = vault_of(home, vault)
     lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
-    results = away.verify_others(store, id, lock, every=hermes)
+    results = other_backups.verify_others(store, id, lock, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
         ids = store.ids() if every else [_chosen(store, id, home, vault)]
@@ -117,7 +117,7 @@ def _verified(
 
     results: list[tuple[str, list[str]]] = []
     known: dict[bytes, str] | None = {} if len(ids) > 1 else None
-    with away.exclusive_vault(store) if deep else interruptible():
+    with other_backups.exclusive_vault(store) if deep else interruptible():
         for one in ids:
             try:
                 backup = store.load(one)

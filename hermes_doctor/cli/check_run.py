@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +42,7 @@ def run(
         named = one.path if all_homes else shared_options.named_home(home)
         repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
         probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
-        with _progress(deep and not json, len(checks), probes.progress) as step:
+        with _progress(not json, len(checks), probes.progress) as step:
             report = runner.report(
                 probes,
                 found,
@@ -92,8 +94,6 @@ def _print(reports: Sequence[Report], *, json: bool, many: bool, verbose: bool) 
 
 def say_blind(reports: Sequence[Report]) -> None:
     """Print one line for each home that no check could examine."""
-    import sys
-
     for report in reports:
         if report.why_blind:
             print(f"hermes-doctor: {report.why_blind}", file=sys.stderr)  # noqa: T201
@@ -132,15 +132,38 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     )
 
 
-def _progress(  # type: ignore[no-untyped-def]
+@contextlib.contextmanager
+def _progress(
     wanted: bool, total: int, says: Callable[[], str]
-):
-    """A progress bar on a terminal during a deep examination; otherwise nothing."""
-    import contextlib
-    import sys
-
+) -> Iterator[Callable[[str], None] | None]:
+    """A progress bar on a terminal if the examination takes longer than a second."""
     if not wanted or not sys.stderr.isatty():
-        return contextlib.nullcontext(None)
-    from hermes_doctor.terminal.progress import count_bar
+        yield None
+        return
+    from threading import Timer
 
-    return count_bar("examining", total, says)
+    bar = contextlib.ExitStack()
+    done: list[str] = []
+    steps: list[Callable[[str], None]] = []
+
+    def start() -> None:
+        from hermes_doctor.terminal.progress import count_bar
+
+        steps.append(bar.enter_context(count_bar("examining", total, says)))
+        for name in done:
+            steps[0](name)
+
+    def step(name: str) -> None:
+        done.append(name)
+        if steps:
+            steps[0](name)
+
+    timer = Timer(1.0, start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield step
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.close()

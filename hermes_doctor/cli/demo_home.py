@@ -23,9 +23,12 @@ fallback_providers:
     model: hermes-4-405b
 """
 ENV = """\
-TELEGRAM_BOT_TOKEN=123456:not-a-real-token
-OPENROUTER_API_KEY=not-a-real-key
+TELEGRAM_BOT_TOKEN=1234567890:AAThisIsTheTokenOfADemoAndNotReal-1
+TELEGRAM_ALLOWED_USERS=10000001
+OPENROUTER_API_KEY=sk-or-v1-this-is-the-key-of-a-demo-and-not-real-0000000000000000000
 """
+CODES = frozenset({"CFG-YAML", "DB-NOTADB", "ENV-BOM", "KANBAN-SCHEMA", "PERM-SECRETS"})
+"""The codes of the faults that the demo makes."""
 MESSAGES = ("Are you there?", "Why is nobody answering?", "昨天还好好的")
 
 

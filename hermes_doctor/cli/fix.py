@@ -34,9 +34,9 @@ Examples:
 
 \b
 Exit codes:
-  0  all done and verified, or nothing to do
-  1  something is left, was refused or taken back, the plan was only shown,
-     nothing was found while some check could not look, or a check crashed
+  0  the plan is shown; with --apply: everything is repaired, or nothing to do
+  1  with --apply: something is left, was refused or rolled back, or some
+     check had no answer; also if a check crashed
   2  could not run, or no check could look; nothing was changed
 """
 ROUNDS = 5
@@ -86,6 +86,7 @@ def fix(
 
 def _show(session: Session, *, json: bool) -> int:
     """Show the plan only."""
+    from hermes_doctor.model import Status
     from hermes_doctor.repair import recovery
 
     report, planned = session.look()
@@ -100,12 +101,13 @@ def _show(session: Session, *, json: bool) -> int:
         show([row(("! ", "warning"), text, hang=2) for text in said])
         if not planned:
             show([repair.nothing_line(report)])
-        show(repair.plan_lines(planned, session.apply_command(), session.page_options))
+        if planned:
+            command = session.apply_command()
+            show(repair.plan_lines(planned, session.home.path, command, session.page_options))
         show(render_report.open_questions(report))
     if report.why_blind and not planned:
         return _blind(report, json=json)
-    unseen = not planned and report.open
-    return int(unseen or has_open_problems(planned) or any(p.ready for p in planned))
+    return int(bool(report.count_checks(Status.CRASHED)))
 
 
 def _blind(report: Report, *, json: bool) -> int:
@@ -168,6 +170,7 @@ def _apply(
         print_report(report, shown, runs, said)
     else:
         report_rest(session, report, planned, shown, runs, consent)
+        show(repair.result_lines(report, runs))
     failed = any(outcome != "verified" for outcome in outcomes.values())
     if report.why_blind and not shown:
         return _blind(report, json=json)

@@ -19,7 +19,7 @@ class Consent:
         """Whether --subject was given: without it, `--yes` does not grant anybody access."""
         self.yes = yes
         self.quiet = quiet
-        self.agreed: set[tuple[str, str]] = set()
+        self.confirmed: set[tuple[str, str]] = set()
         self.declined: set[tuple[str, str]] = set()
         self.refused: dict[tuple[str, str], str] = {}
         self.steered = False
@@ -31,30 +31,30 @@ class Consent:
         from hermes_doctor.cli.options import can_ask
 
         if can_ask() and not self.quiet:
-            return "it asks first, and you did not say yes."
-        return "it asks first, and there is no terminal to ask on; --yes agrees beforehand."
+            return "You answered no."
+        return "It asks first, and there is no terminal; --yes answers yes."
 
-    def agrees(self, one: PlannedItem) -> bool:
+    def agrees(self, item: PlannedItem) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
-        key = one.finding.key
-        if not one.ready or one.fix is None or key in self.declined or key in self.refused:
+        key = item.finding.key
+        if not item.ready or item.fix is None or key in self.declined or key in self.refused:
             return False
-        if self.steered and one.controls_gateway:
-            self.refused[key] = "the gateway was steered once already, and that did not help"
+        if self.steered and item.controls_gateway:
+            self.refused[key] = "The gateway was already restarted once, and that did not help."
             return False
-        answered = self.yes and (self.one_named or not one.personal)
-        if not one.asks or answered or key in self.agreed:
+        answered = self.yes and (self.one_named or not item.personal)
+        if not item.asks or answered or key in self.confirmed:
             return True
-        (self.agreed if self._ask(one) else self.declined).add(key)
-        return key in self.agreed
+        (self.confirmed if self._ask(item) else self.declined).add(key)
+        return key in self.confirmed
 
-    def _ask(self, one: PlannedItem) -> bool:
+    def _ask(self, item: PlannedItem) -> bool:
         from hermes_doctor.cli.options import confirm
         from hermes_doctor.render import repair
         from hermes_doctor.terminal.show import show
 
         if self.quiet:
             return False
-        show(repair.plan_item_lines(one, self.page_options))
-        who = f", {one.finding.subject}" if one.personal else ""
-        return confirm(f"Apply this fix for {one.finding.code}{who}?")
+        show(repair.plan_item_lines(item, 0))
+        who = f", {item.finding.subject}" if item.personal else ""
+        return confirm(f"Apply this fix for {item.finding.code}{who}?")

@@ -25,6 +25,7 @@ def report_rest(
     consent: Consent,
 ) -> None:
     """Print what is left, and what to do about it."""
+    from hermes_doctor.model import Severity
     from hermes_doctor.render import repair, report as render_report
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -34,28 +35,21 @@ def report_rest(
     show(render_report.open_questions(report))
     for one in planned:
         finding = one.finding
-        why = consent.refused.get(finding.key) or one.refusal
-        hint = ("more: ", f"hermes-doctor explain {finding.code}{session.page_options}")
-        if finding.key in consent.declined:
-            why = consent.silence
-            hint = ("do it: ", session.apply_command(one))
-        elif one.unnamed:
-            why = f"{repair.why_unnamed(one)}, so that its code must be named."
-            hint = ("do it: ", session.apply_command(one))
-        elif why is None:
+        why = consent.refused.get(finding.key) or (one.refusal if one.fix else None)
+        if finding.severity is Severity.INFO and why is None and not one.unnamed:
             continue
-        show(
-            [
-                row(
-                    ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}: ", why, hang=2
-                ),
-                row(hint[0], (hint[1], "command"), indent=2),
-            ]
-        )
+        if finding.key in consent.declined:
+            show(repair.open_item_lines(one, consent.silence, session.apply_command(one)))
+        elif one.unnamed:
+            why = f"{repair.why_unnamed(one)}, so you have to name its code."
+            show(repair.open_item_lines(one, why, session.apply_command(one)))
+        elif why is not None or not one.steps:
+            more = f"hermes-doctor explain {finding.code}{session.page_options}"
+            show(repair.open_item_lines(one, finding.next or why or "", more))
     changed = any(run.paths and _held(run) for run in runs)
     if changed and report.gateways and not any(run.gateway == "started" for run in runs):
         pid = report.gateways[0].pid
-        text = f"The gateway (process {pid}) still works with what it read before: restart it."
+        text = f"The gateway (process {pid}) still uses the old files: restart it."
         show([row(("! ", "warning"), text, hang=2)])
 
 
@@ -79,7 +73,10 @@ def has_open_problems(
 
 
 def print_report(
-    report: Report, planned: Sequence[PlannedItem], runs: Sequence[Journal], said: Sequence[str]
+    report: Report,
+    planned: Sequence[PlannedItem],
+    runs: Sequence[Journal],
+    recovered: Sequence[str],
 ) -> None:
     from hermes_doctor.render import document, repair
 
@@ -88,6 +85,6 @@ def print_report(
         "applied": bool(runs),
         "plan": repair.plan_document(planned),
         "runs": [repair.run_document(run) for run in runs],
-        "recovered": list(said),
+        "recovered": list(recovered),
     }
     typer.echo(document.dump(made))

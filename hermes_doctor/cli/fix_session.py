@@ -40,15 +40,15 @@ class Session:
         """Findings whose fix was not enough, each with the next fix to try."""
         self.checks, self.codes = select(plugins, codes, [])
 
-    def apply_command(self, one: PlannedItem | None = None) -> str:
+    def apply_command(self, item: PlannedItem | None = None) -> str:
         """The command that applies everything requested, or one plan without asking."""
-        words = [one.finding.code] if one else self.words
-        subject = one.finding.subject if one and one.personal else self.subject
+        words = [item.finding.code] if item else self.words
+        subject = item.finding.subject if item and item.personal else self.subject
         if subject is not None:
             import shlex
 
             words = [*words, f"--subject {shlex.quote(subject)}"]
-        yes = " --yes" if one and not one.personal else ""
+        yes = " --yes" if item and not item.personal else ""
         return f"hermes-doctor fix{''.join(f' {w}' for w in words)} --apply{yes}{self.fix_options}"
 
     def keep_unfinished(self, chosen: Sequence[PlannedItem], run: Journal) -> None:
@@ -79,13 +79,13 @@ class Session:
         probes.close()  # else the run would find our own readers holding the databases open
         return report, planned
 
-    def _as_named(self, one: PlannedItem) -> PlannedItem:
+    def _as_named(self, item: PlannedItem) -> PlannedItem:
         """Mark a costly, personal or optional plan as waiting until its code is named."""
         from dataclasses import replace
 
-        waits = one.is_disproportionate or one.personal or one.optional
-        return replace(one, unnamed=waits and not self.names(one))
+        waits = item.is_disproportionate or item.personal or item.optional
+        return replace(item, unnamed=waits and not self.names(item))
 
-    def names(self, one: PlannedItem) -> bool:
+    def names(self, item: PlannedItem) -> bool:
         """Whether the plan's code was typed."""
-        return one.finding.code.lower() in {word.lower() for word in self.words}
+        return item.finding.code.lower() in {word.lower() for word in self.words}

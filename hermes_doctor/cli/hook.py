@@ -66,17 +66,17 @@ def install(
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook as chats, launcher, own_command, shell_startup
+    from hermes_doctor.updates import chat_hook, launcher, own_command, shell_startup
 
     where = homes.find(home)
     own_command.prove()
     said = []
     if shell:
-        shell_startup.refuse()
-        launcher.refuse()
+        shell_startup.refuse_unwritable()
+        launcher.refuse_foreign_launcher()
     if chat:
         with lock_home(where):
-            said += [f"/update in a chat: {tilde(path)}" for path in chats.install(where)]
+            said += [f"/update in a chat: {tilde(path)}" for path in chat_hook.install(where)]
     if shell:
         if launcher.install():
             said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
@@ -119,13 +119,13 @@ def remove(
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook as chats, launcher, shell_startup
+    from hermes_doctor.updates import chat_hook, launcher, shell_startup
 
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
     if where is not None:
         with lock_home(where):
-            said += [f"{tilde(path)} is gone." for path in chats.remove(where)]
+            said += [f"{tilde(path)} is gone." for path in chat_hook.remove(where)]
     if shell:
         said += [f"{tilde(path)} is as it was." for path in shell_startup.remove()]
     if shell and launcher.remove():
@@ -159,7 +159,9 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
                 {
                     "schema": "hermes-doctor/hook/1",
                     "home": str(where.path),
-                    "ways": [{"way": w.name, "covered": w.covered, "how": w.how} for w in ways],
+                    "ways": [
+                        {"way": w.name, "covered": w.covered, "how": w.description} for w in ways
+                    ],
                     "last": _last(last),
                 }
             )
@@ -172,7 +174,7 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         install = f"{coverage.INSTALL}{repeat_options(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            text = one.how.replace(coverage.INSTALL, install)
+            text = one.description.replace(coverage.INSTALL, install)
             show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
         if last is not None:
             backup = last.backup or "no backup"

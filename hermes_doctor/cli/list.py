@@ -25,7 +25,7 @@ Exit codes:
 """
 
 
-class Kind(enum.StrEnum):
+class ListedKind(enum.StrEnum):
     """What can be listed."""
 
     CHECKS = "checks"
@@ -34,7 +34,7 @@ class Kind(enum.StrEnum):
 
 
 def listing(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")] = Kind.CHECKS,
+    kind: Annotated[ListedKind, typer.Argument(help="What to list.")] = ListedKind.CHECKS,
     json: JsonOption = False,
     plugins: PluginsOption = None,
 ) -> int:
@@ -61,13 +61,13 @@ def listing(
     return 0
 
 
-def _table(kind: Kind, found: Plugins) -> list[dict[str, object]]:
-    if kind is Kind.CHECKS:
+def _table(kind: ListedKind, found: Plugins) -> list[dict[str, object]]:
+    if kind is ListedKind.CHECKS:
         return [
             {"id": c.id, "group": c.group, "question": c.question, "codes": list(c.codes)}
             for c in found.checks
         ]
-    if kind is Kind.FIXES:
+    if kind is ListedKind.FIXES:
         return [
             {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
             for f in found.fixes

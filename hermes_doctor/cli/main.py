@@ -44,4 +44,4 @@ def _run() -> object:
     from hermes_doctor.cli.commands import app, build_only
 
     build_only(sys.argv[1:])
-    return app(standalone_mode=False)
+    return app(sys.argv[1:] or ["--help"], standalone_mode=False)

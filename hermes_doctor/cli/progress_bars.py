@@ -22,19 +22,27 @@ def bar(
 
 @contextlib.contextmanager
 def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar for a repair, which also shows its progress messages."""
-    if not _worth_it(total, quiet):
+    """A progress bar for a repair, which also shows its progress messages.
+
+    For small files it appears only if the repair takes longer than a second.
+    """
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import two_phase_bar
+    from hermes_doctor.terminal.progress import delayed_bar, two_phase_bar
 
+    if total < LARGE:
+        with delayed_bar(1.0) as hear, progress.send_to(hear):
+            hear(label, None)
+            yield None
+        return
     with two_phase_bar(label, total) as (advance, hear), progress.send_to(hear):
         yield advance
 
 
 @contextlib.contextmanager
-def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
+def transfer_progress(total: int, *, quiet: bool) -> Iterator[None]:
     """Show the progress messages of a transfer, instead of a bar."""
     if not _worth_it(total, quiet):
         yield
@@ -47,7 +55,7 @@ def sending_bar(total: int, *, quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def pruning_bar(*, quiet: bool) -> Iterator[None]:
+def prune_progress(*, quiet: bool) -> Iterator[None]:
     """Show progress messages on a terminal if pruning takes longer than a second."""
     if quiet or not sys.stderr.isatty():
         yield

@@ -18,7 +18,7 @@ from hermes_doctor.lazy import NamedTuple
 Make = Callable[[str], Any]
 
 
-class Table(NamedTuple):
+class OptionTable(NamedTuple):
     """The options of a command, by the names of its parameters."""
 
     command: tuple[str, ...]
@@ -27,13 +27,15 @@ class Table(NamedTuple):
     repeated: Mapping[str, Make]
 
 
-CHECK = Table(
+SHORT = {"-v": "verbose"}
+"""Short forms that are often typed."""
+CHECK = OptionTable(
     ("check",),
     frozenset({"all_homes", "json", "deep", "network", "verbose"}),
     {"home": Path, "fail_on": str},
     {"only": str, "skip": str, "plugins": Path},
 )
-CREATE = Table(
+CREATE = OptionTable(
     ("backup", "create"),
     frozenset({"full", "json"}),
     {"home": Path, "vault": Path, "reason": str},
@@ -41,7 +43,7 @@ CREATE = Table(
 )
 
 
-def of(table: Table, words: Sequence[str]) -> dict[str, Any] | None:
+def of(table: OptionTable, words: Sequence[str]) -> dict[str, Any] | None:
     """Parse the options of the table's command; None if it is another or typer must parse it."""
     length = len(table.command)
     if tuple(words[:length]) != table.command:
@@ -49,6 +51,9 @@ def of(table: Table, words: Sequence[str]) -> dict[str, Any] | None:
     asked: dict[str, Any] = {}
     rest = iter(words[length:])
     for word in rest:
+        if word in SHORT and SHORT[word] in table.switches:
+            asked[SHORT[word]] = True
+            continue
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--").replace("-", "_")
         if flag != f"--{name.replace('_', '-')}":

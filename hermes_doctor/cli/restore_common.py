@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.recovery import RecoveredRun
-    from hermes_doctor.repair.run import Item
+    from hermes_doctor.repair.targets import Item
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def restore_items(
     vault: Path | None,
     repeat: str,
     report: bool = True,
-    left: Sequence[str] = (),
+    skipped: Sequence[str] = (),
 ) -> Journal | None:
     """Restore from a backup in an ordinary run; None if the operator did not agree.
 
@@ -113,7 +113,7 @@ def restore_items(
                 made
                 | repair.run_document(done)
                 | {"recovered": [one.text for one in ended]}
-                | ({"left": list(left)} if left else {})
+                | ({"left": list(skipped)} if skipped else {})
                 | ({"missing": [o.document for o in backup.missing]} if backup.missing else {})
             )
         )

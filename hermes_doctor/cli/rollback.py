@@ -14,7 +14,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
 from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault import Backup
+    from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
     from hermes_doctor.installation.details import InstallationDetails
     from hermes_doctor.records.journal import Journal
@@ -153,7 +153,7 @@ def _go_back(
         runs: list[Journal] = []
         try:
             with gateways_stopped(home, update, tell) as up_again:
-                rollback.restore_hermes(home, plan.commands, update.before, tell, hold=hold)
+                rollback.restore_hermes(home, plan.commands, update.before, tell, lock_fd=hold)
                 if backup is not None:
                     _restore(home, update, backup, ended, runs, repeat, json=json)
                 up_again()

@@ -28,8 +28,8 @@ def say(mark: str, style: str, text: str) -> None:
         show([row((mark, style), text, hang=2)], sys.stderr)
 
 
-def print_document(made: dict[str, object]) -> None:
+def print_document(data: dict[str, object]) -> None:
     """Print the JSON document on stdout."""
     from hermes_doctor.render import document
 
-    typer.echo(document.dump(made))
+    typer.echo(document.dump(data))

@@ -13,7 +13,7 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOp
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.provider_switch.plan import Switch
+    from hermes_doctor.provider_switch.plan import SwitchPlan
     from hermes_doctor.provider_switch.proof import Proof
     from hermes_doctor.provider_switch.target import SwitchRequest
     from hermes_doctor.records.journal import Journal
@@ -75,7 +75,7 @@ def switch_provider(
 
     where = homes.find(home)
     wish = SwitchRequest(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
-    asking = Asking(where, wish, ask_key=ask_key, tested=not no_test)
+    asking = SwitchSession(where, wish, ask_key=ask_key, tested=not no_test)
     if not apply:
         return _show(asking, _command(asking, home, vault), json=json)
     from hermes_doctor.cli.restore_common import recover_first
@@ -87,12 +87,12 @@ def switch_provider(
         return code or int(any(one.partial for one in ended))
 
 
-class Asking:
+class SwitchSession:
     """One call of the command: the home and the options."""
 
-    def __init__(self, home: Home, wish: SwitchRequest, *, ask_key: bool, tested: bool) -> None:
+    def __init__(self, home: Home, request: SwitchRequest, *, ask_key: bool, tested: bool) -> None:
         self.home = home
-        self.wish = wish
+        self.request = request
         self.ask_key = ask_key
         self.tested = tested
 
@@ -102,7 +102,7 @@ class Asking:
 
         return Probes(self.home, network=True)
 
-    def plan(self, *, typed: bool) -> Switch:
+    def plan(self, *, typed: bool) -> SwitchPlan:
         """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
         from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
         from hermes_doctor.provider_switch import plan, target
@@ -110,14 +110,14 @@ class Asking:
         probes = self.look()
         try:
             world = probes.resolved().world
-            wanted = plan.missing_key_variable(probes, self.wish)
+            wanted = plan.missing_key_variable(probes, self.request)
             if self.ask_key:
-                wanted = target.find_target(world, self.wish).variable
+                wanted = target.find_target(world, self.request).variable
                 if wanted is None:
                     raise CannotFix("its key stands in no variable; name one with --key-env")
             if wanted and typed:
-                return plan.plan(probes, self.wish, _typed(wanted, world.release.is_usable))
-            switch = plan.plan(probes, self.wish, plan.PLACEHOLDER_KEY if wanted else None)
+                return plan.plan(probes, self.request, _typed(wanted, world.release.is_usable))
+            switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(f"Cannot switch: {str(why).rstrip('.')}. Nothing was changed.") from None
         if not wanted:
@@ -151,7 +151,7 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     return key
 
 
-def _show(asking: Asking, command: str, *, json: bool) -> int:
+def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     """Show the plan only."""
     from hermes_doctor.render import document, provider_switch
     from hermes_doctor.terminal.lines import row
@@ -161,7 +161,7 @@ def _show(asking: Asking, command: str, *, json: bool) -> int:
     if json:
         typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
-        name = asking.wish.name
+        name = asking.request.name
         show([row(("✓ ", "good"), f"{name} is what the next message uses already.")])
     else:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
@@ -170,12 +170,12 @@ def _show(asking: Asking, command: str, *, json: bool) -> int:
     return int(bool(switch.steps))
 
 
-def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
+def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str:
     import shlex
 
     from hermes_doctor.cli.shared_options import named_home, repeat_options
 
-    wish = asking.wish
+    wish = asking.request
     words = ["hermes-doctor", "switch-provider", wish.name]
     options = {
         "--base-url": wish.base_url,
@@ -190,7 +190,9 @@ def _command(asking: Asking, home: HomeOption, vault: VaultOption) -> str:
     return f"{shlex.join([*words, '--apply'])}{repeat_options(named_home(home), vault=vault)}"
 
 
-def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool) -> int:
+def _apply(
+    asking: SwitchSession, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool
+) -> int:
     """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
@@ -220,18 +222,21 @@ def _apply(asking: Asking, vault: VaultOption, home: HomeOption, *, yes: bool, j
     run = _run(where, switch, proof, vault)
     exits.note_change()
     if json:
-        typer.echo(document.dump(provider_switch.document(where.path, switch, run, proof.said)))
+        typer.echo(
+            document.dump(provider_switch.document(where.path, switch, run, proof.test_result))
+        )
     else:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
-        show([row(f"Test: {proof.said}.")])
+        show([row(f"Test: {proof.test_result}.")])
     return int(run.state != "done" or run.leaves_files)
 
 
-def _run(where: Home, switch: Switch, proof: Proof, vault: VaultOption) -> Journal:
+def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> Journal:
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.journal import ItemRecord
-    from hermes_doctor.repair.run import Item, Run
+    from hermes_doctor.repair.run import Run
+    from hermes_doctor.repair.targets import Item
 
     name = switch.after.requested.value or ""
     installed = Probes(where).installation()

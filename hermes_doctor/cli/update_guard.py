@@ -16,7 +16,7 @@ from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
-    from hermes_doctor.updates.before_update import Preflight
+    from hermes_doctor.updates.before_update import UpdatePreflight
 
 PATIENCE = 120.0
 MOMENT = 60.0
@@ -72,7 +72,7 @@ def update_guard(
             json=False,
             busy=not from_chat,
             command=command,
-            held=held,
+            lock_stack=held,
         )
         if update is None:
             return 2
@@ -89,18 +89,18 @@ def prepare_update(
     vault: Path | None,
     force: bool,
     json: bool,
-    patience: float = PATIENCE,
+    timeout: float = PATIENCE,
     busy: bool = True,
     command: Sequence[str] = (),
-    held: contextlib.ExitStack | None = None,
+    lock_stack: contextlib.ExitStack | None = None,
 ) -> Update | None:
     """Check and back up before an update; None if it must not start.
 
-    With `held`, no other update or rollback starts until that stack is closed.
+    With `lock_stack`, no other update or rollback starts until that stack is closed.
     """
     with contextlib.ExitStack() as meanwhile:
-        hold = held or meanwhile
-        return _before(home, vault, force, json, patience if busy else None, command, hold)
+        hold = lock_stack or meanwhile
+        return _before(home, vault, force, json, timeout if busy else None, command, hold)
 
 
 def _before(
@@ -108,7 +108,7 @@ def _before(
     vault: Path | None,
     force: bool,
     json: bool,
-    patience: float | None,
+    timeout: float | None,
     command: Sequence[str],
     hold: contextlib.ExitStack,
 ) -> Update | None:
@@ -116,11 +116,13 @@ def _before(
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.updates import before_update as first
+    from hermes_doctor.updates import before_update
 
-    again = _forced(home, vault, command, chat=patience is None)
+    again = _forced(home, vault, command, chat=timeout is None)
     with contextlib.closing(Probes(home)) as probes:
-        moment = first.preflight(probes, load_plugins(None), patience=patience, tell=tell)
+        moment = before_update.preflight(
+            probes, load_plugins(None), timeout=timeout, report_progress=tell
+        )
     for text in moment.obstacles:
         say("✗ ", "error", capitalized(text))
     if moment.obstacles and not force:
@@ -135,7 +137,7 @@ def _before(
         if not force:
             _stopped("There is no backup, so there is no update", again, json=json)
             return None
-        update = first.record_state(home, None, vault, moment, command)
+        update = before_update.record_state(home, None, vault, moment, command)
     if update.others and update.before is not None:
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
@@ -152,13 +154,13 @@ def _before(
 
 
 def _backed_up(
-    home: Home, moment: Preflight, vault: Path | None, command: Sequence[str], *, quiet: bool
+    home: Home, moment: UpdatePreflight, vault: Path | None, command: Sequence[str], *, quiet: bool
 ) -> Update:
     from hermes_doctor.cli.progress_bars import bar
-    from hermes_doctor.updates import before_update as first
+    from hermes_doctor.updates import before_update
 
     with contextlib.ExitStack() as stack:
-        return first.back_up(
+        return before_update.back_up(
             home,
             moment,
             vault=vault,

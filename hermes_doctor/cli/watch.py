@@ -158,11 +158,11 @@ def watch(
 
     from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
-    unknown = gone is not None and made.fresh and not os.environ.get(SERVICE_VARIABLE)
+    unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not once and not unknown:
         made.run()
         return 0
-    report = made.once(loud=json or (sys.stdout is not None and sys.stdout.isatty()))
+    report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone
     if report is None:
@@ -178,7 +178,7 @@ def _where(option: Path | None) -> tuple[Home, Trouble | None]:
     from hermes_doctor import home as homes
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import user_home
-    from hermes_doctor.watch.store import Store
+    from hermes_doctor.watch.store import WatchStateFiles
 
     try:
         return homes.find(option), None
@@ -186,7 +186,7 @@ def _where(option: Path | None) -> tuple[Home, Trouble | None]:
         named = option or Path(os.environ.get("HERMES_HOME", ""))
         path = (named if named.parts else user_home() / ".hermes").expanduser()
         home = homes.Home(path.resolve(), path)
-        if not named.parts and Store(home).load("") is None:
+        if not named.parts and WatchStateFiles(home).load("") is None:
             raise  # no home was named, and none was ever watched
         return home, trouble
 

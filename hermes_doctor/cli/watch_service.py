@@ -10,7 +10,7 @@ from hermes_doctor.cli import watch as own
 from hermes_doctor.cli.options import HomeOption, NetworkOption, PluginsOption, VaultOption
 
 if TYPE_CHECKING:
-    from hermes_doctor.schedule.jobs import Job, Manager
+    from hermes_doctor.schedule.jobs import Job, JobManager
 
 app = own.app
 SystemOption = Annotated[
@@ -152,7 +152,7 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     return 0
 
 
-def _show(manager: Manager, job: Job) -> None:
+def _show(manager: JobManager, job: Job) -> None:
     from hermes_doctor.redaction import clean
 
     typer.echo(f"{manager.place(job)}:")

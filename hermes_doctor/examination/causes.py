@@ -98,7 +98,7 @@ def add_causes(
     findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
 ) -> list[Finding]:
     """Add to each finding the nearest other finding that causes it."""
-    joint = _Joint(findings, platforms)
+    joint = _Findings(findings, platforms)
     there = {one.code for one in findings}
     using = [cause for cause in causes if cause.code in there]
     found = []
@@ -111,7 +111,7 @@ def add_causes(
     return found
 
 
-def _nearest(finding: Finding, joint: _Joint, causes: Sequence[Cause]) -> Cause | None:
+def _nearest(finding: Finding, joint: _Findings, causes: Sequence[Cause]) -> Cause | None:
     """The last of several causes in a chain: its own cause is shown above it."""
     fits = [
         cause
@@ -124,7 +124,7 @@ def _nearest(finding: Finding, joint: _Joint, causes: Sequence[Cause]) -> Cause 
     return next((cause for cause in fits if cause.code not in above), fits[0] if fits else None)
 
 
-class _Joint:
+class _Findings:
     """All findings, and the platforms that they can be about."""
 
     def __init__(self, findings: Sequence[Finding], platforms: Platforms) -> None:

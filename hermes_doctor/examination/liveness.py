@@ -107,9 +107,9 @@ def _supervised(probes: Probes) -> Seen:
 
 def _loop(probes: Probes) -> Seen:
     pulse = probes.pulse()
-    if pulse.turns is None:
+    if pulse.running is None:
         return RungState.UNKNOWN, pulse.what, None
-    if pulse.turns:
+    if pulse.running:
         return RungState.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
     return RungState.FAILED, pulse.what, pulse.since
 

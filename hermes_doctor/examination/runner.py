@@ -49,7 +49,7 @@ class Undeclared(Exception):
     """Raised if a check yields something that it may not, such as a code it does not declare."""
 
 
-class Answer:
+class RunningCheck:
     """The results of one check so far; its thread writes them, the examination reads them."""
 
     def __init__(self, check: Check, late: str | None = None) -> None:
@@ -143,18 +143,18 @@ def _examine(
     clock, end = time_limits.Stopwatch(), limit * stretch
     due: dict[str, float] = {}
     waiting = list(reversed(checks))
-    running: list[Answer] = []
-    answers: dict[str, Answer] = {}
-    done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    running: list[RunningCheck] = []
+    answers: dict[str, RunningCheck] = {}
+    done: queue.SimpleQueue[RunningCheck] = queue.SimpleQueue()
     room = FEW
 
-    def work(answer: Answer) -> None:
+    def work(answer: RunningCheck) -> None:
         answer.ask(probes)
         done.put(answer)
 
     while waiting or running:
         while waiting and len(running) < room and clock.read() < end:
-            answer = Answer(waiting.pop())
+            answer = RunningCheck(waiting.pop())
             due[answer.check.id] = min(end, clock.read() + answer.check.limit * stretch)
             answers[answer.check.id] = answer
             running.append(answer)
@@ -180,13 +180,15 @@ def _examine(
             if now >= due[answer.check.id]:
                 own = min(answer.check.limit * stretch, end)
                 # A copy: the abandoned thread may go on adding to the old one.
-                known = Answer(answer.check, f"took longer than {own:g} s")
+                known = RunningCheck(answer.check, f"took longer than {own:g} s")
                 known.findings = list(answer.findings)
                 known.seconds = time.monotonic() - answer.started
                 answers[answer.check.id] = known
                 running.remove(answer)
     for check in waiting:
-        answers[check.id] = Answer(check, late="the time for all checks was used up before it ran")
+        answers[check.id] = RunningCheck(
+            check, late="the time for all checks was used up before it ran"
+        )
     ordered = [answers[check.id] for check in checks]
     findings = [finding for answer in ordered for finding in answer.findings]
     return [answer.result() for answer in ordered], sort(findings)

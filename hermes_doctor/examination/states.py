@@ -26,7 +26,7 @@ from hermes_doctor.model import (
     Severity,
 )
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 _CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
 _BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
@@ -226,7 +226,7 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
 def _newest_backup(probes: Probes) -> str:
     """How old the newest backup of the whole home is."""
     try:
-        names = sorted(filter(_BACKUP.fullmatch, listing(probes.home.vault)), reverse=True)
+        names = sorted(filter(_BACKUP.fullmatch, list_folder(probes.home.vault)), reverse=True)
     except CouldNotLook:
         return "no backup yet"
     for name in names[:20]:

@@ -17,7 +17,7 @@ from hermes_doctor.model import CouldNotLook, Trouble
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Rule
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.processes.runtime_files import Life
+    from hermes_doctor.processes.runtime_files import GatewayLife
 
 _EDITED = ("config.yaml", ".env", "gateway.json", "SOUL.md")
 _ENDS = {
@@ -28,7 +28,7 @@ _ENDS = {
 }
 
 
-class Event(NamedTuple):
+class TimelineEvent(NamedTuple):
     """One event of the timeline."""
 
     at: datetime
@@ -47,15 +47,15 @@ class Timeline(NamedTuple):
     """The events since a given time, oldest first, and which sources could not be read."""
 
     since: datetime
-    events: tuple[Event, ...]
-    doubts: tuple[str, ...]
+    events: tuple[TimelineEvent, ...]
+    unknown: tuple[str, ...]
 
 
 def make_timeline(probes: Probes, rules: Sequence[Rule], since: datetime) -> Timeline:
     """Collect the events of all sources; a source that cannot be read does not hide the others."""
     doubts: list[str] = []
-    events: list[Event] = []
-    sources: list[Callable[[], Iterator[Event]]] = [
+    events: list[TimelineEvent] = []
+    sources: list[Callable[[], Iterator[TimelineEvent]]] = [
         lambda: _lives(probes),
         lambda: _incidents(probes, rules, since, doubts),
         lambda: _edits(probes),
@@ -72,29 +72,31 @@ def make_timeline(probes: Probes, rules: Sequence[Rule], since: datetime) -> Tim
     return Timeline(since, tuple(sorted(kept, key=lambda one: one.at)), tuple(doubts))
 
 
-def _lives(probes: Probes) -> Iterator[Event]:
+def _lives(probes: Probes) -> Iterator[TimelineEvent]:
     lives = probes.diary()
     for life, later in zip(lives, [*lives[1:], None], strict=False):
-        yield Event(life.began, "start", f"gateway started, process {life.pid}", "exit diary")
+        yield TimelineEvent(
+            life.began, "start", f"gateway started, process {life.pid}", "exit diary"
+        )
         if life.how != "alive":
             yield _end(life, later)
 
 
-def _end(life: Life, later: Life | None) -> Event:
+def _end(life: GatewayLife, later: GatewayLife | None) -> TimelineEvent:
     how = _ENDS.get(life.how, life.how)
     if life.ended is None:
         at = later.began if later else life.began
-        return Event(at, "end", f"process {life.pid} {how}", "exit diary", "error")
+        return TimelineEvent(at, "end", f"process {life.pid} {how}", "exit diary", "error")
     code = f" (exit {life.exit_code})" if life.exit_code else ""
     kind = f": {life.error}" if life.error else ""
     severity = "error" if life.how == "failed" else ""
     what = f"gateway {how}{code}{kind}, process {life.pid}"
-    return Event(life.ended, "end", what, "exit diary", severity)
+    return TimelineEvent(life.ended, "end", what, "exit diary", severity)
 
 
 def _incidents(
     probes: Probes, rules: Sequence[Rule], since: datetime, doubts: list[str]
-) -> Iterator[Event]:
+) -> Iterator[TimelineEvent]:
     from hermes_doctor.plugins.log_rules.ask_logs import ask
     from hermes_doctor.plugins.log_rules.findings import moment, title
 
@@ -103,7 +105,7 @@ def _incidents(
     asked = ask(probes, stretched)
     for incident in asked.incidents:
         rule = incident.rule
-        yield Event(
+        yield TimelineEvent(
             moment(incident.first),
             "incident",
             title(incident),
@@ -115,26 +117,30 @@ def _incidents(
         )
         if incident.cleared_at is not None:
             over = moment(incident.cleared_at)
-            yield Event(over, "recovery", f"over: {title(incident)}", code=rule.code)
+            yield TimelineEvent(over, "recovery", f"over: {title(incident)}", code=rule.code)
     doubts += [f"{source}: {why}" for source, why, _ in asked.unread]
 
 
-def _edits(probes: Probes) -> Iterator[Event]:
+def _edits(probes: Probes) -> Iterator[TimelineEvent]:
     """The last edit of each file; earlier ones are not recorded anywhere."""
     for name in _EDITED:
         if at := probes.modified(probes.home / name):
-            yield Event(at, "edit", f"{name} was written last", name)
+            yield TimelineEvent(at, "edit", f"{name} was written last", name)
 
 
-def _updates(probes: Probes) -> Iterator[Event]:
+def _updates(probes: Probes) -> Iterator[TimelineEvent]:
     installed = probes.installation()
     if (code := probes.code_change()) and installed:
-        yield Event(code.at, "update", f"Hermes {installed.version} was installed", code.path.name)
+        yield TimelineEvent(
+            code.at, "update", f"Hermes {installed.version} was installed", code.path.name
+        )
     if done := probes.last_update():
-        yield Event(done.at, "update", "`hermes update` ended", probes.home.name_of(done.path))
+        yield TimelineEvent(
+            done.at, "update", "`hermes update` ended", probes.home.name_of(done.path)
+        )
 
 
-def _backups(probes: Probes, doubts: list[str]) -> Iterator[Event]:
+def _backups(probes: Probes, doubts: list[str]) -> Iterator[TimelineEvent]:
     from hermes_doctor.backup.vault import Vault
 
     vault = Vault(probes.home)
@@ -144,10 +150,10 @@ def _backups(probes: Probes, doubts: list[str]) -> Iterator[Event]:
         except (CouldNotLook, Trouble) as doubt:
             doubts.append(f"backup {id}: {doubt}")
             continue
-        yield Event(backup.created_at, "backup", f"backup: {backup.reason}", id)
+        yield TimelineEvent(backup.created_at, "backup", f"backup: {backup.reason}", id)
 
 
-def _runs(probes: Probes, doubts: list[str]) -> Iterator[Event]:
+def _runs(probes: Probes, doubts: list[str]) -> Iterator[TimelineEvent]:
     from hermes_doctor.records.journal import DONE, UNDONE, Journals
 
     journals = Journals(probes.home)
@@ -162,4 +168,4 @@ def _runs(probes: Probes, doubts: list[str]) -> Iterator[Event]:
         until = datetime.fromisoformat(run.ended_at) if run.ended_at else None
         severity = "" if run.state in (DONE, UNDONE) else "warning"
         what = f"{run.kind}{f' of {cured}' if cured else ''}: {run.state}"
-        yield Event(at, run.kind, what, id, severity, until=until)
+        yield TimelineEvent(at, run.kind, what, id, severity, until=until)

@@ -49,10 +49,8 @@ def judge(report: Report) -> Verdict:
 
 def first_cause(report: Report) -> Finding | None:
     """The problem to look at first: the worst of those that no other problem caused."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    codes = {one.code for one in bad}
-    roots = [one for one in bad if one.caused_by not in codes] or bad
-    return min(roots, key=report.order, default=None)
+    problems = report.problems()
+    return min(problems[0], key=report.order) if problems else None
 
 
 def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
@@ -75,11 +73,10 @@ def _platform_parts(report: Report) -> tuple[Part, ...]:
 
 
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
-    codes = {one.code for one in report.findings}
-    roots = [one for one in bad if one.caused_by not in codes]
+    roots = report.problems()
     primary = first_cause(report)
     if len(roots) > 1 and primary:
-        repairable = sum(report.offer(one) is not None for one in roots)
+        repairable = sum(any(map(report.offer, group)) for group in roots)
         return text(
             "Your bot is not working: {problems}, {repairable} can be repaired. First: {code}.",
             problems=count(len(roots), "problem"),

@@ -177,7 +177,7 @@ class GatewayControl:
         The proof requires a new process that works on this home.
         """
         until = time.monotonic() + limit
-        os.close(self.hold())
+        os.close(self.open_home_folder())
         if self.running() is None:
             refuse_copied_home(self.probes())
             self.ask_to_start()
@@ -194,7 +194,7 @@ class GatewayControl:
 
         return Probes(self.home)
 
-    def hold(self) -> int:
+    def open_home_folder(self) -> int:
         """Open the home's folder; raise CannotFix if another folder has replaced it."""
         try:
             fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -216,7 +216,7 @@ class GatewayControl:
             pulse = self.probes().pulse()
         except CouldNotLook:
             return None
-        if pulse is None or pulse.pid != pid or pulse.turns is not False:
+        if pulse is None or pulse.pid != pid or pulse.running is not False:
             return None
         return pulse if pulse.certain or pulse.mute else None
 

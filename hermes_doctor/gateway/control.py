@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.supervisors.find import Supervision, Unit
+    from hermes_doctor.supervisors.find import Supervision
+    from hermes_doctor.supervisors.unit import Unit
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "NO_PROXY")
 INSIDE = (
@@ -27,8 +28,8 @@ _known: WeakKeyDictionary[Probes, GatewayControl] = WeakKeyDictionary()
 """Cache: asking a supervisor takes a while, and several fixes of one plan need the answer."""
 
 
-def gateway_service(probes: Probes) -> GatewayControl:
-    """Whatever owns the gateway of this home; CannotFix where that is not for us to steer."""
+def gateway_control(probes: Probes) -> GatewayControl:
+    """Return the control of a home's gateway; raise CannotFix if we must not stop or start it."""
     if probes not in _known:
         _known[probes] = _of(probes)
     return _known[probes]
@@ -69,9 +70,6 @@ def _of(probes: Probes) -> GatewayControl:
     service = _choose(probes, gateways)
     service.refuse()
     return service
-
-
-"""The name under which fixes know it."""
 
 
 def refuse_inside(pids: list[int]) -> None:
@@ -204,25 +202,25 @@ def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
 
 def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
     """Make the gateway control for one supervisor unit."""
-    from hermes_doctor.supervisors import find as kinds
+    from hermes_doctor.supervisors import find
 
     home = probes.home
-    if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
-        from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+    if unit.kind in (find.SYSTEMD_USER, find.SYSTEMD_SYSTEM):
+        from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
         from hermes_doctor.system.accounts import account
 
         _refuse_led_away(home, unit)
         user = account(unit.manager) if unit.manager is not None else None
-        return SystemdUnit(home, unit.name, Manager(user))
-    if unit.kind == kinds.LAUNCHD:
+        return SystemdUnit(home, unit.name, SystemdManager(user))
+    if unit.kind == find.LAUNCHD:
         from hermes_doctor.gateway.launchd import LaunchAgent
 
         return LaunchAgent(home, unit.name, unit.path, unit.settings.get("domain"))
-    if unit.kind == kinds.S6:
+    if unit.kind == find.S6:
         from hermes_doctor.gateway.s6 import Slot
 
         return Slot(home, unit.name, unit.path.parent if unit.path else None)
-    if unit.kind == kinds.DOCKER:
+    if unit.kind == find.DOCKER:
         from hermes_doctor.gateway.docker import Container
         from hermes_doctor.supervisors import docker
 

@@ -51,13 +51,16 @@ class Detached(GatewayControl):
     keeps = False
 
     def __init__(
-        self, home: Home, installation: Installation | None, more: Mapping[str, str] | None = None
+        self,
+        home: Home,
+        installation: Installation | None,
+        extra_env: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(home)
         self.owner = owner_of(home)
         """The user it runs as; read once, even if the home changes owner later."""
         self.installation = installation
-        self.more = dict(more or {})
+        self.extra_env = dict(extra_env or {})
         """Extra variables that a unit of this home would set, mainly proxies."""
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -86,7 +89,7 @@ class Detached(GatewayControl):
         command = self._command()
         umask = self.origin.umask if self.origin and self.origin.umask is not None else 0o022
         options = user.options()
-        folder = self.hold()
+        folder = self.open_home_folder()
         output = None
         try:
             output = _log(self.home)
@@ -146,7 +149,7 @@ class Detached(GatewayControl):
     def environment(self, user: Account) -> dict[str, str]:
         """The variables it had before if known, else those of a login."""
         known = self.origin.environment if self.origin else None
-        made = dict(known) if known else login_environment(user) | self.more
+        made = dict(known) if known else login_environment(user) | self.extra_env
         for name in [*made]:
             steers = user.uid == 0 and name.startswith(_STEERS)
             if steers or name in _OF_ITS_OWNER or name.startswith(_OF_A_SESSION):
@@ -190,17 +193,17 @@ class Detached(GatewayControl):
         return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
 
 
-def python_of(where: Path, user: Account) -> Path:
+def python_of(environment: Path, user: Account) -> Path:
     """The interpreter of a virtual environment or checkout, if the user may trust it."""
-    for folder in (where, where / "venv", where / ".venv"):
+    for folder in (environment, environment / "venv", environment / ".venv"):
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
             if os.access(folder / name, os.X_OK):
                 packages = folder.glob("lib*/python*/site-packages")
-                for place in (where, folder / name, *packages):
+                for place in (environment, folder / name, *packages):
                     refuse_untrusted(place, user)
                 return folder / name
     raise CannotFix(
-        text("{folder} contains no Python for Hermes. Install Hermes again.", folder=where)
+        text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)
     )
 
 

@@ -18,7 +18,7 @@ from hermes_doctor.processes.lineage import control_group_of
 if TYPE_CHECKING:
     import subprocess
 
-    from hermes_doctor.supervisors.find import Unit
+    from hermes_doctor.supervisors.unit import Unit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300

@@ -14,24 +14,24 @@ from hermes_doctor.gateway.systemd import SystemdUnit
 class Handoff(GatewayControl):
     """Gateway control that uses the unit if its file exists, and a background process if not."""
 
-    def __init__(self, alone: Detached, unit: SystemdUnit, file: Path) -> None:
-        super().__init__(alone.home)
-        self.alone = alone
+    def __init__(self, detached: Detached, unit: SystemdUnit, file: Path) -> None:
+        super().__init__(detached.home)
+        self.detached = detached
         self.unit = unit
         self.file = file
 
     def describe(self) -> str:
         there = os.path.lexists(self.file)
-        return f"{self.alone.describe()}" if there else self.unit.describe()
+        return f"{self.detached.describe()}" if there else self.unit.describe()
 
     def refuse(self) -> None:
         self.unit.refuse()
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
-        main = self.unit.manager.tell(self.unit.name, "MainPID")
+        main = self.unit.manager.property_of(self.unit.name, "MainPID")
         mine = self.unit.runs(main, process.pid)
-        self.alone.origin = self.origin
-        (self.unit if mine else self.alone).ask_to_stop(process)
+        self.detached.origin = self.origin
+        (self.unit if mine else self.detached).ask_to_stop(process)
 
     def ask_to_start(self) -> None:
         self._owner().ask_to_start()
@@ -40,10 +40,10 @@ class Handoff(GatewayControl):
         return self._owner().trouble()
 
     def remember(self, file: Path) -> None:
-        self.alone.remember(file)
+        self.detached.remember(file)
 
     def recall(self, file: Path) -> None:
-        self.alone.recall(file)
+        self.detached.recall(file)
 
     def _owner(self) -> Detached | SystemdUnit:
-        return self.unit if os.path.lexists(self.file) else self.alone
+        return self.unit if os.path.lexists(self.file) else self.detached

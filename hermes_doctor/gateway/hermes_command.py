@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def profile_arguments(home: Home, folder: str | None) -> list[str]:
-    """The profile arguments for a process with this home as HERMES_HOME and `folder` as HOME."""
+    """Return the `--profile` arguments that make Hermes work on this home."""
     root = _root(home, folder)
     if home.profile:
         # Without arguments Hermes trusts a HERMES_HOME inside a folder of profiles.

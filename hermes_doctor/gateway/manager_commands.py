@@ -85,25 +85,25 @@ def _program(name: str, user: Account | None) -> str:
 
 
 def run_command(
-    words: Sequence[str],
+    command: Sequence[str],
     *,
     user: Account | None = None,
     env: Mapping[str, str] | None = None,
     limit: float = LIMIT,
     cwd: Path | None = None,
-    keep: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
 ) -> CommandResult:
     """Run a command to its end; raise CannotFix if it is missing or takes too long.
 
-    `keep` lists file descriptors that the command inherits.
+    `pass_fds` lists file descriptors that the command inherits.
     """
     import subprocess
 
-    program = _program(words[0], user)
+    program = _program(command[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:
         done = subprocess.run(
-            [program, *words[1:]],
+            [program, *command[1:]],
             env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
             cwd=cwd or "/",
             stdin=subprocess.DEVNULL,
@@ -111,37 +111,37 @@ def run_command(
             stderr=subprocess.STDOUT,
             timeout=limit,
             start_new_session=True,
-            pass_fds=keep,
+            pass_fds=pass_fds,
             **options,  # type: ignore[call-overload]
         )
     except subprocess.TimeoutExpired:
         raise CannotFix(
             text(
                 "{program} did not answer within {time}. Try again later.",
-                program=words[0],
+                program=command[0],
                 time=duration(limit),
             )
         ) from None
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(
-            text("Could not run {program}: {reason}.", program=words[0], reason=why)
+            text("Could not run {program}: {reason}.", program=command[0], reason=why)
         ) from None
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     return CommandResult(done.returncode, clean(lines[-1])[:200] if lines else "")
 
 
 def run_checked(
-    words: Sequence[str],
+    command: Sequence[str],
     *,
     user: Account | None = None,
     env: Mapping[str, str] | None = None,
     limit: float = LIMIT,
 ) -> None:
     """Run a command to its end; raise CannotFix unless it succeeds."""
-    said = run_command(words, user=user, env=env, limit=limit)
+    said = run_command(command, user=user, env=env, limit=limit)
     if said.code:
-        shown = " ".join(words)
+        shown = " ".join(command)
         raise CannotFix(
             text(
                 "`{command}` failed with exit code {code}: {reason}",
@@ -152,12 +152,12 @@ def run_checked(
         )
 
 
-def start_command(words: Sequence[str]) -> subprocess.Popen[bytes]:
+def start_command(command: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start a command without waiting for its end."""
     import subprocess
 
     return subprocess.Popen(
-        [_program(words[0], None), *words[1:]],
+        [_program(command[0], None), *command[1:]],
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

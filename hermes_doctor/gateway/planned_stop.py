@@ -22,7 +22,7 @@ NAME = ".gateway-planned-stop.json"
 
 
 def announce(home: Home, process: ProcessHandle) -> None:
-    """Announce that this process will be stopped; if the file cannot be written, it still is."""
+    """Write the file for this process; a failure to write it does not prevent the stop."""
     note = {
         "target_pid": pid_in_namespace(process.pid),
         "target_start_time": process.ticks,

@@ -34,21 +34,23 @@ class Starter(Protocol):
         """Why the start has failed for good, if that is known; else None."""
 
 
-def wait_for_proof(starter: Starter, until: float, old: int | None) -> Iterator[str]:
+def wait_for_proof(starter: Starter, deadline: float, old: int | None) -> Iterator[str]:
     """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come."""
-    gateway, runtime = wait_until_running(starter, until, old)
+    gateway, runtime = wait_until_running(starter, deadline, old)
     yield f"process {gateway.pid} holds the lock of this home"
     if runtime.state == "starting":
         yield "it is still connecting its platforms"
     _settled(starter, gateway)
     yield _beating(starter, gateway)
-    yield from _connected(starter, gateway, until)
+    yield from _connected(starter, gateway, deadline)
 
 
-def wait_until_running(starter: Starter, until: float, old: int | None) -> tuple[Gateway, Runtime]:
+def wait_until_running(
+    starter: Starter, deadline: float, old: int | None
+) -> tuple[Gateway, Runtime]:
     """Wait until a new gateway reports that it runs; raise CannotFix if none does."""
-    gateway = _appeared(starter, until, old)
-    return gateway, _up(starter, gateway, until)
+    gateway = _appeared(starter, deadline, old)
+    return gateway, _up(starter, gateway, deadline)
 
 
 def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
@@ -56,7 +58,7 @@ def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
     return probes.gateways(), probes.runtime()
 
 
-def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
+def _appeared(starter: Starter, deadline: float, old: int | None) -> Gateway:
     """Wait for a new gateway process that holds gateway.lock according to the kernel."""
     seen: list[Gateway] = []
     while True:
@@ -66,13 +68,13 @@ def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
                 if gateway.pid != old and gateway.pid == runtime.lock_holder:
                     return gateway
         except CouldNotLook as why:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 raise CannotFix(
                     text("Could not check whether the gateway started: {reason}.", reason=why)
                 ) from None
         if why_not := starter.trouble():
             raise CannotFix(text("The gateway did not start: {reason}.", reason=why_not))
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             if seen:
                 raise CannotFix(
                     text(
@@ -84,7 +86,7 @@ def _appeared(starter: Starter, until: float, old: int | None) -> Gateway:
         time.sleep(_LOOK_EVERY)
 
 
-def _up(starter: Starter, gateway: Gateway, until: float) -> Runtime:
+def _up(starter: Starter, gateway: Gateway, deadline: float) -> Runtime:
     """Wait until the gateway's own state file says that it runs."""
     while True:
         gateways, runtime = _look(starter)
@@ -97,7 +99,7 @@ def _up(starter: Starter, gateway: Gateway, until: float) -> Runtime:
             )
         if own and runtime.state in ("running", "degraded", "draining"):
             return runtime
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             if own and runtime.state == "starting":
                 return runtime
             raise CannotFix(
@@ -138,9 +140,9 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
         pulse = starter.probes().pulse()
     except CouldNotLook as why:
         return f"whether its loop turns cannot be told: {why}"
-    if pulse is None or pulse.turns is None:
+    if pulse is None or pulse.running is None:
         return f"it stayed up for {SETTLE:.0f} s; whether its loop turns cannot be told"
-    if not pulse.turns:
+    if not pulse.running:
         raise CannotFix(
             text(
                 "Process {pid} started but is frozen: {reason}.",
@@ -151,9 +153,9 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
     return f"it has been running for {SETTLE:.0f} s, and {pulse.what}"
 
 
-def _connected(starter: Starter, gateway: Gateway, until: float) -> Iterator[str]:
+def _connected(starter: Starter, gateway: Gateway, deadline: float) -> Iterator[str]:
     """Wait for its platforms and yield notes on them; states of an earlier process do not count."""
-    until = min(until, time.monotonic() + CONNECTING)
+    deadline = min(deadline, time.monotonic() + CONNECTING)
     while True:
         gateways, runtime = _look(starter)
         _insist(starter, gateway, gateways)
@@ -163,7 +165,7 @@ def _connected(starter: Starter, gateway: Gateway, until: float) -> Iterator[str
             if one.updated_at and one.updated_at >= gateway.started_at
         }
         waiting = [name for name, state in states.items() if state in ("connecting", "retrying")]
-        if not waiting or time.monotonic() >= until:
+        if not waiting or time.monotonic() >= deadline:
             break
         time.sleep(4 * _LOOK_EVERY)
     good = sorted(name for name, state in states.items() if state == "connected")

@@ -20,14 +20,14 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.supervisors.unit import was_stopped
-from hermes_doctor.supervisors.wrapper import wraps
+from hermes_doctor.supervisors.wrapper import is_wrapper_of
 from hermes_doctor.system.accounts import Account
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
 _LASTING = ("failed",)
 
 
-class Manager:
+class SystemdManager:
     """One systemd instance: the system's, or that of one user, reached on that user's bus."""
 
     def __init__(self, user: Account | None) -> None:
@@ -35,7 +35,7 @@ class Manager:
         """None for the system's."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Manager) and other.user == self.user
+        return isinstance(other, SystemdManager) and other.user == self.user
 
     def __hash__(self) -> int:
         return hash(self.user)
@@ -87,31 +87,31 @@ class Manager:
                 )
             )
 
-    def ask(self, *words: str, limit: float = 30.0) -> CommandResult:
+    def run(self, *words: str, limit: float = 30.0) -> CommandResult:
         """Run a systemctl command and return its result."""
         return run_command(
             [*self.words, *words], user=self.user, env=self.environment(), limit=limit
         )
 
-    def insist(self, *words: str, limit: float = 30.0) -> None:
+    def run_checked(self, *words: str, limit: float = 30.0) -> None:
         """Run a systemctl command that must succeed."""
         run_checked([*self.words, *words], user=self.user, env=self.environment(), limit=limit)
 
-    def tell(self, unit: str, name: str) -> str:
+    def property_of(self, unit: str, name: str) -> str:
         """One property of a unit; empty if it cannot be read."""
-        said = self.ask("show", unit, f"--property={name}", "--value")
+        said = self.run("show", unit, f"--property={name}", "--value")
         return said.text if said.code == 0 else ""
 
 
-def manager_of(home: Home, *, system: bool) -> Manager:
+def manager_of(home: Home, *, system: bool) -> SystemdManager:
     """The systemd instance that runs a home's unit."""
-    return Manager(None if system else owner_of(home))
+    return SystemdManager(None if system else owner_of(home))
 
 
 class SystemdUnit(GatewayControl):
     """Gateway control for a systemd unit."""
 
-    def __init__(self, home: Home, name: str, manager: Manager) -> None:
+    def __init__(self, home: Home, name: str, manager: SystemdManager) -> None:
         super().__init__(home)
         if not NAME.fullmatch(name):
             raise CannotFix("The name of the service is not valid. Restart it yourself.")
@@ -132,7 +132,7 @@ class SystemdUnit(GatewayControl):
                     unit=self.name,
                 )
             )
-        if self.manager.tell(self.name, "LoadState") == "masked":
+        if self.manager.property_of(self.name, "LoadState") == "masked":
             raise CannotFix(
                 text(
                     "{unit} is masked, so systemd does not start it. Run `systemctl unmask` first.",
@@ -141,25 +141,25 @@ class SystemdUnit(GatewayControl):
             )
 
     def restless(self) -> bool:
-        return self.manager.tell(self.name, "ActiveState") == "activating"
+        return self.manager.property_of(self.name, "ActiveState") == "activating"
 
     def is_restart_looping(self) -> bool:
-        return self.restless() and self.manager.tell(self.name, "NRestarts") not in ("", "0")
+        return self.restless() and self.manager.property_of(self.name, "NRestarts") not in ("", "0")
 
     def was_stopped_on_purpose(self) -> bool:
         """Whether the unit was stopped on purpose, or is stopping now."""
-        state = self.manager.tell(self.name, "ActiveState")
+        state = self.manager.property_of(self.name, "ActiveState")
         return state == "deactivating" or was_stopped(
-            lambda name: self.manager.tell(self.name, name), state
+            lambda name: self.manager.property_of(self.name, name), state
         )
 
     def stop(self, limit: float) -> None:
         if self.running() is None and self.restless():  # between two starts of a loop
-            self.manager.insist("stop", self.name, limit=limit)
+            self.manager.run_checked("stop", self.name, limit=limit)
         super().stop(limit)
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
-        main = self.manager.tell(self.name, "MainPID")
+        main = self.manager.property_of(self.name, "MainPID")
         if not self.runs(main, process.pid):
             raise CannotFix(
                 text(
@@ -172,35 +172,35 @@ class SystemdUnit(GatewayControl):
             )
         planned_stop.announce(self.home, process)
         # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
-        self.manager.insist("stop", "--no-block", self.name)
+        self.manager.run_checked("stop", "--no-block", self.name)
 
     def runs(self, main: str, pid: int) -> bool:
         """Whether the unit's main process is this gateway or only a wrapper around it."""
-        return main.isdigit() and main != "0" and wraps(int(main), pid, self.home.path)
+        return main.isdigit() and main != "0" and is_wrapper_of(int(main), pid, self.home.path)
 
     def ask_to_start(self) -> None:
         self._await_the_end_of_the_stop()
-        failed = self.manager.tell(self.name, "ActiveState") == "failed"
+        failed = self.manager.property_of(self.name, "ActiveState") == "failed"
         # A unit that was stopped between two restarts would go on counting them.
-        if failed or self.manager.tell(self.name, "NRestarts") not in ("", "0"):
-            self.manager.insist("reset-failed", self.name)
-        self.manager.insist("start", "--no-block", self.name)
+        if failed or self.manager.property_of(self.name, "NRestarts") not in ("", "0"):
+            self.manager.run_checked("reset-failed", self.name)
+        self.manager.run_checked("start", "--no-block", self.name)
 
     def _await_the_end_of_the_stop(self) -> None:
         """Wait until the unit has finished stopping, because it cannot start before."""
         import time
 
         for _ in range(600):
-            if self.manager.tell(self.name, "ActiveState") != "deactivating":
+            if self.manager.property_of(self.name, "ActiveState") != "deactivating":
                 return
             time.sleep(0.1)
         raise CannotFix(text("{unit} does not stop. Try again later.", unit=self.name))
 
     def trouble(self) -> str | None:
-        if self.manager.tell(self.name, "ActiveState") not in _LASTING:
+        if self.manager.property_of(self.name, "ActiveState") not in _LASTING:
             return None
-        result = self.manager.tell(self.name, "Result")
-        status = self.manager.tell(self.name, "ExecMainStatus")
+        result = self.manager.property_of(self.name, "Result")
+        status = self.manager.property_of(self.name, "ExecMainStatus")
         return f"{self.name} failed ({result}, exit status {status})"
 
 

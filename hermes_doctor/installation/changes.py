@@ -9,26 +9,26 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import listing, read_tail, snapshot
+from hermes_doctor.system.files import list_folder, read_tail, snapshot
 
 _UPDATED = pattern(rb"Update complete|Code updated|Successfully installed hermes-agent")
 _LOGS = "logs/update.log"
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """The time of a change, and the file that shows it."""
 
     path: Path
     at: datetime
 
 
-def code_change(where: Path) -> Change | None:
+def code_change(environment: Path) -> FileChange | None:
     """Return when the Hermes of an environment was installed, or its checkout was updated."""
-    found = [Change(path, at) for path in _witnesses(where) if (at := modified_at(path))]
+    found = [FileChange(path, at) for path in _witnesses(environment) if (at := modified_at(path))]
     return max(found, key=lambda one: one.at, default=None)
 
 
-def last_update(home: Home) -> Change | None:
+def last_update(home: Home) -> FileChange | None:
     """Return the last update that `hermes update` finished, by its log."""
     path = home / _LOGS
     try:
@@ -37,7 +37,7 @@ def last_update(home: Home) -> Change | None:
         return None
     if not _UPDATED.search(data):
         return None
-    return Change(path, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
+    return FileChange(path, datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC))
 
 
 def modified_at(path: Path) -> datetime | None:
@@ -64,6 +64,6 @@ def _witnesses(where: Path) -> Iterator[Path]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []

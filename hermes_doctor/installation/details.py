@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 PIP, UV, PIPX, UV_TOOL, GIT, IMAGE = "pip", "uv", "pipx", "uv-tool", "git", "image"
 EDITABLE, COPIED = "editable", "copied"
@@ -65,12 +65,12 @@ def read_details(found: Installation) -> InstallationDetails:
     )
 
 
-def has_changed(found: Installation | None, then: InstallationDetails | None) -> bool:
+def has_changed(found: Installation | None, recorded: InstallationDetails | None) -> bool:
     """Whether the version or the commit is different from the recorded one."""
     now = read_details(found) if found else None
-    if now is None or then is None:
-        return now is not then
-    return (now.version, now.revision) != (then.version, then.revision)
+    if now is None or recorded is None:
+        return now is not recorded
+    return (now.version, now.revision) != (recorded.version, recorded.revision)
 
 
 def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:
@@ -156,7 +156,7 @@ def _info(packages: Path) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

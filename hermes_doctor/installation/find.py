@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook, Gateway
-from hermes_doctor.system.files import MEGABYTE, listing, read, read_head, user_home, which_all
+from hermes_doctor.system.files import MEGABYTE, list_folder, read, read_head, user_home, which_all
 
 LAUNCHER = b"\n# Written by hermes-doctor: "
 """The text that identifies this tool's launcher, which hides the real `hermes` on PATH."""
@@ -32,10 +32,10 @@ class Installation(NamedTuple):
     @property
     def release(self) -> tuple[int, ...]:
         """The version as comparable numbers."""
-        return release(self.version)
+        return parse_release(self.version)
 
 
-def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
+def find_installation(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
     """Find the Hermes of the running gateway, else of the last one, else the newest installed."""
     try:
         running = gateways()
@@ -60,10 +60,10 @@ def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | No
     return max(found, key=lambda one: one.release, default=None)
 
 
-def installation_at(place: Path) -> Installation | None:
+def installation_at(path: Path) -> Installation | None:
     """Return the Hermes in one environment or checkout; None if there is none."""
-    version = _in_environment(place) or _in_checkout(place)
-    return Installation(version, place, running=False) if version else None
+    version = _in_environment(path) or _in_checkout(path)
+    return Installation(version, path, running=False) if version else None
 
 
 def all_installations(home: Home) -> list[Installation]:
@@ -209,7 +209,7 @@ def _in_environment(place: Path) -> str | None:
         folders = [place / lib / name / "site-packages" for name in _names(place / lib)]
         for folder in [*folders, place / lib / "site-packages"]:
             found += [match[1] for name in _names(folder) if (match := _DIST.fullmatch(name))]
-    return max(found, key=release, default=None)
+    return max(found, key=parse_release, default=None)
 
 
 def _in_checkout(place: Path) -> str | None:
@@ -225,6 +225,6 @@ def _in_checkout(place: Path) -> str | None:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []

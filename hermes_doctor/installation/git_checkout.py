@@ -28,7 +28,7 @@ class Leftovers(NamedTuple):
 
     stashes: int
     """The number of stashes that an update made and did not apply again."""
-    middle: str | None
+    unfinished_operation: str | None
     """The operation that git has not finished, such as a merge."""
     unmerged: int
     """The number of files with a conflict in the index; counted in a deep check run only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 LIMIT = 4 * MEGABYTE
 QUICK = frozenset({"hermes_cli", "gateway", "gateway/platforms", "cron", "agent", "tools", ""})
@@ -28,7 +28,7 @@ def missing_modules(packages: Path, version: str, *, deep: bool) -> list[str]:
     gone: list[str] = []
     for folder, files in wanted.items():
         try:
-            there = set(listing(packages / folder if folder else packages))
+            there = set(list_folder(packages / folder if folder else packages))
         except CouldNotLook:
             continue
         gone += [f"{folder}/{file}" if folder else file for file in files if file not in there]

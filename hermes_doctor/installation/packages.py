@@ -7,7 +7,7 @@ from pathlib import Path
 from hermes_doctor.installation.virtualenv import read_pyvenv_cfg, site_packages_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 
 class Packages(NamedTuple):
@@ -41,7 +41,7 @@ def read_packages(environment: Path) -> Packages | None:
     if folder is None:
         return None
     try:
-        names = frozenset(listing(folder))
+        names = frozenset(list_folder(folder))
     except CouldNotLook:
         return None
     return Packages(folder, names, _is_alone(environment))

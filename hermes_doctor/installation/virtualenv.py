@@ -12,11 +12,11 @@ from pathlib import Path
 from hermes_doctor.installation import git_checkout, missing_files
 from hermes_doctor.installation.find import Installation, program_on_path
 from hermes_doctor.installation.git_checkout import Leftovers
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.find import Supervision
-from hermes_doctor.system.files import MEGABYTE, listing, read, read_head
+from hermes_doctor.system.files import MEGABYTE, list_folder, read, read_head
 
 _DIST = pattern(r"hermes_agent-(\d[^-]*)\.dist-info")
 _MAPPED = pattern(r"'([^']+)': '(/[^']+)'")
@@ -230,12 +230,12 @@ def _own_python(root: Path) -> str:
 def _version(root: Path) -> str | None:
     packages = site_packages_of(root)
     found = [m[1] for n in _names(packages) if (m := _DIST.fullmatch(n))] if packages else []
-    return max(found, key=release, default=None)
+    return max(found, key=parse_release, default=None)
 
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
+from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.schema import Schema
@@ -160,12 +160,12 @@ def _of_release(group: Mapping[str, Any], release: str) -> Iterator[tuple[str, d
                 yield name, form
 
 
-def _table(name: str, form: Mapping[str, Any]) -> Table:
+def _table(name: str, form: Mapping[str, Any]) -> TableBlueprint:
     columns = tuple(Column(*facts) for facts in form["columns"])
     declared = tuple(column.name for column in columns)
     others = [tuple(declared[place] for place in order) for order in form["orders"]]
     lazy, unkeyed = form.get("lazy", False), form["if_unkeyed"]
-    return Table(name, form["sql"], columns, (declared, *others), lazy, unkeyed)
+    return TableBlueprint(name, form["sql"], columns, (declared, *others), lazy, unkeyed)
 
 
 def _uncertain(known: Blueprint) -> Blueprint:

@@ -7,7 +7,7 @@ from functools import cache
 
 
 @cache
-def release(version: str) -> tuple[int, ...]:
+def parse_release(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version text; empty if it has none."""
     match = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}", version)
     return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -8,7 +8,7 @@ from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
 
 
-class ServicePlan(NamedTuple):
+class ReleaseUnit(NamedTuple):
     """The settings that a release writes into its systemd unit."""
 
     release: str
@@ -18,13 +18,13 @@ class ServicePlan(NamedTuple):
     """Seconds that work in progress gets before a restart, unless config.yaml overrides it."""
 
 
-def service_plan(version: str) -> ServicePlan | None:
+def service_plan(version: str) -> ReleaseUnit | None:
     """Return the unit of a release; for an unknown release, that of the newest known before it."""
-    from hermes_doctor.knowledge.releases import release
+    from hermes_doctor.knowledge.releases import parse_release
 
     known = load_knowledge("services")
-    before = [name for name in known if release(name) <= release(version)]
+    before = [name for name in known if parse_release(name) <= parse_release(version)]
     if not before:
         return None
-    name = max(before, key=release)
-    return ServicePlan(name, known[name]["unit"], float(known[name]["drain"]))
+    name = max(before, key=parse_release)
+    return ReleaseUnit(name, known[name]["unit"], float(known[name]["drain"]))

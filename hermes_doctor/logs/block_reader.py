@@ -37,7 +37,7 @@ class OpenLog:
         self._path = path
         self.name = name
         st = os.fstat(self._fd)
-        self.place = FileIdentity(st.st_dev, st.st_ino)
+        self.identity = FileIdentity(st.st_dev, st.st_ino)
         self.size = st.st_size
         self.written = st.st_mtime
         self._trouble = ""

@@ -43,21 +43,21 @@ def _minute(text: bytes) -> float | None:
     return (shown - _DAY_ONE).total_seconds()
 
 
-class Clock:
+class LogClock:
     """Converts the times of one file, by a zone or by a fixed number of seconds."""
 
-    def __init__(self, zone: tzinfo | None = UTC, behind: float | None = None) -> None:
-        """A `zone` of None is this machine's; `behind`, if given, is used instead of it."""
+    def __init__(self, zone: tzinfo | None = UTC, offset: float | None = None) -> None:
+        """A `zone` of None is this machine's; `offset`, if given, is used instead of it."""
         self._zone = zone
-        self.behind = 0.0 if zone is UTC and behind is None else behind
+        self.offset = 0.0 if zone is UTC and offset is None else offset
         self._offsets: tuple[float, float] = (0.0, 0.0)
         self._quarter: float | None = None
         self._last: float | None = None
 
     def utc(self, local: float) -> float:
         """Convert a local time; for an hour that occurs twice, the order of the lines decides."""
-        if self.behind is not None:
-            return local + self.behind
+        if self.offset is not None:
+            return local + self.offset
         first, second = self._both(local)
         at = first
         if first != second and self._last is not None and first < self._last - _BACK:
@@ -67,11 +67,11 @@ class Clock:
 
     def latest(self, local: float) -> float:
         """Return the latest UTC time that it can have been."""
-        return local + self.behind if self.behind is not None else max(self._both(local))
+        return local + self.offset if self.offset is not None else max(self._both(local))
 
     def twice(self, local: float) -> bool:
         """Tell whether this local time occurs twice, as when summer time ends."""
-        return self.behind is None and len(set(self._both(local))) == 2
+        return self.offset is None and len(set(self._both(local))) == 2
 
     def settle(self, shown: Iterable[float], written: float) -> None:
         """Decide whether the times shown are in the second of two equal hours.
@@ -112,18 +112,20 @@ class Clock:
             return 0.0
 
 
-def of_file(last: float | None, written: float, zone: tzinfo | None, newer: Clock | None) -> Clock:
+def of_file(
+    last: float | None, written: float, zone: tzinfo | None, newer: LogClock | None
+) -> LogClock:
     """Return the clock of a file from its last line's local time and its mtime.
 
     `zone` is that of the process, if known; `newer` is the clock of the next newer file.
     """
     seen = None if last is None else _evidence(last, written)
     if last is None or seen is None:
-        return newer if newer is not None and zone is None else Clock(zone)
+        return newer if newer is not None and zone is None else LogClock(zone)
     behind, away = seen
-    if zone is not None and (away > _CLOSE or Clock(zone).fits(last, last + behind)):
-        return Clock(zone)
-    return Clock(None) if Clock(None).fits(last, last + behind) else Clock(UTC, behind)
+    if zone is not None and (away > _CLOSE or LogClock(zone).fits(last, last + behind)):
+        return LogClock(zone)
+    return LogClock(None) if LogClock(None).fits(last, last + behind) else LogClock(UTC, behind)
 
 
 def _evidence(last: float, written: float) -> tuple[float, float] | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterator
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 
 _REMEMBERED = 10.0
 """Seconds for which an entry is remembered; files of one process agree to the millisecond."""
 _MOST = 50_000
 
 
-def without_duplicates(entries: Iterator[Entry], levels: Container[str]) -> Iterator[Entry]:
+def without_duplicates(entries: Iterator[LogEntry], levels: Container[str]) -> Iterator[LogEntry]:
     """Yield the entries without those that another of Hermes' own files already had.
 
     Only entries of these levels are in several files. A line that occurs twice in one file was

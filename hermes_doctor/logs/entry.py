@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes_doctor.lazy import NamedTuple
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A log entry with its following lines. Its text may contain anything: never show it whole."""
 
     at: float

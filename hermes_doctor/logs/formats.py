@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.block_reader import Lines
-from hermes_doctor.logs.clock import Clock
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.clock import LogClock
+from hermes_doctor.logs.entry import LogEntry
 
 Wanted = Callable[[str, str], bool]
 """Tells whether entries of a level and a logger are wanted."""
@@ -20,7 +20,7 @@ MORE_BYTES = 64 * 1024
 """How much is kept of the lines that follow an entry."""
 
 
-class Span(NamedTuple):
+class LogWindow(NamedTuple):
     """The time span and filter of the entries to read."""
 
     since: float
@@ -41,7 +41,7 @@ class Format(NamedTuple):
     """The kind of its entries, as in `Entry.kind`."""
     local: Callable[[bytes], float | None]
     """Parses a line's local time as if it were UTC; None if it has none."""
-    parse: Callable[[Lines, Clock, Span, str, str], Iterator[Entry]]
+    parse: Callable[[Lines, LogClock, LogWindow, str, str], Iterator[LogEntry]]
     """Parses lines into entries, given their clock, the span, their source and kind."""
     utc: bool = False
     """Whether its times are UTC."""

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.block_reader import Lines
-from hermes_doctor.logs.clock import Clock, seconds
-from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, Span, text
+from hermes_doctor.logs.clock import LogClock, seconds
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Format, LogWindow, text
 
 _HEAD = pattern(rf" ({'|'.join(LEVELS)})(?: \[([^\]\s]+)\])? ([A-Za-z_][\w.\-]*)", re.ASCII)
 _MILLISECONDS = {b"%03d" % n: n / 1000 for n in range(1000)}
@@ -39,7 +39,9 @@ def local(line: bytes) -> float | None:
     return None if whole is None or part is None else whole + part
 
 
-def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def parse(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Yield the wanted entries; the continuation lines of others are dropped with them."""
     since, until = span.since, span.until
     heads: dict[bytes, _Head | None] = {}
@@ -73,7 +75,7 @@ def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Ite
                     room -= len(line)
                 continue
             if held is not None:
-                yield new(Entry, (*held, tuple(more), source, there, kind))
+                yield new(LogEntry, (*held, tuple(more), source, there, kind))
                 held = None
                 if more:
                     more, room = [], MORE_BYTES
@@ -81,10 +83,10 @@ def parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Ite
                 held = second + part, head.level, head.logger, text(said), head.session
                 there = here
     if held is not None:
-        yield new(Entry, (*held, tuple(more), source, there, kind))
+        yield new(LogEntry, (*held, tuple(more), source, there, kind))
 
 
-def _head(key: bytes, span: Span, heads: dict[bytes, _Head | None]) -> _Head | None:
+def _head(key: bytes, span: LogWindow, heads: dict[bytes, _Head | None]) -> _Head | None:
     """Parse what is between a line's time and its message; None if it is not a head."""
     if len(key) > _LONGEST_HEAD:
         return None

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.logs import output
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import LONG, Span
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LONG, LogWindow
 from hermes_doctor.logs.rotated import ReportUnread
 from hermes_doctor.model import CouldNotLook
 
@@ -27,11 +27,13 @@ _BLIND = ("not seeing messages from other users", "insufficient permissions", "P
 _NOTHING = "No journal files were found"
 
 
-def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Iterator[Entry]:
-    """Yield what was written since then, from the newest `most` records."""
+def entries(
+    unit: Unit, span: LogWindow, max_bytes: int | None, report_unread: ReportUnread
+) -> Iterator[LogEntry]:
+    """Yield what was written since then; without `max_bytes`, more records."""
     from hermes_doctor.system import commands
 
-    count = 50 * MOST if most is None else MOST
+    count = 50 * MOST if max_bytes is None else MOST
     source = f"{SOURCE} of {unit.name}"
     command = ["journalctl", "--no-pager", "--output=json", f"--output-fields={_FIELDS}"]
     limits = [f"--since=@{max(0, span.since):.0f}", f"--lines={count}"]
@@ -39,16 +41,16 @@ def entries(unit: Unit, span: Span, most: int | None, tell: ReportUnread) -> Ite
         limits.append(f"--until=@{span.until + 1:.0f}")
     try:
         answer = commands.ask(
-            *(*command, *limits, *_matches(unit)), limit=_PATIENCE, most=count * _RECORD
+            *(*command, *limits, *_matches(unit)), limit=_PATIENCE, max_bytes=count * _RECORD
         )
     except CouldNotLook as why:
-        tell(Unread(source, str(why)))
+        report_unread(Unread(source, str(why)))
         return
     found = [record for record in map(_record, answer.out.split("\n")) if record]
     if why_not := _silence(answer.code, answer.err, bool(found)):
-        tell(Unread(source, why_not))
+        report_unread(Unread(source, why_not))
     if len(found) >= count:
-        tell(Unread(source, f"only the last {count} records were read", partly=True))
+        report_unread(Unread(source, f"only the last {count} records were read", partly=True))
     yield from output.entries(
         (_line(record, number) for number, record in enumerate(found)), span, SOURCE, SOURCE
     )
@@ -88,7 +90,7 @@ def _record(text: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _line(record: dict[str, Any], number: int) -> output.Line:
+def _line(record: dict[str, Any], number: int) -> output.OutputLine:
     said = record.get("MESSAGE")
     if isinstance(said, list):  # bytes that are not text
         said = bytes(n for n in said[:LONG] if isinstance(n, int) and 0 <= n < 256)
@@ -98,7 +100,7 @@ def _line(record: dict[str, Any], number: int) -> output.Line:
     level = _LEVELS[min(int(priority), 7)] if known and priority else output.PLAIN
     other = record.get("_TRANSPORT") != "stdout"
     name = record.get("SYSLOG_IDENTIFIER")
-    return output.Line(
+    return output.OutputLine(
         int(record["__REALTIME_TIMESTAMP"]) / 1e6,
         number,
         said[:LONG] if isinstance(said, str) else "",

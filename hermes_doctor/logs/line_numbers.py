@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hermes_doctor.logs import rotated
 from hermes_doctor.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing
+from hermes_doctor.system.files import MEGABYTE, list_folder
 
 FAR = 64 * MEGABYTE
 """Lines are counted up to this offset; beyond it the byte offset is shown."""
@@ -31,7 +31,7 @@ class SourceFiles:
 
         return note
 
-    def where(self, entry: Entry) -> str:
+    def where(self, entry: LogEntry) -> str:
         """`logs/gateway.log:8812`, `logs/gateway.log@7340021234`, or `journal`."""
         if entry.source not in self._files:
             return entry.source
@@ -62,7 +62,7 @@ class SourceFiles:
         """Open the file that was read, even if it was rotated since."""
         path, place = self._files[name]
         try:
-            names = rotated.names(path.name, listing(path.parent))
+            names = rotated.names(path.name, list_folder(path.parent))
         except CouldNotLook:
             names = [path.name]
         for one in names:
@@ -72,7 +72,7 @@ class SourceFiles:
                 )
             except (FileNotFoundError, CouldNotLook):
                 continue
-            if file.place == place:
+            if file.identity == place:
                 return file
             file.close()
         return None

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, Span
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.logs.formats import LEVELS, MORE_BYTES, MORE_LINES, LogWindow
 
 _HEAD = pattern(
     rf"(?P<level>{'|'.join(LEVELS)})(?: \[(?P<session>[^\]\s]+)\])? "
@@ -27,7 +27,7 @@ PLAIN = "INFO"
 """The level of lines without one."""
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A recorded line of output."""
 
     at: float
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 class _Gathered:
     """An entry under construction."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: OutputLine) -> None:
         self.levelled = False
         self.level, self.logger, self.text, self.session = line.level, line.logger, line.text, ""
         if match := None if line.logger else _HEAD.fullmatch(line.text):
@@ -58,7 +58,7 @@ class _Gathered:
         self.more: list[str] = []
         self.room = MORE_BYTES
 
-    def takes(self, line: Line) -> bool:
+    def takes(self, line: OutputLine) -> bool:
         """Add a line if it belongs to this entry."""
         text = line.text
         if line.logger or self.first.logger or not 0 <= line.at - self.last.at <= _APART:
@@ -80,9 +80,9 @@ class _Gathered:
                 self.room -= len(text) + 1
         return ours
 
-    def entry(self, source: str, kind: str) -> Entry:
+    def entry(self, source: str, kind: str) -> LogEntry:
         """Return the finished entry."""
-        return Entry(
+        return LogEntry(
             self.first.at,
             self.level,
             self.logger,
@@ -95,7 +95,9 @@ class _Gathered:
         )
 
 
-def entries(lines: Iterable[Line], span: Span, source: str, kind: str) -> Iterator[Entry]:
+def entries(
+    lines: Iterable[OutputLine], span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Yield the wanted entries of the output."""
     gathered: _Gathered | None = None
     for line in lines:

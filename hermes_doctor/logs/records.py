@@ -1,4 +1,4 @@
-"""Parse small files with their own formats: the exit diary, starts and updates."""
+"""Parse the exit diary, the list of starts and the update log of Hermes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import datetime
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.block_reader import Lines
-from hermes_doctor.logs.clock import Clock, seconds
-from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.formats import Format, Span, text
+from hermes_doctor.logs.clock import LogClock, seconds
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.logs.formats import Format, LogWindow, text
 
 _TIMED = pattern(rb'"(?:ts|fired_at)": ?"([0-9T:.+\-Z ]{19,40})"')
 _WORD = pattern(r"[A-Za-z_][\w.]{0,80}")
@@ -36,7 +36,9 @@ def _diary_time(line: bytes) -> float | None:
         return None
 
 
-def _diary(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def _diary(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Parse one record per line; only its tag, its code and the name of an error are kept."""
     import json
 
@@ -60,7 +62,7 @@ def _diary(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> It
             words.append(error)
         level = "ERROR" if tag.endswith(_BAD) else "INFO"
         if span.has(at, level, ""):
-            yield Entry(at, level, "", " ".join(words), source=source, offset=offset, kind=kind)
+            yield LogEntry(at, level, "", " ".join(words), source=source, offset=offset, kind=kind)
 
 
 def _ending_time(line: bytes) -> float | None:
@@ -68,7 +70,9 @@ def _ending_time(line: bytes) -> float | None:
     return seconds(match[1]) if match else None
 
 
-def _ending(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def _ending(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Parse which signal ended a gateway; the process list after it is skipped (secrets)."""
     signal = ""
     for offset, line in _one_by_one(lines):
@@ -78,7 +82,7 @@ def _ending(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> I
             at = clock.utc(shown)
             if span.has(at, "INFO", ""):
                 said = f"shutdown diagnostic @ {signal}"
-                yield Entry(at, "INFO", "", said, source=source, offset=offset, kind=kind)
+                yield LogEntry(at, "INFO", "", said, source=source, offset=offset, kind=kind)
             signal = ""
 
 
@@ -86,12 +90,14 @@ def _start_time(line: bytes) -> float | None:
     return float(line) if _EPOCH.fullmatch(line) else None
 
 
-def _starts(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def _starts(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Parse one start per line."""
     for offset, line in _one_by_one(lines):
         shown = _start_time(line)
         if shown is not None and span.has(at := clock.utc(shown), "INFO", ""):
-            yield Entry(at, "INFO", "", "gateway.start", source=source, offset=offset, kind=kind)
+            yield LogEntry(at, "INFO", "", "gateway.start", source=source, offset=offset, kind=kind)
 
 
 def _update_time(line: bytes) -> float | None:
@@ -99,7 +105,9 @@ def _update_time(line: bytes) -> float | None:
     return seconds(match[1]) if match else None
 
 
-def _update(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def _update(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     """Parse an update; every line gets the time at which the update started."""
     at: float | None = None
     for offset, line in _one_by_one(lines):
@@ -107,7 +115,7 @@ def _update(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> I
             at = clock.utc(shown)
         said = text(line)
         if said and at is not None and span.has(at, "INFO", ""):
-            yield Entry(at, "INFO", "", said, source=source, offset=offset, kind=kind)
+            yield LogEntry(at, "INFO", "", said, source=source, offset=offset, kind=kind)
 
 
 DIARY = Format("exit-diary", _diary_time, _diary, utc=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs import clock, window
 from hermes_doctor.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog, blocks
-from hermes_doctor.logs.clock import Clock
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.logs.clock import LogClock
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import Format, LogWindow
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import size as shown
 
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     file: OpenLog
     start: int
-    clock: Clock
+    clock: LogClock
 
 
 ReportUnread = Callable[[Unread], None]
@@ -59,15 +59,15 @@ def archives(present: Iterable[str]) -> list[str]:
 def entries(
     files: Iterable[tuple[Path, str]],
     form: Format,
-    span: Span,
+    span: LogWindow,
     *,
-    most: int | None = None,
+    max_bytes: int | None = None,
     zone: tzinfo | None = None,
-    tell: ReportUnread,
+    report_unread: ReportUnread,
     note: NoteFile | None = None,
     covers: Callable[[float], None] | None = None,
     size: int = BLOCK,
-) -> Iterator[Entry]:
+) -> Iterator[LogEntry]:
     """Yield the entries of a rotated log, oldest first; `files` are given newest first.
 
     A rotation in the meantime neither hides nor repeats anything: open files stay open and are
@@ -75,16 +75,16 @@ def entries(
     missing.
     """
     with ExitStack() as stack:
-        parts = _parts(files, form, span.since, most, zone, tell, stack)
+        parts = _parts(files, form, span.since, max_bytes, zone, report_unread, stack)
         if covers and parts:
             covers(_begin(parts[-1], form, span.since))
         for part in reversed(parts):
             if note:
-                note(part.file.name, part.file.place)
+                note(part.file.name, part.file.identity)
             lines = blocks(part.file, part.start, size)
             yield from form.parse(lines, part.clock, span, part.file.name, form.kind)
             if why := part.file.lacks():
-                tell(Unread(part.file.name, why, partly=True))
+                report_unread(Unread(part.file.name, why, partly=True))
 
 
 def _begin(oldest: Part, form: Format, since: float) -> float:
@@ -98,34 +98,36 @@ def _parts(
     files: Iterable[tuple[Path, str]],
     form: Format,
     since: float,
-    most: int | None,
+    max_bytes: int | None,
     zone: tzinfo | None,
-    tell: ReportUnread,
+    report_unread: ReportUnread,
     stack: ExitStack,
 ) -> list[Part]:
     """Return what must be read of which files, newest first."""
     parts: list[Part] = []
     seen: set[FileIdentity] = set()
-    left = most
+    left = max_bytes
     for path, name in files:
         try:
             file = (CompressedLog if name.endswith(".gz") else OpenLog)(path, name)
         except FileNotFoundError:
             continue
         except CouldNotLook as why:
-            tell(Unread(name, str(why)))
+            report_unread(Unread(name, str(why)))
             continue
         stack.callback(file.close)
-        if file.place in seen:
+        if file.identity in seen:
             continue
-        seen.add(file.place)
+        seen.add(file.identity)
         if file.written < since - _AGE:
             break
         holds = file.claims() if isinstance(file, CompressedLog) else file.size
         if isinstance(file, CompressedLog) and left is not None:
             file.size = left  # the end of a compressed file costs as much as all of it
             if holds > file.size:
-                tell(Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True))
+                report_unread(
+                    Unread(name, "it is packed, and only `--deep` unpacks so much", partly=True)
+                )
                 break
         newer = parts[-1].clock if parts else None
         part, reached = _part(file, form, since, left, zone, newer)
@@ -135,7 +137,9 @@ def _parts(
         if left is not None:
             left -= holds
             if left < 0:
-                tell(Unread(name, f"only the last {shown(most or 0)} were read", partly=True))
+                report_unread(
+                    Unread(name, f"only the last {shown(max_bytes or 0)} were read", partly=True)
+                )
                 break
     return parts
 
@@ -146,11 +150,11 @@ def _part(
     since: float,
     left: int | None,
     zone: tzinfo | None,
-    newer: Clock | None,
+    newer: LogClock | None,
 ) -> tuple[Part, bool]:
     packed = isinstance(file, CompressedLog)
     if form.utc:
-        read_by = Clock(UTC)
+        read_by = LogClock(UTC)
     else:
         last = None if packed else window.last_time(file, form.local)
         read_by = clock.of_file(last, file.written, zone, newer)
@@ -163,7 +167,7 @@ def _part(
         return Part(file, 0, read_by), bool(window.starts_before(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
-    if read_by.behind is None:
+    if read_by.offset is None:
         read_by.settle(_shown(file, start, form), file.written)
     return Part(file, start, read_by), reached
 

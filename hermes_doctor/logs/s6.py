@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs import output
 from hermes_doctor.logs.block_reader import Lines
-from hermes_doctor.logs.clock import Clock, seconds
-from hermes_doctor.logs.entry import Entry
-from hermes_doctor.logs.formats import Format, Span, text
+from hermes_doctor.logs.clock import LogClock, seconds
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.logs.formats import Format, LogWindow, text
 
 _LOCAL = pattern(rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)\.(\d{1,9})(?: {1,2}|$)")
 _TAI = pattern(rb"@([0-9a-f]{16})([0-9a-f]{8})(?: |$)")
@@ -29,19 +29,21 @@ def local(line: bytes) -> float | None:
     return None if match is None or whole is None else whole + float(b"." + match[2])
 
 
-def _parse(lines: Lines, clock: Clock, span: Span, source: str, kind: str) -> Iterator[Entry]:
+def _parse(
+    lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
+) -> Iterator[LogEntry]:
     return output.entries(_lines(lines, clock), span, source, kind)
 
 
-def _lines(lines: Lines, clock: Clock) -> Iterator[output.Line]:
+def _lines(lines: Lines, clock: LogClock) -> Iterator[output.OutputLine]:
     for begin, block in lines:
         offset = begin
         for line in block:
             if head := _TAI.match(line):
                 at = int(head[1], 16) - _EPOCH - _LEAP + int(head[2], 16) / 1e9
-                yield output.Line(at, offset, text(line[head.end() :]))
+                yield output.OutputLine(at, offset, text(line[head.end() :]))
             elif (head := _LOCAL.match(line)) and (shown := local(line)) is not None:
-                yield output.Line(clock.utc(shown), offset, text(line[head.end() :]))
+                yield output.OutputLine(clock.utc(shown), offset, text(line[head.end() :]))
             offset += len(line) + 1
 
 

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, records, rotated, s6, undated
 from hermes_doctor.logs.duplicates import without_duplicates
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import LEVELS, Format, Span, Wanted
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LEVELS, Format, LogWindow, Wanted
 from hermes_doctor.logs.line_numbers import SourceFiles
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, listing
+from hermes_doctor.system.files import MEGABYTE, list_folder
 
 if TYPE_CHECKING:
     from hermes_doctor.supervisors.unit import Unit
@@ -52,32 +52,34 @@ _RECORDS = {
 _UNDATED = ("gateway.error.log", "gateway-stdio.log")
 
 
-class Reading:
+class LogStream:
     """One pass over the sources. It can be iterated once."""
 
-    def __init__(self, home: Home, span: Span, most: int | None, zone: tzinfo | None) -> None:
+    def __init__(
+        self, home: Home, span: LogWindow, max_bytes: int | None, zone: tzinfo | None
+    ) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
         self.covered: dict[str, float] = {}
         """The time since which each log is complete, by name; known once iteration has started."""
-        self._tell = self.unread.append
+        self._report_unread = self.unread.append
         self._home = home
         self._span = span
-        self._most = most
+        self._max_bytes = max_bytes
         self._zone = zone
         self._places = SourceFiles()
-        self._streams: list[Iterator[Entry]] = []
-        self._merged: Iterator[Entry] | None = None
+        self._streams: list[Iterator[LogEntry]] = []
+        self._merged: Iterator[LogEntry] | None = None
         self._doubled: Container[str] = ()
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         if self._merged is None:
             self._merged = heapq.merge(*self._streams)
             if self._doubled:
                 self._merged = without_duplicates(self._merged, self._doubled)
         return self._merged
 
-    def where(self, entry: Entry) -> str:
+    def where(self, entry: LogEntry) -> str:
         """Return the position of an entry: `logs/gateway.log:8812`."""
         return self._places.where(entry)
 
@@ -85,7 +87,7 @@ class Reading:
         """Set how far back the sources go that are added from now on."""
         self._span = self._span._replace(since=since)
 
-    def add(self, stream: Iterator[Entry]) -> None:
+    def add(self, stream: Iterator[LogEntry]) -> None:
         """Add a source whose entries are in order of time."""
         self._streams.append(stream)
 
@@ -111,9 +113,9 @@ class Reading:
             rotated.entries(
                 *(files, form, self._span),
                 covers=partial(self.covered.__setitem__, files[0][1]),
-                most=self._most,
+                max_bytes=self._max_bytes,
                 zone=self._zone,
-                tell=self._tell,
+                report_unread=self._report_unread,
                 note=note,
             )
         )
@@ -122,7 +124,7 @@ class Reading:
         """Add output that was recorded without times."""
         name = self._home.name_of(path)
         note = self._places.noting({name: path})
-        self.add(undated.entries(path, name, self._span, self._tell, note))
+        self.add(undated.entries(path, name, self._span, self._report_unread, note))
 
 
 def read(
@@ -131,25 +133,25 @@ def read(
     since: float,
     records_since: float | None = None,
     until: float | None = None,
-    most: int | None = QUICK,
+    max_bytes: int | None = QUICK,
     wanted: Wanted | None = None,
     whole: bool = False,
     zone: tzinfo | None = None,
     units: Iterable[Unit] = (),
-) -> Reading:
+) -> LogStream:
     """Return a stream of what was written about this home since then.
 
-    The small records of starts, ends and updates may be requested from further back. `most` limits
-    the bytes of one log, the newest first; None reads the whole window. `whole` takes every line
-    from the log that contains everything, instead of only what is in no other. `zone` is that of
-    the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose supervisor
-    is asked for their output, with one command each.
+    The small records of starts, ends and updates may be requested from further back. `max_bytes`
+    limits what is read of one log, the newest first; None reads the whole window. `whole` takes
+    every line from the log that contains everything, instead of only what is in no other. `zone` is
+    that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
+    supervisor is asked for their output, with one command each.
     """
-    span = Span(since, float("inf") if until is None else until, wanted)
-    reading = Reading(home, span, most, zone)
+    span = LogWindow(since, float("inf") if until is None else until, wanted)
+    reading = LogStream(home, span, max_bytes, zone)
     folder = home / "logs"
     try:
-        present = listing(folder)
+        present = list_folder(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
         present = [*_LOGS, COMPLETE_LOG]  # its files may be readable even if it cannot be listed
@@ -168,7 +170,7 @@ def read(
     for slot in _slots(home, present, reading.unread):
         _add_slot(reading, slot)
     for unit in units:
-        _add_unit(reading, unit, span, most)
+        _add_unit(reading, unit, span, max_bytes)
     return reading
 
 
@@ -188,27 +190,27 @@ def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Pat
     folder = home / "logs" / "gateways"
     try:
         others = {path.name for path in home.profiles()}
-        return [folder / name for name in listing(folder) if name not in others]
+        return [folder / name for name in list_folder(folder) if name not in others]
     except CouldNotLook as why:
         unread.append(Unread("logs/gateways", str(why)))
         return []
 
 
-def _add_slot(reading: Reading, folder: Path) -> None:
+def _add_slot(reading: LogStream, folder: Path) -> None:
     try:
-        reading.add_series(folder, rotated.archives(listing(folder)), s6.FORMAT)
+        reading.add_series(folder, rotated.archives(list_folder(folder)), s6.FORMAT)
     except CouldNotLook as why:
         reading.unread.append(Unread(f"logs/gateways/{folder.name}", str(why)))
 
 
-def _add_unit(reading: Reading, unit: Unit, span: Span, most: int | None) -> None:
+def _add_unit(reading: LogStream, unit: Unit, span: LogWindow, max_bytes: int | None) -> None:
     from hermes_doctor.supervisors.unit import DOCKER
 
     if unit.systemd:
         from hermes_doctor.logs import journald
 
-        reading.add(journald.entries(unit, span, most, reading.unread.append))
+        reading.add(journald.entries(unit, span, max_bytes, reading.unread.append))
     elif unit.kind == DOCKER:
         from hermes_doctor.logs import containers
 
-        reading.add(containers.entries(unit, span, most, reading.unread.append))
+        reading.add(containers.entries(unit, span, max_bytes, reading.unread.append))

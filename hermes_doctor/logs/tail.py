@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, rotated
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.formats import Span, Wanted
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.formats import LogWindow, Wanted
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import listing
+from hermes_doctor.system.files import list_folder
 
 
 def entries(
-    home: Home, name: str, most: int, *, since: float = 0.0, wanted: Wanted | None = None
-) -> Iterator[Entry]:
+    home: Home, name: str, max_bytes: int, *, since: float = 0.0, wanted: Wanted | None = None
+) -> Iterator[LogEntry]:
     """Yield the entries in the last bytes, oldest first; CouldNotLook if they cannot be read."""
     folder = home / "logs"
-    files = [(folder / one, f"logs/{one}") for one in rotated.names(name, listing(folder))]
-    span = Span(since, wanted=wanted)
-    yield from rotated.entries(files, hermes.FORMAT, span, most=most, tell=_refuse)
+    files = [(folder / one, f"logs/{one}") for one in rotated.names(name, list_folder(folder))]
+    span = LogWindow(since, wanted=wanted)
+    yield from rotated.entries(
+        files, hermes.FORMAT, span, max_bytes=max_bytes, report_unread=_refuse
+    )
 
 
 def _refuse(unread: Unread) -> None:

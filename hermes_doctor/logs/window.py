@@ -21,9 +21,9 @@ Moment = Callable[[bytes], float | None]
 class Start(NamedTuple):
     """The position from which to read."""
 
-    at: int
+    offset: int
     """The start of a line, or the end of the file."""
-    reached: bool
+    has_older_lines: bool
     """Whether there are older lines before it; if not, the window may start in an older file."""
 
 

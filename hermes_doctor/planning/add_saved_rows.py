@@ -12,9 +12,8 @@ from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.files import resolve_symlink
-from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
@@ -31,13 +30,13 @@ class AddSavedRows(ReplaceDatabase):
     backup: str = ""
     files: tuple[Path, ...] = ()
     """The saved database and its log."""
-    settles: bool = False
+    completes_backup: bool = False
     """Whether the database then has every row of the backup, and the backup no other database."""
     joined: list[Path] = field(default_factory=list, compare=False)
     """The temporary file that joins the saved database and its log."""
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:  # noqa: ARG002
-        if self.settles:
+        if self.completes_backup:
             receipt.settled.append(self.backup)
 
     def _make(self, target: Path) -> None:
@@ -46,7 +45,7 @@ class AddSavedRows(ReplaceDatabase):
         try:
             with ExitStack() as opened:
                 main, log = (_open(path, opened) for path in self.files)
-                Image(main, log).write(joined)
+                DatabaseImage(main, log).write(joined)
             super()._make(target)
         finally:
             disk.remove(joined)
@@ -66,7 +65,8 @@ def _open(path: Path, opened: ExitStack) -> int:
 def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     """Add the messages to a history that a backup of its deleted log has and it lacks."""
     from hermes_doctor.planning import database_repair
-    from hermes_doctor.sqlite.repairs import saved_rows as mending
+    from hermes_doctor.sqlite import saved_rows
+    from hermes_doctor.sqlite.repairs.saved_rows import add_saved_messages
 
     path = probes.home / name
     plan = database_repair.blueprint_of(probes, path)
@@ -120,7 +120,7 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     joined: list[Path] = []
 
     def rebuild(copy: Path) -> list[str]:
-        return mending.add(copy, joined[0], saved, since, plan)
+        return add_saved_messages(copy, joined[0], saved, since, plan)
 
     logs = [one for one in backup.entries if one.path.endswith("-wal")]
     return AddSavedRows(
@@ -131,6 +131,6 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
         times=3,
         backup=id,
         files=files,
-        settles=len(logs) == 1 and not found.left,
+        completes_backup=len(logs) == 1 and not found.left,
         joined=joined,
     )

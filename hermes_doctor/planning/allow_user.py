@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
-from hermes_doctor.planning.setting_edits import ACCESS, edit_config, edit_env, reload
+from hermes_doctor.planning.setting_edits import ACCESS, edit_config, edit_env, restart_if_running
 from hermes_doctor.settings.access import GLOBAL_USERS
-from hermes_doctor.settings.admission import Entrance, entries
+from hermes_doctor.settings.admission import PlatformAdmission, split_ids
 from hermes_doctor.settings.edit.edits import Assign, Put
-from hermes_doctor.settings.identity import is_id, normalised
+from hermes_doctor.settings.identity import is_id, normalise_id
 from hermes_doctor.settings.inputs import section
 from hermes_doctor.settings.sourced_text import CONFIG, ENV, Text
 
@@ -85,7 +85,7 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
                 user=user,
             )
         )
-    yield from reload(probes, ACCESS)
+    yield from restart_if_running(probes, ACCESS)
 
 
 def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
@@ -108,13 +108,13 @@ def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     door = _door(probes, platform)
     if door is None or door.own is None or (found is not None and found.release < _MIRRORS):
         return
-    id = normalised(platform, user, found.release if found else _MIRRORS)
-    if door.own.source.kind == ENV and not {"*", id} & {*entries(door.own)}:
+    id = normalise_id(platform, user, found.release if found else _MIRRORS)
+    if door.own.source.kind == ENV and not {"*", id} & {*split_ids(door.own)}:
         why = text("add the approved user to the allowlist of {platform}", platform=door.label)
         yield from edit_env(probes, why, Assign(door.variable, _joined(door.own, id)))
 
 
-def _door(probes: Probes, platform: str) -> Entrance | None:
+def _door(probes: Probes, platform: str) -> PlatformAdmission | None:
     return next((one for one in probes.doors() if one.name == platform), None)
 
 

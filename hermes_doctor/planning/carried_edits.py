@@ -1,4 +1,4 @@
-"""Turn the edits that a finding carries into steps."""
+"""Turn the `edits` in a finding's data into steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes_doctor.planning.setting_edits import (
     VARIABLE,
     edit_config,
     edit_env,
-    reload,
+    restart_if_running,
 )
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Edit, Put, Rename, Unset
 from hermes_doctor.steps.base import Step
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 
-def do_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
+def apply_finding_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
     """Make steps for the finding's `edits` of config.yaml and .env, and the restart they need."""
     edits: tuple[Edit, ...] = finding.data.get("edits", ())
     if not edits:
@@ -39,7 +39,7 @@ def do_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
         steps += edit_env(probes, why, *env)
     if steps:
         yield from steps
-        yield from reload(probes, *dict.fromkeys(map(_noticed, edits)))
+        yield from restart_if_running(probes, *dict.fromkeys(map(_noticed, edits)))
 
 
 def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:

@@ -1,4 +1,4 @@
-"""The step that repairs one database: the rungs that fit, on the plan of the right release."""
+"""Plan the repair of a database: choose the methods to try and the schema of the right release."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.repairs.ladder import RepairMethod
 
 ATTEMPT, SALVAGE = 2, 4
-"""How often a database must fit: the copy and the attempt; and with a salvage also the new one,
-and what its search is made in.
+"""How many times the size of the database must be free.
+
+The copy and the attempt need it twice; a salvage also needs the new database and its full-text
+file.
 """
 
 
 def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) -> ReplaceDatabase:
-    """Repair a database by the first of the named rungs that leads to a sound one.
+    """Return the step that tries the named methods in order and keeps the first sound result.
 
     magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
     layers and copies are for a database that is lost as a whole. Those that make a new one need
@@ -43,7 +45,7 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     )
 
 
-def take_back(path: Path) -> ReplaceDatabase:
+def roll_back_transaction(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
     from hermes_doctor.sqlite.repairs import ladder, transactions
 
@@ -72,7 +74,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
         from hermes_doctor.sqlite.repairs import from_copy
 
         older = probes.copies(path)
-        return [("restoring an older copy", partial(from_copy.bring_back, candidates=older))]
+        return [("restoring an older copy", partial(from_copy.restore_from_copy, candidates=older))]
     if name == "full text":
         known = _known(probes, path)
         return [("rebuilding its search index", partial(fulltext.rebuild, blueprint=known))]
@@ -99,7 +101,7 @@ def _known(probes: Probes, path: Path) -> Blueprint | None:
 
 
 def blueprint_of(probes: Probes, path: Path) -> Blueprint:
-    """What the database is to be made of: the installed release's, or what it already has more."""
+    """Return the blueprint to rebuild with: the release's, or a newer one that the file has."""
     from hermes_doctor.knowledge import atlas
 
     name = probes.home.name_of(path)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -38,7 +38,7 @@ def find(probes: Probes) -> tuple[OpenDatabase, ...]:
     """Find every open database that was deleted or whose log was deleted."""
     found: dict[tuple[object, ...], OpenDatabase] = {}
     for lost in probes.lost_files():
-        if lost.fate == "renamed":
+        if lost.cause == "renamed":
             continue
         for files in _opened(probes, lost.database, lost.pid):
             key = (
@@ -90,7 +90,7 @@ def _is_empty(file: OpenFile) -> bool:
     return False
 
 
-def refuse(home: Home) -> None:
+def refuse_deleted_logs(home: Home) -> None:
     """Raise CannotFix if a process of this home writes into a deleted log."""
     for pair in find(Probes(home)):
         raise CannotFix(
@@ -119,12 +119,12 @@ class SaveDeletedLogs(Step):
     compares: bool = True
     """False if the databases are replaced by others anyway."""
     saved: list[SavedDatabase] = field(default_factory=list, compare=False)
-    said: list[str] = field(default_factory=list, compare=False)
+    messages: list[str] = field(default_factory=list, compare=False)
     planned: dict[str, Sequence[Change]] = field(default_factory=dict, compare=False)
     """The changes to make after the gateway has stopped; determined only once."""
     vaults: list[Vault] = field(default_factory=list, compare=False)
     """The vault of the run."""
-    rooms: list[Path] = field(default_factory=list, compare=False)
+    scratch_folders: list[Path] = field(default_factory=list, compare=False)
     receipts: list[Journal] = field(default_factory=list, compare=False)
     """The receipt of the run."""
 
@@ -139,7 +139,7 @@ class SaveDeletedLogs(Step):
         )
 
     def notes(self) -> Sequence[str]:
-        return tuple(self.said)
+        return tuple(self.messages)
 
     def save_first(self, vault: Vault, receipt: Journal) -> None:
         if self.saved:
@@ -241,12 +241,12 @@ class SaveDeletedLogs(Step):
                     if not kept or suffix != "-wal":
                         os.close(fd)
         receipt.saved.append(backup.id)
-        self.said.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
+        self.messages.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
             self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal")))
 
-    def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[Entry]:
+    def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[BackupEntry]:
         name = self.home.name_of(pair.database)
         target = place_of(folder, name)
         disk.make_folder(target.parent)
@@ -255,7 +255,7 @@ class SaveDeletedLogs(Step):
             path = _beside(target, suffix)
             if path in made:
                 st = os.fstat(fds[suffix])
-                yield Entry(
+                yield BackupEntry(
                     name + suffix,
                     "file",
                     size=path.stat().st_size,
@@ -273,8 +273,8 @@ class SaveDeletedLogs(Step):
             log = self.saved.pop().log
             if log is not None:
                 os.close(log)
-        while self.rooms:
-            remove_scratch_folder(self.rooms.pop())
+        while self.scratch_folders:
+            remove_scratch_folder(self.scratch_folders.pop())
 
     def changes(self) -> Sequence[Change]:
         if not self.saved or self.stops is None or not self.compares:
@@ -284,7 +284,7 @@ class SaveDeletedLogs(Step):
 
             self.planned["found"] = restoring_changes(self)
             saved = {one.backup.id for one in self.saved}
-            saved -= {one.backup.id for one in self.saved if one.pair.replaced}
+            saved -= {one.backup.id for one in self.saved if one.open_database.replaced}
             for receipt in self.receipts:  # none of their rows is missing after the run
                 receipt.settled[:] = sorted(saved)
         return self.planned["found"]

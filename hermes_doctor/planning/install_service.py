@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _PASSING = ("/tmp", "/var/tmp", "/dev/shm")
 
 
-def service_installation(probes: Probes) -> Iterator[Step]:
+def install_service(probes: Probes) -> Iterator[Step]:
     """The steps that install a user unit and move the gateway under it."""
-    alone = control.gateway_service(probes)
+    alone = control.gateway_control(probes)
     found = probes.supervision()
     if not isinstance(alone, Detached) or found.units:
         raise CannotFix(
@@ -67,12 +67,12 @@ def service_installation(probes: Probes) -> Iterator[Step]:
     yield GatewayStep(Handoff(alone, unit, act.path), restart=True, why=why, expected=True)
 
 
-def removal_restart(probes: Probes, act: InstallService) -> GatewayStep:
+def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
     """The gateway step for removing the unit: the gateway is moved to a background process."""
     alone = Detached(probes.home, probes.installation())
-    unit = SystemdUnit(probes.home, act.unit, act.manager)
+    unit = SystemdUnit(probes.home, action.unit, action.manager)
     why = "its service is removed"
-    return GatewayStep(Handoff(alone, unit, act.path), restart=True, why=why)
+    return GatewayStep(Handoff(alone, unit, action.path), restart=True, why=why)
 
 
 def refuse_temporary_home(home: Path) -> None:

@@ -40,16 +40,16 @@ class SetLogAside(Step):
 
     path: Path
     """The log."""
-    aside: Path
-    only: str
+    kept_log: Path
+    log_rows: str
     """How many rows are only in it, in words."""
     hint: tuple[str, ...] = ()
     """Lines below the sentence of the plan."""
 
     def sentence(self) -> str:
         return (
-            f"{self.path.name}: rename it to {self.aside.name}, because the database is intact "
-            f"only without this write-ahead log (-wal). Only in it: {self.only}"
+            f"{self.path.name}: rename it to {self.kept_log.name}, because the database is intact "
+            f"only without this write-ahead log (-wal). Only in it: {self.log_rows}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -61,13 +61,13 @@ class SetLogAside(Step):
             raise CannotFix(
                 text("{file} no longer exists. Run the check again.", file=self.path.name)
             )
-        kept = Change(self.aside, snapshot(self.aside), make=self._copy, room=taken.size)
+        kept = Change(self.kept_log, snapshot(self.kept_log), make=self._copy, room=taken.size)
         return [kept, Change(self.path, taken, absent=True)]
 
     def notes(self) -> Sequence[str]:
         return (
             "The database file was not changed. "
-            f"The write-ahead log (-wal) is kept as {self.aside.name}.",
+            f"The write-ahead log (-wal) is kept as {self.kept_log.name}.",
         )
 
     def _copy(self, target: Path) -> None:
@@ -84,38 +84,38 @@ class KeepDatabase(Step):
     """
 
     path: Path
-    aside: Path | None
+    kept_log: Path | None
     """Where the log is kept; None if the vault is enough."""
-    only: str
+    log_rows: str
     hint: tuple[str, ...] = ()
-    held: dict[str, int] = field(default_factory=dict, compare=False)
+    open_copies: dict[str, int] = field(default_factory=dict, compare=False)
     """The open copies, by the suffix of the original."""
-    was: list[Snapshot] = field(default_factory=list, compare=False)
+    snapshots: list[Snapshot] = field(default_factory=list, compare=False)
     """Snapshots of the database and its log before they were copied."""
 
     def sentence(self) -> str:
         name = self.path.name
-        if self.aside is None:
+        if self.kept_log is None:
             return (
                 f"{name}: keep it as it is now and remove {name}-wal, because a stop of the "
                 "gateway would write this write-ahead log (-wal) into it"
             )
         return (
-            f"{name}: keep it as it is now and rename {name}-wal to {self.aside.name}, because a "
-            "stop of the gateway would write this write-ahead log (-wal) into it. Only in it: "
-            f"{self.only}"
+            f"{name}: keep it as it is now and rename {name}-wal to {self.kept_log.name}, because "
+            "a stop of the gateway would write this write-ahead log (-wal) into it. Only in it: "
+            f"{self.log_rows}"
         )
 
     def lines(self) -> Sequence[str]:
-        return self.hint if self.aside else ()
+        return self.hint if self.kept_log else ()
 
     def prepare(self) -> None:
-        self.was[:] = self._now()
-        for suffix, taken in zip(_COPIED, self.was, strict=True):
+        self.snapshots[:] = self._now()
+        for suffix, taken in zip(_COPIED, self.snapshots, strict=True):
             self._hold(suffix, taken)
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
-        if verdict != ["ok"] or self._now() != self.was:
+        if verdict != ["ok"] or self._now() != self.snapshots:
             raise CannotFix(text(_BUSY, file=self.path.name))
 
     def _now(self) -> list[Snapshot]:
@@ -135,7 +135,7 @@ class KeepDatabase(Step):
             if Snapshot.of(os.fstat(source)) != taken:
                 raise CannotFix(text(_BUSY, file=path.name))
             try:
-                self.held[suffix] = kept = disk.unnamed_file(path.parent)
+                self.open_copies[suffix] = kept = disk.unnamed_file(path.parent)
                 disk.copy_range(source, kept, 0, taken.size)
             except OSError as error:
                 raise CannotFix(
@@ -149,31 +149,33 @@ class KeepDatabase(Step):
             os.close(source)
 
     def release(self) -> None:
-        while self.held:
-            os.close(self.held.popitem()[1])
+        while self.open_copies:
+            os.close(self.open_copies.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
         found = []
         log = snapshot(self.path.with_name(self.path.name + "-wal"))
-        if self.aside is not None:
+        if self.kept_log is not None:
             make = partial(self._make, "-wal")
-            found.append(Change(self.aside, snapshot(self.aside), make=make, room=log.size))
+            found.append(Change(self.kept_log, snapshot(self.kept_log), make=make, room=log.size))
         for suffix in ("-wal", "-shm"):
             beside = self.path.with_name(self.path.name + suffix)
             if (taken := snapshot(beside)).kind == "file":
                 found.append(Change(beside, taken, absent=True))
         now = snapshot(self.path)
-        if not self.was or now != self.was[0]:
+        if not self.snapshots or now != self.snapshots[0]:
             found.append(Change(self.path, now, make=partial(self._make, ""), room=now.size))
         return found
 
     def notes(self) -> Sequence[str]:
         said = [f"{self.path.name} has the content that it had before the gateway stopped."]
-        kept = f"The write-ahead log (-wal) is kept as {self.aside.name}." if self.aside else ""
+        kept = (
+            f"The write-ahead log (-wal) is kept as {self.kept_log.name}." if self.kept_log else ""
+        )
         return [*said, kept] if kept else said
 
     def _make(self, suffix: str, target: Path) -> None:
-        kept = self.held[suffix]
+        kept = self.open_copies[suffix]
         with disk.new_file(target) as fd:
             disk.copy_range(kept, fd, 0, os.fstat(kept).st_size)
 
@@ -228,7 +230,7 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
         raise CannotFix(sentences(nothing, *only.left_out()))
     return ReplaceDatabase(
         path,
-        partial(log_rows.add, log=log, plan=plan),
+        partial(log_rows.add_log_rows, log=log, plan=plan),
         why=" ".join([f"add {only.counted} from {log.name}.", *only.left_out()]),
         expect=snapshot(resolve_symlink(path)),
         times=2,

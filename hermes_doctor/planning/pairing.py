@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
-from hermes_doctor.redaction import spoken
-from hermes_doctor.settings.identity import is_id, normalised
+from hermes_doctor.redaction import redact_log_text
+from hermes_doctor.settings.identity import is_id, normalise_id
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile, SetMode
 from hermes_doctor.stores import pairing
@@ -46,11 +46,11 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
         raise CannotFix("The request has expired. Ask the user to write to the bot again.")
     name = _name(asked.get("user_name", ""))
     found = probes.installation()
-    id = normalised(platform, user, found.release if found else _NEWEST)
+    id = normalise_id(platform, user, found.release if found else _NEWEST)
     others = {
         one: info
         for one, info in approved.values.items()
-        if normalised(platform, one, _NEWEST) != normalised(platform, id, _NEWEST)
+        if normalise_id(platform, one, _NEWEST) != normalise_id(platform, id, _NEWEST)
     }
     left = {
         one: info
@@ -112,7 +112,7 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     yield from _write(
         here, let_in, text("approve {user} in {folder}", user=user, folder=name), f"+ {user}"
     )
-    gone = (f"- {spoken(one)}" for one in there.values if one in let_in)
+    gone = (f"- {redact_log_text(one)}" for one in there.values if one in let_in)
     yield from _write(
         there, left, text("remove users from {old} that {folder} has", old=old, folder=name), *gone
     )

@@ -16,7 +16,7 @@ from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import nameless_log
-from hermes_doctor.sqlite.nameless_log import Image
+from hermes_doctor.sqlite.nameless_log import DatabaseImage
 from hermes_doctor.sqlite.soundness import OK
 from hermes_doctor.steps.base import Change
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -42,7 +42,7 @@ class SavedFiles(Protocol):
         """The databases with their deleted logs."""
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Notes for the receipt."""
 
     @property
@@ -50,7 +50,7 @@ class SavedFiles(Protocol):
         """The vault of the run."""
 
     @property
-    def rooms(self) -> list[Path]:
+    def scratch_folders(self) -> list[Path]:
         """Temporary folders for private copies."""
 
 
@@ -59,53 +59,55 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
         changes = _restored(step, saved)
-        if changes and saved.pair.database in found:
+        if changes and saved.open_database.database in found:
             ids = listed([one.backup.id for one in step.saved])
             raise CannotFix(
                 text(
                     "Two deleted write-ahead logs of {database} have rows that it lacks. They are "
                     "saved as backups {ids}: restore the right one.",
-                    database=saved.pair.database.name,
+                    database=saved.open_database.database.name,
                     ids=ids,
                 )
             )
         if changes:
-            found[saved.pair.database] = changes
+            found[saved.open_database.database] = changes
     return [change for changes in found.values() for change in changes]
 
 
 def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
     """The changes for one database; raise CannotFix if this run must not restore its rows."""
-    path = Path(os.path.realpath(saved.pair.database))
-    if saved.pair.replaced:  # the current file is another database
+    path = Path(os.path.realpath(saved.open_database.database))
+    if saved.open_database.replaced:  # the current file is another database
         return []
     progress.report(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
         before = _image(files, saved.copy_of(""), saved.copy_of("-wal"))
         now = _image(files, path, path.with_name(path.name + "-wal"))
-        ended = Image(before.main, saved.log)
+        ended = DatabaseImage(before.main, saved.log)
         if ended.extends(before):
-            return _judged(step, saved, path, Images(ended, before, now, exact=True))
+            return _judged(step, saved, path, WantedContent(ended, before, now, exact=True))
         # The log was restarted after it was saved, so the database has its earlier content.
-        last = Image(now.main, saved.log)
+        last = DatabaseImage(now.main, saved.log)
         for wanted in (last, before):
-            images = Images(wanted, before, now, exact=False)
+            images = WantedContent(wanted, before, now, exact=False)
             if changes := _judged(step, saved, path, images):
                 return changes
     return []
 
 
-class Images(NamedTuple):
+class WantedContent(NamedTuple):
     """The wanted content of a database, the saved one, and the current one."""
 
-    wanted: Image
-    before: Image
-    now: Image
+    wanted: DatabaseImage
+    before: DatabaseImage
+    now: DatabaseImage
     exact: bool
     """The database must have exactly the wanted content: only this log was written to."""
 
 
-def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) -> Sequence[Change]:
+def _judged(
+    step: SavedFiles, saved: SavedDatabase, path: Path, images: WantedContent
+) -> Sequence[Change]:
     wanted, before, now, exact = images
     if exact and now.equals(wanted):
         return []
@@ -144,7 +146,7 @@ def _judged(step: SavedFiles, saved: SavedDatabase, path: Path, images: Images) 
     then = "when the gateway stopped"
     if wanted is before:
         then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
-    step.said.append(
+    step.messages.append(
         f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
         f"together with its deleted log, {then}"
     )
@@ -171,9 +173,9 @@ def _counted(lost: Mapping[str, int]) -> str:
     return ", ".join(found)
 
 
-def _image(files: ExitStack, main: Path, log: Path) -> Image:
+def _image(files: ExitStack, main: Path, log: Path) -> DatabaseImage:
     there = snapshot(log).kind == "file"
-    return Image(_opened(files, main), _opened(files, log) if there else None)
+    return DatabaseImage(_opened(files, main), _opened(files, log) if there else None)
 
 
 def _opened(files: ExitStack, path: Path) -> int:
@@ -188,16 +190,16 @@ def _room(step: SavedFiles) -> Path:
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
     disk.make_folder(room)
-    step.rooms.append(room)
+    step.scratch_folders.append(room)
     disk.save(room / HOME_FILE, str(step.home.path).encode("utf-8", "surrogateescape"))
     return room
 
 
-def remove_scratch_folder(room: Path) -> None:
+def remove_scratch_folder(folder: Path) -> None:
     """Remove a temporary folder made by `_room`."""
-    for name in os.listdir(room) if room.is_dir() else ():
-        disk.remove(room / name)
-    disk.remove_folder(room)
+    for name in os.listdir(folder) if folder.is_dir() else ():
+        disk.remove(folder / name)
+    disk.remove_folder(folder)
 
 
 class OpenDatabase(NamedTuple):
@@ -214,7 +216,7 @@ class OpenDatabase(NamedTuple):
 class SavedDatabase(NamedTuple):
     """A pair that was saved in the vault, and an open descriptor of its deleted log."""
 
-    pair: OpenDatabase
+    open_database: OpenDatabase
     backup: Backup
     name: str
     """The name of the database in the backup."""

@@ -78,7 +78,7 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
     yield from _step(path, before, env_text.apply_edits(before, edits, read), why, taken)
 
 
-def reload(probes: Probes, *what: str) -> Iterator[Step]:
+def restart_if_running(probes: Probes, *what: str) -> Iterator[Step]:
     """Make the restart step that a running gateway needs to notice the change, if any.
 
     A gateway that we cannot restart keeps its old settings until its owner restarts it. The file
@@ -93,7 +93,7 @@ def reload(probes: Probes, *what: str) -> Iterator[Step]:
     if late:
         with contextlib.suppress(CannotFix):
             why = _REASONS[late[0]]
-            yield GatewayStep(control.gateway_service(probes), restart=True, why=why)
+            yield GatewayStep(control.gateway_control(probes), restart=True, why=why)
 
 
 _REASONS = {

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from hermes_doctor.stores.store_file import StoreFile
 
 
-def store_steps(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
+def repair_store(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
     """Make the steps that replace a store by its repaired content."""
-    yield from replaced_store(probes, file, repair.data, repair.why, repair.lines)
+    yield from replace_store(probes, file, repair.data, repair.why, repair.lines)
 
 
-def replaced_store(
+def replace_store(
     probes: Probes, file: StoreFile, data: bytes, why: str, lines: tuple[str, ...]
 ) -> Iterator[Step]:
     """Make the steps that replace a store; a gateway that reads it only at start is restarted."""
@@ -31,7 +31,7 @@ def replaced_store(
     )
     if file.store.read == "start" and probes.gateways():
         reason = f"it would overwrite {file.path.name} with what it read at its start"
-        yield GatewayStep(control.gateway_service(probes), restart=True, why=reason)
+        yield GatewayStep(control.gateway_control(probes), restart=True, why=reason)
 
 
 def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ _LIMIT = 64 * 1024
 
 def unit_of(probes: Probes) -> SystemdUnit:
     """The unit that runs the gateway of this home."""
-    service = control.gateway_service(probes)
+    service = control.gateway_control(probes)
     if not isinstance(service, SystemdUnit):
         raise CannotFix(
             text(
@@ -66,7 +66,7 @@ def drop_in(
 def service_limit(probes: Probes, name: str) -> tuple[int, int]:
     """The soft and the hard value of a resource limit of the unit."""
     unit = unit_of(probes)
-    soft, hard = (unit.manager.tell(unit.name, name + suffix) for suffix in ("Soft", ""))
+    soft, hard = (unit.manager.property_of(unit.name, name + suffix) for suffix in ("Soft", ""))
     return _number(soft), _number(hard)
 
 

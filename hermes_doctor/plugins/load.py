@@ -83,7 +83,7 @@ class Plugins:
         """What each problem does to the bot, by code; an operator's folder comes last and wins."""
         found: dict[str, Effect] = {}
         for folder in self._folders:
-            found |= read_effects(folder.place)
+            found |= read_effects(folder.path)
         return found
 
     @property

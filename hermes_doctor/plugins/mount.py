@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.system import time_limits
-from hermes_doctor.system.once import Cell
+from hermes_doctor.system.once import CachedCall
 from hermes_doctor.system.trust import why_untrusted
 
 IMPORT_LIMIT = 5.0
@@ -68,7 +68,7 @@ def mount(folder: Path, package: str) -> None:
 
 @contextmanager
 def bytecode_allowed(allowed: bool) -> Iterator[None]:
-    """Forbid reading and writing bytecode in an operator's folder."""
+    """Allow or forbid reading and writing bytecode while the context lasts."""
     before = sys.dont_write_bytecode, sys.pycache_prefix
     if not allowed:  # nor read: another user could have written to a __pycache__
         sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
@@ -89,12 +89,12 @@ def import_plugin(name: str, *, patient: bool) -> ModuleType:
     """Import one file; one that takes too long is abandoned in its thread unless `patient`."""
     if patient:
         return importlib.import_module(name)
-    cell = Cell()
+    cell = CachedCall()
     thread = threading.Thread(
         target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
     )
     thread.start()
-    if not time_limits.Stopwatch(cell.began).wait(cell.done, IMPORT_LIMIT):
+    if not time_limits.Stopwatch(cell.started_at).wait(cell.done, IMPORT_LIMIT):
         raise TimeoutError
     if isinstance(cell.error, KeyboardInterrupt):  # raised by the plugin, not by the user
         raise ImportError(name=name)

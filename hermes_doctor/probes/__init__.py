@@ -1,4 +1,5 @@
 """Probes: read-only questions about one home, each answered once per run.
 
-Checks and fixes use the class `Probes`; the other modules are only used by it.
+Checks and fixes ask the class `Probes`; `api`, `planning`, `gateway` and `provider_switch` also
+use single modules.
 """

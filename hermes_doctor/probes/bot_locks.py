@@ -9,7 +9,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import process_stat
 from hermes_doctor.settings.variables import Settings
-from hermes_doctor.system.files import listing, read
+from hermes_doctor.system.files import list_folder, read
 
 _LIMIT = 64 * 1024
 IDENTITIES = {
@@ -35,7 +35,7 @@ class Holder(NamedTuple):
 def holders(settings: Settings, uid: int) -> list[Holder]:
     """Find the holders of the bots in these settings; `uid` is the gateway's user."""
     folder = _folder(settings, uid)
-    there = set(listing(folder))
+    there = set(list_folder(folder))
     found = []
     for scope, variable in IDENTITIES.items():
         value = settings.value(variable)

@@ -1,4 +1,4 @@
-"""The platform states that the running gateway itself has reported.
+"""Read the platform states that the running gateway wrote itself, not those of an earlier process.
 
 The state file keeps the states of all platforms across restarts, so only those count that this
 process has written since it started.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.secrets import SecretFile
     from hermes_doctor.probes.siblings import SharedBot
     from hermes_doctor.probes.traffic import Traffic
-    from hermes_doctor.settings.admission import Entrance
+    from hermes_doctor.settings.admission import PlatformAdmission
     from hermes_doctor.settings.api_server import ApiServer
     from hermes_doctor.settings.plain_secrets import PlainSecret
     from hermes_doctor.settings.platforms import Platform
@@ -46,11 +46,11 @@ class ConfiguredProbes(InstalledProbes):
         return resolved.of(*setting_inputs.read_inputs(self))
 
     @once(limit=2)
-    def doors(self) -> list[Entrance]:
+    def doors(self) -> list[PlatformAdmission]:
         """The platforms that check users, with the users they would let in."""
         from hermes_doctor.settings import admission
 
-        return list(admission.entrances(self.resolved()))
+        return list(admission.platform_admissions(self.resolved()))
 
     @once(limit=4)
     def platforms(self) -> list[Platform]:
@@ -97,7 +97,7 @@ class ConfiguredProbes(InstalledProbes):
         """Dashboards of this home that other machines can use without a password."""
         from hermes_doctor.probes import dashboards
 
-        return dashboards.exposed(self.home)
+        return dashboards.exposed_dashboards(self.home)
 
     @once(limit=2)
     def shared_tokens(self) -> list[SharedBot]:

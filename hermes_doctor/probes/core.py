@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.once import Cell, once
+from hermes_doctor.system.once import CachedCall, once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import TextCopy
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.oom_kills import Kill
-    from hermes_doctor.processes.process_stat import Stat, Vitals
+    from hermes_doctor.processes.process_stat import ProcessDetails, Stat
     from hermes_doctor.settings.config_file import ConfigFile
     from hermes_doctor.settings.env_file import EnvFile
     from hermes_doctor.settings.gateway_json import OldSettings
@@ -34,16 +34,16 @@ class CoreProbes:
         deep: bool = False,
         network: bool = False,
         alone: bool = True,
-        spends: bool = True,
+        paid_requests: bool = True,
     ) -> None:
         self.home = home
         self.alone = alone
         """Only this home is examined, so our environment variables apply to it."""
         self.deep = deep
         self.network = network
-        self.spends = spends
+        self.paid_requests = paid_requests
         """Whether requests that cost money are allowed."""
-        self.cells: dict[tuple[object, ...], Cell] = {}
+        self.cells: dict[tuple[object, ...], CachedCall] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}
 
@@ -120,7 +120,7 @@ class CoreProbes:
         return process_stat.exists(pid)
 
     @once(limit=2)
-    def vitals(self, pid: int) -> Vitals:
+    def vitals(self, pid: int) -> ProcessDetails:
         """The state of one process, from the kernel."""
         from hermes_doctor.processes import process_stat
 
@@ -148,11 +148,11 @@ class CoreProbes:
         return sockets.process_with_socket(inode)
 
     @once(limit=3)
-    def kill(self, pid: int, began: datetime) -> Kill | None:
+    def kill(self, pid: int, started_at: datetime) -> Kill | None:
         """How the kernel killed this process because memory ran out; None if it did not."""
         from hermes_doctor.processes import oom_kills
 
-        return oom_kills.find(pid, began)
+        return oom_kills.find(pid, started_at)
 
     @once(limit=2)
     def memory_kills(self) -> int:

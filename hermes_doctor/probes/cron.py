@@ -10,7 +10,7 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.runtime_files import parse_epoch
@@ -29,7 +29,7 @@ _ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo",
 _UTC = frozenset({"UTC", "UTC0", "UCT", "GMT", "GMT0", "Universal", "Zulu", "Greenwich"})
 
 
-class Job(NamedTuple):
+class CronJob(NamedTuple):
     """A scheduled job that is enabled."""
 
     id: str
@@ -65,11 +65,11 @@ class Job(NamedTuple):
 class Ticker(NamedTuple):
     """When the gateway's ticker last looked for jobs (once a minute); recorded since 0.18."""
 
-    beat: datetime | None
-    success: datetime | None
+    last_tick: datetime | None
+    last_success: datetime | None
 
 
-class Target(NamedTuple):
+class UndeliverableTarget(NamedTuple):
     """A target to which the result of a job cannot be delivered, and why."""
 
     what: str
@@ -79,7 +79,7 @@ class Target(NamedTuple):
     """The variable that should name the chat and is not set."""
 
 
-def jobs(file: StoreFile | None) -> list[Job]:
+def jobs(file: StoreFile | None) -> list[CronJob]:
     """Return the enabled jobs of a list that can be read."""
     values = file.values if file and file.outcome in (WHOLE, AGAIN) else None
     found = values.get("jobs") if isinstance(values, dict) else values
@@ -91,7 +91,7 @@ def _on(job: Mapping[str, Any]) -> bool:
     return bool(job.get("enabled", True)) and job.get("state") not in ("paused", "completed")
 
 
-def _job(said: Mapping[str, Any]) -> Job:
+def _job(said: Mapping[str, Any]) -> CronJob:
     from hermes_doctor.stores.schedules import has_no_next_run
 
     schedule = said.get("schedule")
@@ -101,7 +101,7 @@ def _job(said: Mapping[str, Any]) -> Job:
     home = origin if isinstance(origin, dict) and origin.get("chat_id") else {}
     script = said.get("script")
     claimed = _time(claim.get("at")) if isinstance(claim, dict) else None
-    return Job(
+    return CronJob(
         id=str(said.get("id") or "")[:LONGEST],
         called=str(said.get("name") or said.get("id") or "without a name"),
         kind=kind if isinstance(kind, str) else "",
@@ -160,14 +160,14 @@ def _epoch(path: Path) -> datetime | None:
 
 
 def undeliverable(
-    every: Iterable[Job],
+    jobs: Iterable[CronJob],
     settings: Settings,
     platforms: frozenset[str],
     installed: tuple[int, ...] | None,
-) -> list[tuple[Job, Target]]:
+) -> list[tuple[CronJob, UndeliverableTarget]]:
     """Return every target to which a job's result cannot be delivered."""
     known = {name: form for name in load_knowledge("cron") if (form := _form(name, installed))}
-    parts = ((job, part) for job in every for part in job.deliver)
+    parts = ((job, part) for job in jobs for part in job.deliver)
     asked = ((job, _lost(part, job, settings, platforms, known)) for job, part in parts)
     return [(job, lost) for job, lost in asked if lost]
 
@@ -175,7 +175,7 @@ def undeliverable(
 def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
     """Return the variables of a platform's home channel in this release; None if it is unknown."""
     since: Mapping[str, list[str] | None] = load_knowledge("cron")[name]
-    dated = sorted((numbers(version), version) for version in since)
+    dated = sorted((parse_release(version), version) for version in since)
     fitting = [since[version] for number, version in dated if not installed or number <= installed]
     found = fitting[-1] if fitting else None
     return None if found is None else found or [""]
@@ -183,11 +183,11 @@ def _form(name: str, installed: tuple[int, ...] | None) -> list[str] | None:
 
 def _lost(
     part: str,
-    job: Job,
+    job: CronJob,
     settings: Settings,
     platforms: frozenset[str],
     known: Mapping[str, list[str]],
-) -> Target | None:
+) -> UndeliverableTarget | None:
     """Return why nothing arrives there; an unknown name may belong to a plugin of Hermes."""
     name, named, _ = part.partition(":")
     own = name == job.origin
@@ -195,15 +195,17 @@ def _lost(
         name, own = job.origin, True
     elif part == "origin" or known.get(name.lower()) == [EVERYWHERE]:
         reached = any(_home(settings, forms) for forms in known.values())
-        return None if reached else Target(part, "no platform has a home channel")
+        return None if reached else UndeliverableTarget(part, "no platform has a home channel")
     name, forms = name.lower(), known.get(name.lower())
     if forms is None:
         return None
     if name not in platforms and name in load_knowledge("enabling"):
-        return Target(name, "this platform is not set up")
+        return UndeliverableTarget(name, "this platform is not set up")
     if named or own or _home(settings, forms):
         return None
-    return Target(name, f"no {forms[0]}" if forms[0] else "no home channel", forms[0] or None)
+    return UndeliverableTarget(
+        name, f"no {forms[0]}" if forms[0] else "no home channel", forms[0] or None
+    )
 
 
 def _home(settings: Settings, variables: list[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes import gateway_command, gateway_processes
-from hermes_doctor.processes.home_of import by_environment, is_same_folder
+from hermes_doctor.processes.home_of import home_by_environment, is_same_folder
 from hermes_doctor.settings.api_server import is_local
 
 
@@ -19,7 +19,7 @@ class Dashboard(NamedTuple):
     host: str
 
 
-def exposed(home: Home) -> list[Dashboard]:
+def exposed_dashboards(home: Home) -> list[Dashboard]:
     """Return the dashboards of this home that anyone on the network can use."""
     found = []
     for pid in gateway_processes.all_pids():
@@ -27,7 +27,7 @@ def exposed(home: Home) -> list[Dashboard]:
         if "--insecure" not in argv or not gateway_command.runs_command(argv, "dashboard"):
             continue
         host = _option(argv, "--host")
-        claim = by_environment(pid, gateway_command.profile_in(argv)) if host else None
+        claim = home_by_environment(pid, gateway_command.profile_in(argv)) if host else None
         if host and not is_local(host) and claim and is_same_folder(claim.home, home.path):
             found.append(Dashboard(pid, host))
     return found

@@ -14,12 +14,12 @@ from hermes_doctor.system.once import once
 if TYPE_CHECKING:
     from hermes_doctor.model import DatabaseCopy
     from hermes_doctor.probes.database_users import DatabaseUsers, LostFile
-    from hermes_doctor.probes.databases import Databases
+    from hermes_doctor.probes.databases import DatabaseList
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.stuck_locks import StuckLock
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
-    from hermes_doctor.sqlite.reader import Answer
+    from hermes_doctor.sqlite.reader import QueryResult
     from hermes_doctor.sqlite.schema import Schema
 
 
@@ -27,7 +27,7 @@ class DatabaseProbes(ConfiguredProbes):
     """The databases of a home: their files, schemas and condition."""
 
     @once(limit=2)
-    def databases(self) -> Databases:
+    def databases(self) -> DatabaseList:
         """The databases that this home has."""
         from hermes_doctor.probes import databases
 
@@ -108,7 +108,7 @@ class DatabaseProbes(ConfiguredProbes):
             except (CouldNotLook, FileNotFoundError):
                 continue
 
-    def ask(self, path: Path, sql: str) -> Answer:
+    def ask(self, path: Path, sql: str) -> QueryResult:
         """Run one query on a database; a quick check waits only a moment for the answer."""
         found = self.condition(path)
         if found.reader is None or not found.readable:
@@ -126,7 +126,7 @@ class DatabaseProbes(ConfiguredProbes):
         """Backups and copies of this database, newest first."""
         from hermes_doctor.backup import copies
 
-        return copies.of(self.home, path)
+        return copies.database_copies(self.home, path)
 
     @once(limit=2)
     def leftovers(self, path: Path) -> list[DatabaseCopy]:

@@ -105,7 +105,7 @@ def _writes(pid: int, fd: str) -> bool:
         return True
 
 
-def still(file: OpenFile) -> bool:
+def is_still_open(file: OpenFile) -> bool:
     """Tell whether the process still has the file open, and still deleted if it was."""
     try:
         target = os.readlink(f"/proc/{file.pid}/fd/{file.fd}")
@@ -141,33 +141,33 @@ class LostFile(NamedTuple):
     path: Path
     kind: str
     """"database" or "log"."""
-    fate: str
+    cause: str
     """"deleted", "replaced" or "renamed"."""
 
 
 def lost_files(
-    held: DatabaseUsers, paths: Iterable[Path], gateways: Iterable[int]
+    users: DatabaseUsers, paths: Iterable[Path], gateways: Iterable[int]
 ) -> list[LostFile]:
     """Return the lost files; checked twice, because a file being closed looks the same."""
-    seen = [found for path in paths for found in _lost(held, path, set(gateways))]
+    seen = [found for path in paths for found in _lost(users, path, set(gateways))]
     if seen:
         time.sleep(0.05)
     kept: dict[tuple[Path, int, str], LostFile] = {}
     for file, found in seen:
-        if still(file):
+        if is_still_open(file):
             kept.setdefault((found.database, found.pid, found.kind), found)
     return sorted(kept.values(), key=lambda one: (one.kind, one.database, one.pid))
 
 
 def _lost(
-    held: DatabaseUsers, path: Path, gateways: set[int]
+    all_users: DatabaseUsers, path: Path, gateways: set[int]
 ) -> Iterator[tuple[OpenFile, LostFile]]:
     real = _real(path)
     now = identity(real)
     logs = {real.with_name(real.name + suffix) for suffix in ("-wal", "-shm")}
-    current = {file.pid for file in held.open if file.identity == now}
-    users = {file.pid for file in held.open if file.path in logs} | gateways
-    for file in held.open:
+    current = {file.pid for file in all_users.open if file.identity == now}
+    users = {file.pid for file in all_users.open if file.path in logs} | gateways
+    for file in all_users.open:
         if file.deleted and file.path == real:
             fate = "replaced" if now else "deleted"
             yield file, LostFile(path, file.pid, file.fd, file.path, "database", fate)

@@ -14,16 +14,16 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import snapshot
 
 
-class Databases(NamedTuple):
+class DatabaseList(NamedTuple):
     """The existing databases, most important first, and those that could not be checked."""
 
     paths: tuple[Path, ...]
-    doubts: tuple[str, ...]
+    unreadable: tuple[str, ...]
     missing: tuple[Path, ...] = ()
     """The paths at which there is no database."""
 
 
-def find(home: Home) -> Databases:
+def find(home: Home) -> DatabaseList:
     """Check every path; one that cannot be checked does not hide the others."""
     paths: list[Path] = []
     missing: list[Path] = []
@@ -33,7 +33,7 @@ def find(home: Home) -> Databases:
             (missing if snapshot(path).kind == "absent" else paths).append(path)
         except CouldNotLook as doubt:
             doubts.append(f"{home.name_of(path)}: {doubt}")
-    return Databases(tuple(paths), tuple(doubts), tuple(missing))
+    return DatabaseList(tuple(paths), tuple(doubts), tuple(missing))
 
 
 def _places(home: Home, doubts: list[str]) -> Iterator[Path]:
@@ -62,12 +62,12 @@ def kind_of(path: Path) -> str | None:
     return f"a symlink to {what}" if what and os.path.islink(path) else what
 
 
-def time_share(found: Databases, small: int, seconds: float) -> float:
+def time_share(found: DatabaseList, small_bytes: int, seconds: float) -> float:
     """Return how many seconds one database may take, because large ones share the time."""
     large = 0
     for path in found.paths:
         try:
-            large += os.stat(path).st_size > small
+            large += os.stat(path).st_size > small_bytes
         except OSError:
             continue
     return seconds / max(1, large)

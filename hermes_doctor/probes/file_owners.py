@@ -9,8 +9,8 @@ from pathlib import Path
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import Snapshot, listing
-from hermes_doctor.system.mounts import User
+from hermes_doctor.system.files import Snapshot, list_folder
+from hermes_doctor.system.mounts import FileUser
 
 DEPTH, MOST = 2, 4000
 """How deep and how far a quick check goes; a deep one goes everywhere."""
@@ -41,7 +41,7 @@ class OwnerScan(NamedTuple):
     """Whether the search was completed."""
 
 
-def find(home: Home, user: User, *, deep: bool) -> OwnerScan:
+def find(home: Home, user: FileUser, *, deep: bool) -> OwnerScan:
     """Find everything that the gateway's user may not read or write, except databases."""
     if user.uid == 0:
         return OwnerScan((), 0, True)
@@ -52,7 +52,7 @@ def find(home: Home, user: User, *, deep: bool) -> OwnerScan:
     while folders:
         folder, level = folders.pop()
         try:
-            names = listing(folder, most)
+            names = list_folder(folder, most)
         except CouldNotLook:
             continue
         for name in names:
@@ -78,7 +78,7 @@ def find(home: Home, user: User, *, deep: bool) -> OwnerScan:
     return OwnerScan(tuple(closed), seen, True)
 
 
-def _may(user: User, taken: Snapshot, right: int) -> bool:
+def _may(user: FileUser, taken: Snapshot, right: int) -> bool:
     """Tell whether the mode grants a permission; an owner can always change the mode."""
     if taken.uid == user.uid:
         return True

@@ -14,14 +14,14 @@ from hermes_doctor.system.once import once
 if TYPE_CHECKING:
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.file_owners import OwnerScan
-    from hermes_doctor.probes.last_log_lines import Word
+    from hermes_doctor.probes.last_log_lines import GatewayLogLine
     from hermes_doctor.probes.orphans import Orphan
-    from hermes_doctor.processes.runtime_files import Life, PlatformState, Runtime
+    from hermes_doctor.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.processes.sqlite_library import Library
     from hermes_doctor.records.saved_logs import SavedLog
     from hermes_doctor.records.unfinished import LeftDown, UnfinishedRun
     from hermes_doctor.supervisors.find import Supervision
-    from hermes_doctor.system.mounts import User
+    from hermes_doctor.system.mounts import FileUser
 
 
 class GatewayProbes(CoreProbes):
@@ -39,7 +39,7 @@ class GatewayProbes(CoreProbes):
         """The supervisor that would restart this home's gateway."""
         from hermes_doctor.supervisors import find
 
-        return find.find(self.home, self.gateways)
+        return find.find_supervisor(self.home, self.gateways)
 
     @once(limit=4)
     def runtime(self) -> Runtime:
@@ -71,7 +71,7 @@ class GatewayProbes(CoreProbes):
         return None if self.gateways() else shared_gateway.server_of(self.home)
 
     @once(limit=2)
-    def diary(self) -> list[Life]:
+    def diary(self) -> list[GatewayLife]:
         """The latest gateway processes of this home and how they ended, oldest first."""
         from hermes_doctor.processes import exit_diary, process_stat
 
@@ -88,7 +88,7 @@ class GatewayProbes(CoreProbes):
         return exit_diary.killed_by_watchdog(self.home)
 
     @once(limit=2)
-    def gateway_user(self) -> User:
+    def gateway_user(self) -> FileUser:
         """The user that the gateway runs as, or most likely would."""
         from hermes_doctor.system import mounts
 
@@ -120,7 +120,7 @@ class GatewayProbes(CoreProbes):
         return claims.own_states(self.runtime(), gateway)
 
     @once(limit=2)
-    def last_words(self, gateway: Gateway) -> list[Word]:
+    def last_words(self, gateway: Gateway) -> list[GatewayLogLine]:
         """The latest lines that a running gateway wrote into its log, oldest first."""
         from hermes_doctor.probes import last_log_lines
 

@@ -10,7 +10,7 @@ from hermes_doctor.probes.gateway import GatewayProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
-    from hermes_doctor.installation.changes import Change
+    from hermes_doctor.installation.changes import FileChange
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.packages import Packages
     from hermes_doctor.installation.virtualenv import Environments
@@ -25,7 +25,7 @@ class InstalledProbes(GatewayProbes):
         """The Hermes that runs here, or the newest one installed; None if there is none."""
         from hermes_doctor.installation import find
 
-        return find.find(self.home, self.gateways)
+        return find.find_installation(self.home, self.gateways)
 
     @once(limit=3)
     def environments(self) -> Environments:
@@ -50,7 +50,7 @@ class InstalledProbes(GatewayProbes):
         return next(places, None)
 
     @once(limit=2)
-    def code_change(self) -> Change | None:
+    def code_change(self) -> FileChange | None:
         """When the code that this home's gateway runs was last changed on disk."""
         from hermes_doctor.installation import changes
 
@@ -58,7 +58,7 @@ class InstalledProbes(GatewayProbes):
         return changes.code_change(found.where) if found else None
 
     @once(limit=2)
-    def last_update(self) -> Change | None:
+    def last_update(self) -> FileChange | None:
         """The last update that Hermes itself finished."""
         from hermes_doctor.installation import changes
 

@@ -16,7 +16,7 @@ TAIL = 256 * 1024
 _START = "Starting Hermes Gateway"
 
 
-class Word(NamedTuple):
+class GatewayLogLine(NamedTuple):
     """A log line. Its text may contain anything: it is matched, but never shown."""
 
     at: datetime
@@ -24,11 +24,13 @@ class Word(NamedTuple):
     text: str
 
 
-def read(home: Home, started_at: datetime) -> list[Word]:
+def read(home: Home, started_at: datetime) -> list[GatewayLogLine]:
     """Return the latest lines of the process that started then, oldest first."""
-    found: list[Word] = []
+    found: list[GatewayLogLine] = []
     for entry in tail.entries(home, "gateway.log", TAIL, since=started_at.timestamp()):
         if entry.text.startswith(_START):
             found = []
-        found.append(Word(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text))
+        found.append(
+            GatewayLogLine(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text)
+        )
     return found

@@ -23,7 +23,7 @@ STUCK = 15.0
 """Retransmissions and seconds without acknowledgement after which a connection is dead."""
 
 
-class Link(NamedTuple):
+class PlatformConnections(NamedTuple):
     """The connections of one platform."""
 
     platform: Platform
@@ -64,19 +64,19 @@ def assign(
     platforms: Sequence[Platform],
     connections: Iterable[Connection],
     *,
-    others: Iterable[Endpoint] = (),
+    providers: Iterable[Endpoint] = (),
     addresses: Mapping[str, frozenset[str]] | None = None,
-) -> list[Link]:
+) -> list[PlatformConnections]:
     """Return each platform with a held connection, with the connections that belong to it.
 
-    `others` are the addresses of model providers, whose connections belong to no platform;
+    `providers` are the addresses of model providers, whose connections belong to no platform;
     `addresses` are the resolved host names, where they were resolved.
     """
     found = list(connections)
     listening = {one.local[1] for one in found if one.state == "LISTEN"}
     outgoing = [one for one in found if one.remote and one.local[1] not in listening]
     known = {**_hosts(), **(addresses or {})}
-    foreign = {(ip, one.port) for one in others for ip in _addresses(one.host, known)}
+    foreign = {(ip, one.port) for one in providers for ip in _addresses(one.host, known)}
     links = []
     for platform in platforms:
         if platform.link != ALWAYS_CONNECTED:
@@ -91,15 +91,15 @@ def assign(
     return links
 
 
-def _link(platform: Platform, groups: Mapping[str, list[Connection]]) -> Link:
+def _link(platform: Platform, groups: Mapping[str, list[Connection]]) -> PlatformConnections:
     trying = sum(
         one.state == "SYN_SENT" for how, some in groups.items() if how in SURE for one in some
     ) or sum(one.state == "SYN_SENT" for some in groups.values() for one in some)
     for how in (*SURE, *LIKELY):
         live = tuple(one for one in groups.get(how, ()) if one.state == "ESTABLISHED")
         if live:
-            return Link(platform, how, live, trying)
-    return Link(platform, None, (), trying)
+            return PlatformConnections(platform, how, live, trying)
+    return PlatformConnections(platform, None, (), trying)
 
 
 def _how(
@@ -203,18 +203,18 @@ def _number(ip: str) -> tuple[int, int]:
 
 
 def wait_for_links(
-    look: Callable[[], list[Connection]],
-    sort: Callable[[list[Connection]], list[Link]],
-    held: Collection[str],
-) -> list[Link]:
-    """Check again for a moment while a platform that should be connected is not.
+    get_connections: Callable[[], list[Connection]],
+    sort: Callable[[list[Connection]], list[PlatformConnections]],
+    expected: Collection[str],
+) -> list[PlatformConnections]:
+    """Repeat the check for a few seconds while an expected connection is missing.
 
     A platform that reconnects is without a connection for some seconds, which is not a fault.
     """
     end = time.monotonic() + time_limits.stretch(PATIENCE)
     while True:
-        found = sort(look())
-        lost = any(one.how is None for one in found if one.platform.name in held)
+        found = sort(get_connections())
+        lost = any(one.how is None for one in found if one.platform.name in expected)
         if not lost or time.monotonic() >= end:
             return found
         time.sleep(0.25)

@@ -16,7 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import descriptors, gateway_processes, process_stat
-from hermes_doctor.processes.runtime_files import Life
+from hermes_doctor.processes.runtime_files import GatewayLife
 from hermes_doctor.system.files import folder_entries, read
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")
@@ -31,13 +31,13 @@ class Orphan(NamedTuple):
     name: str
     kind: str
     """MCP or BROWSER."""
-    began: datetime
+    started_at: datetime
     proof: str
     """The file that proves that it belongs to this home."""
 
 
-def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
-    """Find MCP servers of this home without a Hermes parent; `now` are the running gateways."""
+def servers(home: Home, gateway_pids: Iterable[int]) -> list[Orphan]:
+    """Find MCP servers of this home without a Hermes parent; `gateway_pids` are running."""
     log = home / "logs" / "mcp-stderr.log"
     try:
         known = os.stat(log)
@@ -45,7 +45,7 @@ def servers(home: Home, now: Iterable[int]) -> list[Orphan]:
         return []
     if not os.path.exists("/proc/self/fd"):
         raise CouldNotLook("whose MCP servers there are cannot be seen here")
-    living = set(now)
+    living = set(gateway_pids)
     found = []
     for pid in gateway_processes.all_pids():
         try:
@@ -77,7 +77,7 @@ def _has_hermes_above(parent: int, log: Path) -> bool:
     return False
 
 
-def browsers(lives: Iterable[Life]) -> list[Orphan]:
+def browsers(lives: Iterable[GatewayLife]) -> list[Orphan]:
     """Find browsers of gateways in this home's exit diary that no longer run."""
     dead = {life.pid: life for life in lives if life.how != "alive"}
     found = []
@@ -127,12 +127,12 @@ def _is_browser(pid: int, session: str) -> bool:
     return b"agent-browser" in words and os.fsencode(session) in words
 
 
-def _in_life(began: datetime, life: Life) -> bool:
+def _in_life(began: datetime, life: GatewayLife) -> bool:
     slack = timedelta(seconds=5)
     return life.began - slack <= began and (life.ended is None or began <= life.ended + slack)
 
 
-def _alive(life: Life) -> bool:
+def _alive(life: GatewayLife) -> bool:
     """Tell whether that gateway still runs; its start time is compared too."""
     seen = process_stat.stat(life.pid)
     if seen is None or seen.doing == "Z":

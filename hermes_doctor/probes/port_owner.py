@@ -9,7 +9,7 @@ from hermes_doctor.processes import gateway_processes, listeners
 from hermes_doctor.processes.home_of import is_same_folder
 
 
-def is_of_another(url: str, home: Path) -> bool:
+def is_port_of_other_home(url: str, home: Path) -> bool:
     """Tell whether a visible gateway of another home listens at this address."""
     place = health.parse(url) if url else None
     if place is None or not place.loopback:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from hermes_doctor.logs.formats import Wanted
-    from hermes_doctor.logs.stream import Reading
-    from hermes_doctor.probes.links import Link
+    from hermes_doctor.logs.stream import LogStream
+    from hermes_doctor.probes.links import PlatformConnections
     from hermes_doctor.probes.network.provider_trial import Trial
-    from hermes_doctor.probes.network.reach import Reached
+    from hermes_doctor.probes.network.reach import HostResult
     from hermes_doctor.probes.pulse import Pulse
-    from hermes_doctor.probes.unrestored_rows import Unrestored
+    from hermes_doctor.probes.unrestored_rows import UnrestoredRows
 
 
 class Probes(StoreProbes):
@@ -36,7 +36,7 @@ class Probes(StoreProbes):
         return newer_release.reason(self)
 
     @once(limit=8)
-    def unrestored(self) -> list[Unrestored | CouldNotLook]:
+    def unrestored(self) -> list[UnrestoredRows | CouldNotLook]:
         """Rows that backups of deleted write-ahead logs have and the live databases lack."""
         logs = self.saved_logs()
         if not logs:
@@ -46,7 +46,7 @@ class Probes(StoreProbes):
         return list(unrestored_rows.find(self, logs))
 
     @once(limit=6)
-    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+    def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
         """The connections of each platform; waits a moment for the platforms in `held`."""
         from hermes_doctor.probes import links
         from hermes_doctor.processes import sockets
@@ -60,12 +60,14 @@ class Probes(StoreProbes):
         }
         return links.wait_for_links(
             lambda: sockets.of(pid),
-            lambda found: links.assign(self.platforms(), found, others=others, addresses=addresses),
+            lambda found: links.assign(
+                self.platforms(), found, providers=others, addresses=addresses
+            ),
             held,
         )
 
     @once(limit=8)
-    def reach(self) -> list[Reached]:
+    def reach(self) -> list[HostResult]:
         """Whether each host that the gateway needs can be reached; requires --network."""
         from hermes_doctor.probes.network import provider_trial, reach
         from hermes_doctor.settings import provider_hosts
@@ -127,7 +129,7 @@ class Probes(StoreProbes):
         env = self.env()
         own = variables.parse((env and env.text) or "") if env else {}
         url = own.get(name) or (os.environ.get(name, "") if self.alone else "")
-        return "" if port_owner.is_of_another(url.strip(), self.home.path) else url.strip()
+        return "" if port_owner.is_port_of_other_home(url.strip(), self.home.path) else url.strip()
 
     def entries(
         self,
@@ -136,7 +138,7 @@ class Probes(StoreProbes):
         *,
         records_since: float | None = None,
         most: int | None,
-    ) -> Reading:
+    ) -> LogStream:
         """The log entries about the gateway since then; read again on each call."""
         from hermes_doctor.logs import stream
 
@@ -148,7 +150,7 @@ class Probes(StoreProbes):
             self.home,
             since=since,
             records_since=records_since,
-            most=most,
+            max_bytes=most,
             wanted=wanted,
             zone=self._zone(),
             units=[owner] if owner else [],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Program(NamedTuple):
     """Where a program was found."""
 
-    where: str | None
+    path: str | None
     sure: bool
     """Whether the gateway's PATH was searched; otherwise it was our own."""
 

@@ -10,14 +10,14 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Severity, Skip
 from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
-from hermes_doctor.settings.credential_pool import Entry
+from hermes_doctor.settings.credential_pool import Credential
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import section
 from hermes_doctor.settings.key_state import key_of
-from hermes_doctor.settings.provider_entries import Own
+from hermes_doctor.settings.provider_entries import ProviderEntry
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import CONFIG, DEFAULT, Key, Source, Text
-from hermes_doctor.system.files import listing
+from hermes_doctor.system.files import list_folder
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
@@ -26,13 +26,13 @@ _LONGEST = 80
 _PLUGINS = "plugins/model-providers"
 
 
-class Way(NamedTuple):
+class ConfiguredRoute(NamedTuple):
     """A route in config.yaml: the main model or an entry of the fallback chain."""
 
     route: Route
     path: Path
     """Its path in config.yaml: `model`, or an entry of the chain."""
-    own: Own | None
+    own: ProviderEntry | None
     """The custom provider that it uses."""
     provider: Path
     """The path of its provider setting, even if it is not set."""
@@ -53,7 +53,7 @@ class Way(NamedTuple):
         return (*self.path, "model") if not self.is_main else tuple(source.name.split("."))
 
 
-def configured(probes: Probes) -> Resolved:
+def resolved_or_skip(probes: Probes) -> Resolved:
     """Return what the next message would use; Skip if config.yaml cannot be parsed."""
     found = probes.resolved()
     if found.world.document.fault:
@@ -69,51 +69,51 @@ def configured(probes: Probes) -> Resolved:
 def _plugins(probes: Probes) -> list[str]:
     """Return the model providers that plugins add to Hermes."""
     try:
-        return [name for name in listing(probes.home / _PLUGINS) if name[:1] not in "._"]
+        return [name for name in list_folder(probes.home / _PLUGINS) if name[:1] not in "._"]
     except (CouldNotLook, FileNotFoundError):
         return []
 
 
-def ways(found: Resolved) -> list[Way]:
+def routes(found: Resolved) -> list[ConfiguredRoute]:
     """Return all routes, the main one first."""
     return [_main(found), *(_link(found, route) for route in found.fallback)]
 
 
-def _main(found: Resolved) -> Way:
+def _main(found: Resolved) -> ConfiguredRoute:
     raw = found.world.raw
     at_top = not section(raw, "model").get("provider") and raw.get("provider")
     stands_in = found.used is not None and found.used is not found.main
-    return Way(
+    return ConfiguredRoute(
         found.main,
         ("model",),
-        provider_entries.own_provider(found.world, found.main.requested.value or ""),
+        provider_entries.provider_entry(found.world, found.main.requested.value or ""),
         ("provider",) if at_top else ("model", "provider"),
         Severity.WARNING if stands_in else Severity.ERROR,
     )
 
 
-def _link(found: Resolved, route: Route) -> Way:
+def _link(found: Resolved, route: Route) -> ConfiguredRoute:
     place = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", route.path)
     path: Path = (route.path,)
     if place and place[2]:
         path = (place[1], int(place[2]))
     needed = found.used is not None and found.used.path == route.path
-    entry = provider_entries.own_provider(found.world, route.requested.value or "")
+    entry = provider_entries.provider_entry(found.world, route.requested.value or "")
     severity = Severity.ERROR if needed else Severity.WARNING
-    return Way(route, path, entry, (*path, "provider"), severity)
+    return ConfiguredRoute(route, path, entry, (*path, "provider"), severity)
 
 
-def users(found: Resolved, entry: Own) -> Severity:
+def severity_if_broken(found: Resolved, entry: ProviderEntry) -> Severity:
     """Return how bad it is if a custom provider does not work; INFO if nothing uses it."""
-    able = [way.severity for way in ways(found) if way.own and way.own.path == entry.path]
+    able = [way.severity for way in routes(found) if way.own and way.own.path == entry.path]
     for task in found.tasks:
-        one = provider_entries.own_provider(found.world, task.provider.value or "")
+        one = provider_entries.provider_entry(found.world, task.provider.value or "")
         if one and one.path == entry.path:
             able.append(Severity.WARNING)
     return min(able, key=lambda one: one.rank, default=Severity.INFO)
 
 
-def said(text: Any) -> str:
+def redact_for_display(text: Any) -> str:
     """Shorten and redact a name or an address from a file for display."""
     bare = str(text or "")
     shown = (
@@ -124,16 +124,16 @@ def said(text: Any) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
-def said_variable(found: Resolved, name: str) -> str:
+def redact_variable_name(found: Resolved, name: str) -> str:
     """Return the name of a variable for display; only its length if it may be a key."""
     known = name in found.world.variables and not redaction.looks_like_secret(name)
     return name if known else redaction.redact_unless_variable(name)
 
 
-def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Entry]]:
+def credential_pool(found: Resolved, route: Route) -> tuple[str, list[Credential]]:
     """Return the provider's name in auth.json and the credentials stored there for a route."""
     world, asked = found.world, (route.requested.value or "").lower()
-    entry = provider_entries.own_provider(world, asked)
+    entry = provider_entries.provider_entry(world, asked)
     url = route.base_url.value if route.base_url else None
     if entry is not None or (route.provider and route.provider.value == "custom"):
         pool = custom_providers.pool_for(world, url, entry.name if entry else None) if url else None
@@ -152,7 +152,7 @@ def variable(found: Resolved, name: str) -> Key:
     return key_of(world.release, world.dotenv_first(name) or world.variables.get(name, unset))
 
 
-def likely_variable(found: Resolved, entry: Own | None) -> str | None:
+def likely_variable(found: Resolved, entry: ProviderEntry | None) -> str | None:
     """Return a variable that is named after an entry without a key and that contains one."""
     if entry is None or any(entry.block.get(key) for key in ("key_env", "api_key", "api_key_env")):
         return None

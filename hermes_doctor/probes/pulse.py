@@ -14,14 +14,14 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.network import health
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.connection import Connection
-from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.process_stat import ProcessDetails
 from hermes_doctor.processes.runtime_files import Heartbeat, Runtime
 from hermes_doctor.system import space, time_limits
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.space import Space
 
 if TYPE_CHECKING:
-    from hermes_doctor.system.mounts import User
+    from hermes_doctor.system.mounts import FileUser
 
 FRESH, OLD = 90.0, 120.0
 SKEW = 5.0
@@ -40,7 +40,7 @@ class Pulse(NamedTuple):
 
     pid: int | None
     """None for a gateway on another machine, of which only the address is known."""
-    turns: bool | None
+    running: bool | None
     """Whether the event loop is running; None if unknown."""
     what: str
     """A clause for the user: "its last heartbeat is 12 s old"."""
@@ -60,15 +60,15 @@ class Pulse(NamedTuple):
     @property
     def mute(self) -> bool:
         """Accepts no connection and has no heartbeat: only waiting can show whether it is stuck."""
-        return self.turns is False and self.age is None and self.answer == health.SILENT
+        return self.running is False and self.age is None and self.answer == health.SILENT
 
 
 def examine_process(
-    process: Vitals,
+    process: ProcessDetails,
     runtime: Runtime,
     listens: Iterable[Connection],
     ports: Iterable[int],
-    room: Space | None,
+    space: Space | None,
     closed: Callable[[], str] = str,
 ) -> Pulse:
     """Examine one process, given its listening sockets and possible ports of its API server.
@@ -83,34 +83,38 @@ def examine_process(
     hindered = closed() if age is not None and age > FRESH else ""
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
-    asked = health.Answer(health.NOT_ASKED)
+    asked = health.HealthResult(health.NOT_ASKED)
     if door is not None and health.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
         asked = health.test_port(process.pid, door, time_limits.stretch(patience))
     found = Pulse(
         pid=process.pid,
-        turns=None,
+        running=None,
         what="",
         since=since,
         age=None if hindered else age,
-        answer=asked.word,
+        answer=asked.result,
         waiting=door.unread if door else None,
     )
-    judged = _judge(found, asked, process, runtime, room)
-    if hindered and not judged.turns:
+    judged = _judge(found, asked, process, runtime, space)
+    if hindered and not judged.running:
         judged = judged._replace(what=f"{judged.what}; {hindered}")
     return judged
 
 
 def _judge(
-    found: Pulse, asked: health.Answer, process: Vitals, runtime: Runtime, room: Space | None
+    found: Pulse,
+    asked: health.HealthResult,
+    process: ProcessDetails,
+    runtime: Runtime,
+    space: Space | None,
 ) -> Pulse:
-    age, silent = found.age, asked.word == health.SILENT
-    if asked.word == health.ANSWERED:
+    age, silent = found.age, asked.result == health.SILENT
+    if asked.result == health.ANSWERED:
         said = f"its API server let us in within {max(1, round(asked.seconds * 1000))} ms"
-        return found._replace(turns=True, what=said)
+        return found._replace(running=True, what=said)
     quiet = f"its API server let nobody in for {asked.seconds:.0f} s"
-    excuse = _excuse(process, room)
+    excuse = _excuse(process, space)
     if excuse and (silent or age is None or age > FRESH):
         return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
     if age is not None and age > OLD:
@@ -118,17 +122,17 @@ def _judge(
         rests = _rests(found.pid or 0)
         if rests and not silent:
             return found._replace(
-                turns=True, what=f"its main thread waits for events, though {old}"
+                running=True, what=f"its main thread waits for events, though {old}"
             )
         return found._replace(
-            turns=False, certain=not rests, what=f"{old} and {quiet}" if silent else old
+            running=False, certain=not rests, what=f"{old} and {quiet}" if silent else old
         )
     if silent and age is not None:
-        return found._replace(turns=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
+        return found._replace(running=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
     if silent:  # one check cannot tell long work from a stuck loop
-        return found._replace(turns=False, what=quiet)
+        return found._replace(running=False, what=quiet)
     if age is not None:
-        return found._replace(turns=True, what=f"its last heartbeat is {_span(age)} old")
+        return found._replace(running=True, what=f"its last heartbeat is {_span(age)} old")
     if runtime.state == "starting":
         return found._replace(what="it is still starting")
     return _by_rest(found)
@@ -157,13 +161,13 @@ def _by_rest(found: Pulse) -> Pulse:
     for _ in range(looks if found.pid else 0):
         place = process_stat.waits_in(found.pid or 0)
         if process_stat.is_event_wait(place):
-            return found._replace(turns=True, what="its main thread waits for events")
+            return found._replace(running=True, what="its main thread waits for events")
         places.add(place)
         time.sleep(STEP)
     if len(places) == 1 and (place := places.pop()):
         seconds = looks * STEP
         return found._replace(
-            turns=False, what=f"it waited in one place ({place}) for {seconds:.0f} s"
+            running=False, what=f"it waited in one place ({place}) for {seconds:.0f} s"
         )
     return found._replace(what=why)
 
@@ -177,31 +181,31 @@ def examine_url(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
     asked = health.get_health(place, time_limits.stretch(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
-    turns = True if asked.word == health.ANSWERED else False if asked.word in down else None
-    what = f"GATEWAY_HEALTH_URL: {asked.word}"
-    return Pulse(None, turns, what, answer=asked.word)
+    turns = True if asked.result == health.ANSWERED else False if asked.result in down else None
+    what = f"GATEWAY_HEALTH_URL: {asked.result}"
+    return Pulse(None, turns, what, answer=asked.result)
 
 
-def beat_age(beat: Heartbeat | None, process: Vitals) -> float | None:
+def beat_age(heartbeat: Heartbeat | None, process: ProcessDetails) -> float | None:
     """Return the age of this process's last heartbeat, without the time the machine slept.
 
     A heartbeat in the future was written before the clock was set back; then only the monotonic
     clock can tell its age.
     """
     if (
-        beat is None
-        or beat.pid != process.pid
-        or beat.at < process.started_at - timedelta(seconds=5)
+        heartbeat is None
+        or heartbeat.pid != process.pid
+        or heartbeat.at < process.started_at - timedelta(seconds=5)
     ):
         return None
-    by_wall = (datetime.now(UTC) - beat.at).total_seconds()
-    by_clock = -1.0 if beat.monotonic is None else time.monotonic() - beat.monotonic
+    by_wall = (datetime.now(UTC) - heartbeat.at).total_seconds()
+    by_clock = -1.0 if heartbeat.monotonic is None else time.monotonic() - heartbeat.monotonic
     known = [max(0.0, by_wall)] if by_wall > -SKEW else []
     known += [by_clock] if by_clock >= 0 else []
     return min(known, default=None)
 
 
-def _seen(process: Vitals, runtime: Runtime) -> datetime | None:
+def _seen(process: ProcessDetails, runtime: Runtime) -> datetime | None:
     """Return when the process last recorded any activity."""
     mine = runtime.state_owner is not None and runtime.state_owner.pid == process.pid
     times = [runtime.updated_at] if mine else []
@@ -238,7 +242,7 @@ def _plain(value: object) -> str:
     return str(value)[:6]
 
 
-def heartbeat_obstacle(user: User, folder: Path) -> str:
+def heartbeat_obstacle(user: FileUser, folder: Path) -> str:
     """Return why this user cannot write a heartbeat to a folder; empty if nothing prevents it.
 
     Hermes writes a new file and renames it over the old one, so the folder's permissions decide.
@@ -256,16 +260,16 @@ def heartbeat_obstacle(user: User, folder: Path) -> str:
     return f"it cannot write its heartbeat, since {folder.name}/ belongs to uid {taken.uid}"
 
 
-def _excuse(process: Vitals, room: Space | None) -> str:
+def _excuse(process: ProcessDetails, disk_space: Space | None) -> str:
     """Return why a running loop could neither write its heartbeat nor answer; else empty."""
     if _spent(process):
         return "it has no descriptor left"
-    if room is not None and space.is_full(room):
+    if disk_space is not None and space.is_full(disk_space):
         return "the disk is full"
     return ""
 
 
-def _spent(process: Vitals) -> bool:
+def _spent(process: ProcessDetails) -> bool:
     used, limit = process.files, process.files_limit
     return used is not None and bool(limit) and (limit or 0) - used <= NEARLY
 

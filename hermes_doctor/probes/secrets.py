@@ -11,7 +11,7 @@ from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.stores import pairing
-from hermes_doctor.system.files import Snapshot, listing, snapshot
+from hermes_doctor.system.files import Snapshot, list_folder, snapshot
 
 _RW_OTHERS = stat.S_IROTH | stat.S_IWOTH
 _RW_GROUP = stat.S_IRGRP | stat.S_IWGRP
@@ -87,10 +87,10 @@ def _paths(home: Home) -> Iterator[Path]:
         for name in _listed(home / folder):
             if name.endswith(".json"):
                 yield home / folder / name
-    for name in listing(home / "state-snapshots"):
+    for name in list_folder(home / "state-snapshots"):
         for secret in _NAMES:
             yield home / "state-snapshots" / name / secret
-    for name in listing(home / "backups"):
+    for name in list_folder(home / "backups"):
         if name.endswith(".zip"):
             yield home / "backups" / name
     if home.path.name == ".hermes":  # `hermes backup` writes next to the home
@@ -102,7 +102,7 @@ def _paths(home: Home) -> Iterator[Path]:
 def _listed(folder: Path) -> list[str]:
     """List a folder; empty if it may not be listed."""
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return []
 

@@ -12,7 +12,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import effective_settings
 from hermes_doctor.settings import credential_pool, env_parsers
 from hermes_doctor.settings.document import Document
-from hermes_doctor.settings.inputs import World, section
+from hermes_doctor.settings.inputs import SettingInputs, section
 from hermes_doctor.settings.release import Release
 from hermes_doctor.system.files import MEGABYTE, read, snapshot
 
@@ -24,7 +24,7 @@ _MANAGED = Path("/etc/hermes")
 _VAULTS = ("bitwarden", "onepassword")
 
 
-def read_inputs(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
+def read_inputs(probes: InstalledProbes) -> tuple[SettingInputs, tuple[str, ...]]:
     """Return the inputs of this home, and what else may change the result without being read.
 
     Raises CouldNotLook when one of the deciding files cannot be read.
@@ -41,7 +41,7 @@ def read_inputs(probes: InstalledProbes) -> tuple[World, tuple[str, ...]]:
     release = Release(found.release if found else None)
     written, env = probes.config(), probes.env()
     home = probes.home.path
-    world = World(
+    world = SettingInputs(
         release=release,
         document=Document(written.data if written else b"", parsed=written),
         readings=env_parsers.read(env, release, started_with) if env else env_parsers.NOTHING,
@@ -69,7 +69,7 @@ def store(path: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _elsewhere(home: Path, world: World) -> Iterator[str]:
+def _elsewhere(home: Path, world: SettingInputs) -> Iterator[str]:
     """Yield the places that Hermes reads and this tool does not."""
     if world.release.since(0, 17):
         named = world.started_with.get("HERMES_MANAGED_DIR")

@@ -9,7 +9,7 @@ from hermes_doctor.probes.database_files import DatabaseProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.cron import Job, Target, Ticker
+    from hermes_doctor.probes.cron import CronJob, Ticker, UndeliverableTarget
     from hermes_doctor.stores.best_repair import Repair
     from hermes_doctor.stores.chats import UnknownPlatform
     from hermes_doctor.stores.pairing import Pairing
@@ -40,16 +40,16 @@ class StoreProbes(DatabaseProbes):
 
     def _plugged_in(self, platform: str) -> bool:
         """Whether a platform may come from a plugin of Hermes."""
-        from hermes_doctor.system.files import listing
+        from hermes_doctor.system.files import list_folder
 
         config = self.settings().config
         blocks = [config.get(key) for key in ("platforms", "gateway")]
         named = any(isinstance(block, dict) and platform in str(block) for block in blocks)
-        plugins = listing(self.home / "plugins") or config.get("plugins")
+        plugins = list_folder(self.home / "plugins") or config.get("plugins")
         return bool(plugins) or platform in config or named
 
     @once(limit=3)
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[CronJob]:
         """The enabled scheduled jobs, if their list can be read."""
         listed = self.stores().of("jobs")
         if listed is None:
@@ -66,7 +66,7 @@ class StoreProbes(DatabaseProbes):
         return cron.ticker(self.home)
 
     @once(limit=4)
-    def undeliverable(self) -> list[tuple[Job, Target]]:
+    def undeliverable(self) -> list[tuple[CronJob, UndeliverableTarget]]:
         """The jobs whose results cannot be delivered, also with the service's environment."""
         from hermes_doctor.probes import cron
         from hermes_doctor.settings import platforms
@@ -109,7 +109,7 @@ class StoreProbes(DatabaseProbes):
         found = self.installation()
         if found is None or found.release >= (0, 15):
             return []
-        return store_file.torn_transcripts(self.home, deep=self.deep)
+        return store_file.count_invalid_transcript_lines(self.home, deep=self.deep)
 
     def store_repair(self, file: StoreFile) -> Repair | None:
         """The best repair of a damaged store: from its own bytes, else from the newest intact copy.
@@ -120,7 +120,7 @@ class StoreProbes(DatabaseProbes):
 
         if file.flaw is None:
             return best_repair.restore_set_aside(self.home, file)
-        return best_repair.best(self.home, file)
+        return best_repair.best_repair(self.home, file)
 
     @once(limit=2)
     def pairing(self) -> Pairing:

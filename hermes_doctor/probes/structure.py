@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite import changed_parts, column_rules, missing_parts
-from hermes_doctor.sqlite.changed_parts import Changed
-from hermes_doctor.sqlite.missing_parts import Missing
+from hermes_doctor.sqlite.changed_parts import ChangedPart
+from hermes_doctor.sqlite.missing_parts import MissingPart
 
 if TYPE_CHECKING:
     from hermes_doctor.installation.find import Installation
@@ -24,15 +24,15 @@ class Structure(NamedTuple):
     """The expected schema; None if the atlas has none for this database."""
     newer: bool
     """A Hermes newer than the atlas has changed the database, so it is not compared."""
-    missing: tuple[Missing, ...] = ()
-    changed: tuple[Changed, ...] = ()
+    missing: tuple[MissingPart, ...] = ()
+    changed: tuple[ChangedPart, ...] = ()
     """What is declared differently; empty if an unknown Hermes may have done it."""
     beyond: bool = False
     """The installed Hermes is newer than the atlas: only it knows what to add."""
     alien: bool = False
     """It has columns that no known release creates."""
 
-    def can_be_made(self, parts: Sequence[Missing]) -> bool:
+    def can_be_made(self, parts: Sequence[MissingPart]) -> bool:
         """Tell whether the parts can be added to the existing rows."""
         for part in parts:
             table = self.plan.tables.get(part.table) if self.plan else None
@@ -47,7 +47,7 @@ def compare(
     schema: Callable[[], Schema],
     installation: Callable[[], Installation | None],
 ) -> Structure:
-    """Compare the home's database of that name; calls only what it needs."""
+    """Compare the schema of a home's database with the expected one."""
     kind = atlas.kind_of(name)
     if kind is None:
         return Structure(plan=None, newer=False)

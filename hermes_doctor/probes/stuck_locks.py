@@ -34,7 +34,7 @@ class StuckLock(NamedTuple):
     """It computes, or waits for the processor or the disk: a long job or a slow machine."""
 
 
-def find_stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[StuckLock]:
+def find_stuck(databases: Iterable[Path], locks: Iterable[Lock]) -> list[StuckLock]:
     """Check the given locks repeatedly for less than a second.
 
     A busy writer may hold the lock each time and still release it in between. Its commits progress,
@@ -42,7 +42,7 @@ def find_stuck(databases: Iterable[Path], seen: Iterable[Lock]) -> list[StuckLoc
     """
     by_name = {_lock_file(path, suffix): path for path in databases for suffix in ("", "-shm")}
     waiting = {
-        (by_name[lock.path], lock.pid) for lock in seen if lock.path in by_name and _writes(lock)
+        (by_name[lock.path], lock.pid) for lock in locks if lock.path in by_name and _writes(lock)
     }
     found: list[StuckLock] = []
     started = time.monotonic()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.unique_rows import LOG_HEAD, expired_before
 from hermes_doctor.backup.vault import Vault
@@ -29,24 +29,26 @@ LARGEST = 256 * MEGABYTE
 """The maximum size in bytes of a saved log that a check reads."""
 
 
-class Unrestored(NamedTuple):
+class UnrestoredRows(NamedTuple):
     """The rows that a backup has and the live database lacks."""
 
     backup: str
-    made: datetime
+    saved_at: datetime
     run: str
     database: str
     """Its path within the home."""
     noun: str
     addable: int
     """How many rows the tool can add."""
-    others: int
+    not_addable: int
     """How many rows it cannot add without mixing them up with existing ones."""
     options: str
     """The command line options for this home, and for the vault if it is not the default."""
 
 
-def find(probes: DatabaseProbes, logs: Sequence[SavedLog]) -> Iterator[Unrestored | CouldNotLook]:
+def find(
+    probes: DatabaseProbes, logs: Sequence[SavedLog]
+) -> Iterator[UnrestoredRows | CouldNotLook]:
     """Compare each backup with the live databases; rows in several backups count once."""
     counted: set[tuple[str, Message]] = set()
     for log in logs:
@@ -74,7 +76,7 @@ def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
     return Vault(probes.home, log.root).load(log.id)
 
 
-def _databases(backup: Backup, log: SavedLog) -> Iterator[Entry]:
+def _databases(backup: Backup, log: SavedLog) -> Iterator[BackupEntry]:
     """Yield the databases with rows in their log that were not restored from this backup."""
     for entry in backup.entries:
         known = entry.path.rpartition("/")[2] in (HISTORY, BOARD)
@@ -94,9 +96,9 @@ def _compared(
     probes: DatabaseProbes,
     log: SavedLog,
     backup: Backup,
-    entry: Entry,
+    entry: BackupEntry,
     counted: set[tuple[str, Message]],
-) -> Unrestored | None:
+) -> UnrestoredRows | None:
     path = probes.home / entry.path
     if any(lost.database == path for lost in probes.lost_files()):
         return None  # the process that holds the deleted log still runs: another check reports it
@@ -119,7 +121,7 @@ def _compared(
     if log.root != probes.home.vault:
         options += f" --vault {shlex.quote(str(log.root))}"
     noun = "task" if entry.path.rpartition("/")[2] == BOARD else "message"
-    return Unrestored(
+    return UnrestoredRows(
         log.id, backup.created_at, log.run, entry.path, noun, addable, others, options
     )
 

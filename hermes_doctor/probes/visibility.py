@@ -38,22 +38,22 @@ _LAST_LINES = timedelta(seconds=10)
 _ELSEWHERE = "the gateway may run in another container, or outside of this one"
 
 
-def why_unseen(home: Home, said: Runtime) -> str:
+def why_unseen(home: Home, runtime: Runtime) -> str:
     """Return why a gateway of this home may run unseen; empty if that is impossible.
 
     Call it only if no gateway is visible.
     """
-    named = [one.pid for one in (said.pid_file, said.lock_file, said.state_owner) if one]
+    named = [one.pid for one in (runtime.pid_file, runtime.lock_file, runtime.state_owner) if one]
     named = named or _last(home)
-    for pid in dict.fromkeys([*filter(None, [said.lock_holder]), *named]):
+    for pid in dict.fromkeys([*filter(None, [runtime.lock_holder]), *named]):
         if is_hidden(pid):
-            what = "holds gateway.lock" if pid == said.lock_holder else "is named as the gateway"
+            what = "holds gateway.lock" if pid == runtime.lock_holder else "is named as the gateway"
             return f"process {pid} {what}, and you may not see it{_because()}"
-    if said.lock_holder:  # the lock has only one holder
+    if runtime.lock_holder:  # the lock has only one holder
         return ""
     writer = exclusive.has_writer(home / _LOCK) if _is_apart() else False
     user = exclusive.process_using(home / "state.db")
-    if said.lock_holder == 0 or user == 0 or (writer is None and _may_hide_another(user)):
+    if runtime.lock_holder == 0 or user == 0 or (writer is None and _may_hide_another(user)):
         return f"a process that cannot be seen from here has its files open: {_ELSEWHERE}"
     if writer and not _seen_writers(home):
         return f"a process that cannot be seen from here has gateway.lock open: {_ELSEWHERE}"

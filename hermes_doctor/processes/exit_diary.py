@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.processes.runtime_files import Life, parse_time, parse_word
+from hermes_doctor.processes.runtime_files import GatewayLife, parse_time, parse_word
 from hermes_doctor.system.files import read_tail
 
 NAME = "logs/gateway-exit-diag.log"
@@ -25,13 +25,13 @@ RESTART = 75
 """The exit code by which a gateway asks its supervisor to restart it."""
 
 
-def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[Life]:
+def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[GatewayLife]:
     """Return the latest lives of gateways of this home, oldest first.
 
     `running` maps the pid that each running gateway has in its own namespace to the pid that it has
     here, because a container's log has the container's pids.
     """
-    lives: list[Life] = []
+    lives: list[GatewayLife] = []
     latest: dict[int, int] = {}
     for said in _records(home / NAME):
         pid, at = said.get("pid"), parse_time(said.get("ts"))
@@ -40,7 +40,7 @@ def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[
             continue
         if tag == "gateway.start":
             latest[pid] = len(lives)
-            lives.append(Life(pid, at, None, "gone"))
+            lives.append(GatewayLife(pid, at, None, "gone"))
         elif pid in latest:
             lives[latest[pid]] = _ended(lives[latest[pid]], at, tag, said)
     last = [(n, life) for n, life in enumerate(lives) if latest[life.pid] == n]
@@ -50,7 +50,7 @@ def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[
     return lives[-MOST:]
 
 
-def _ended(life: Life, at: datetime, tag: str, said: dict[str, Any]) -> Life:
+def _ended(life: GatewayLife, at: datetime, tag: str, said: dict[str, Any]) -> GatewayLife:
     """Add a record of its exit to a life; a general record does not override a specific one."""
     known = life.how != "gone"
     if tag in ("gateway.exit_clean", "asyncio.run.KeyboardInterrupt"):

@@ -1,4 +1,4 @@
-"""Whether a command line runs a gateway, and for which profile."""
+"""Decide from a command line whether it runs a gateway, and for which profile."""
 
 from __future__ import annotations
 

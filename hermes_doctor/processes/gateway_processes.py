@@ -16,9 +16,9 @@ from hermes_doctor.processes.gateway_command import is_gateway, profile_in
 from hermes_doctor.processes.home_of import (
     LOCK,
     Claim,
-    by_environment,
-    by_files,
     holds_lock_in,
+    home_by_environment,
+    home_by_lock_file,
     is_reachable,
     is_same_folder,
     locked_file,
@@ -44,10 +44,10 @@ class Candidate(NamedTuple):
         """Whether it works as a gateway: it holds the lock, or may still be starting."""
         if self.claim is None or self.claim.locked is not False:
             return True
-        return begins(self.gateway, self.claim.home)
+        return may_be_starting(self.gateway, self.claim.home)
 
 
-def begins(gateway: Gateway, home: Path) -> bool:
+def may_be_starting(gateway: Gateway, home: Path) -> bool:
     """Whether a process without the lock may be a gateway of this home that is still starting.
 
     While it loads, its command line and its variables are proof enough. Later it must have written
@@ -133,7 +133,7 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
     if not may_belong(gateway.pid, home.path):
         return False
     named = any(_wrote(home / name, gateway.pid) for name in ("gateway.pid", LOCK))
-    return named or begins(gateway, home.path)
+    return named or may_be_starting(gateway, home.path)
 
 
 def homes_in_use() -> list[Path]:
@@ -149,9 +149,9 @@ def candidates() -> Iterator[Candidate]:
         gateway = _gateway(pid)
         if gateway is None:
             continue
-        claim = by_files(pid)
+        claim = home_by_lock_file(pid)
         if claim is None and not titled:
-            claim = by_environment(pid, profile_in(argv))
+            claim = home_by_environment(pid, profile_in(argv))
         if titled and claim is not None and claim.locked is False:
             continue  # neither the process title nor an open file proves a gateway
         if claim is not None or (not titled and process_stat.exists(pid)):

@@ -28,7 +28,7 @@ class Claim(NamedTuple):
     """Device and inode of its open lock file; they differ from a lock file created later."""
 
 
-def by_files(pid: int) -> Claim | None:
+def home_by_lock_file(pid: int) -> Claim | None:
     """Return the home whose lock file the process has open, which is the strongest evidence."""
     claims = _claims(pid) or []
     return next((claim for claim in claims if claim.locked), claims[0] if claims else None)
@@ -76,7 +76,7 @@ def shares_namespaces(pid: int) -> bool:
     return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))
 
 
-def by_environment(pid: int, profile: str | None) -> Claim | None:
+def home_by_environment(pid: int, profile: str | None) -> Claim | None:
     """Return the home that its variables and its command line name, if it has no lock file open."""
     found = _surroundings(pid)
     if found is None:
@@ -118,12 +118,12 @@ def _of_profile(base: Path, profile: str | None) -> Path:
     return base if inside else base / "profiles" / profile
 
 
-def is_same_folder(one: Path, other: Path) -> bool:
+def is_same_folder(first: Path, second: Path) -> bool:
     """Whether two paths are the same folder."""
     try:
-        return os.path.samestat(os.stat(one), os.stat(other))
+        return os.path.samestat(os.stat(first), os.stat(second))
     except OSError:
-        return one == other
+        return first == second
 
 
 def is_reachable(home: Path) -> bool:

@@ -32,10 +32,10 @@ class Kill(NamedTuple):
     where: str
 
 
-def find(pid: int, began: datetime) -> Kill | None:
+def find(pid: int, started_at: datetime) -> Kill | None:
     """Return the kill of this process; its start time is compared, as pids are used again."""
-    for kill in _from_kernel() or _from_journal(began):
-        if kill.pid == pid and kill.at >= began - timedelta(seconds=5):
+    for kill in _from_kernel() or _from_journal(started_at):
+        if kill.pid == pid and kill.at >= started_at - timedelta(seconds=5):
             return kill
     return None
 
@@ -85,14 +85,14 @@ def _in_kernel(record: str, boot: float) -> Kill | None:
     return Kill(int(killed[1]), killed[2], at, "the kernel's log")
 
 
-def _from_journal(began: datetime) -> list[Kill]:
+def _from_journal(started_at: datetime) -> list[Kill]:
     """Read the kills from the systemd journal."""
     from hermes_doctor.system import commands
 
     if not which("journalctl"):
         return []
     options = ["--dmesg", "--quiet", "--no-pager", "--output=short-unix", "--lines=200"]
-    since = f"--since=@{began.timestamp():.0f}"
+    since = f"--since=@{started_at.timestamp():.0f}"
     try:
         said = commands.ask("journalctl", *options, "--grep=Killed process", since)
     except CouldNotLook:

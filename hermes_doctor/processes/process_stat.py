@@ -18,7 +18,7 @@ MOST_DELETED = 100
 MOST_BYTES = 8 * 1024 * 1024
 
 
-class Vitals(NamedTuple):
+class ProcessDetails(NamedTuple):
     """What is known about one process; None where permissions did not suffice."""
 
     pid: int
@@ -123,7 +123,7 @@ def boot_time() -> float:
         raise CouldNotLook("when the machine was started is not known") from error
 
 
-def read_vitals(pid: int) -> Vitals:
+def read_vitals(pid: int) -> ProcessDetails:
     """Read everything about one process; CouldNotLook if it has ended."""
     if not _has_proc():
         return _elsewhere(pid)
@@ -133,7 +133,7 @@ def read_vitals(pid: int) -> Vitals:
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines() if ":" in line)
     opened = descriptors.of(pid)
     group = cgroup_memory.group_of(_text(pid, "cgroup"))
-    return Vitals(
+    return ProcessDetails(
         pid=pid,
         doing=seen.doing,
         started_at=start_moment(seen.start_time),
@@ -159,9 +159,9 @@ def waits_in(pid: int) -> str:
     return place if place.isidentifier() else ""
 
 
-def is_event_wait(place: str) -> bool:
+def is_event_wait(kernel_function: str) -> bool:
     """Whether a kernel function is the one that an idle event loop waits in."""
-    return "epoll" in place or "ep_poll" in place
+    return "epoll" in kernel_function or "ep_poll" in kernel_function
 
 
 def waits_for_events(pid: int) -> bool:
@@ -249,14 +249,14 @@ def _stat_elsewhere(pid: int) -> Stat | None:
         return None
 
 
-def _elsewhere(pid: int) -> Vitals:
-    """Do the same as `take` without /proc; what such a system does not report stays None."""
+def _elsewhere(pid: int) -> ProcessDetails:
+    """Do the same as `read_vitals` without /proc; what such a system does not report stays None."""
     import psutil
 
     try:
         process = psutil.Process(pid)
         with process.oneshot():
-            found = Vitals(
+            found = ProcessDetails(
                 pid=pid,
                 doing=_LETTERS.get(process.status(), "S"),
                 started_at=datetime.fromtimestamp(process.create_time(), UTC),

@@ -31,7 +31,7 @@ MOST_STARTS = 40
 
 
 class Owner(NamedTuple):
-    """A process as gateway.pid, gateway.lock and gateway_state.json name it."""
+    """A process id with its start time, as a gateway writes it into its files."""
 
     pid: int
     start_time: int | None
@@ -56,7 +56,7 @@ class Heartbeat(NamedTuple):
     """The same moment on the monotonic clock, which stops while the machine sleeps."""
 
 
-class Life(NamedTuple):
+class GatewayLife(NamedTuple):
     """One life of a gateway from its exit log: when it began, when and how it ended."""
 
     pid: int
@@ -107,7 +107,7 @@ class Runtime(NamedTuple):
 
 
 def find(home: Home) -> Runtime:
-    """Read all files once."""
+    """Read all files that a gateway wrote about itself."""
     doubts: list[str] = []
     state = _mapping(_json(home / "gateway_state.json", doubts))
     lock = home / "gateway.lock"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.planning import setting_edits as editing
-from hermes_doctor.provider_switch.target import SwitchRequest, Target, find_target
+from hermes_doctor.planning import setting_edits
+from hermes_doctor.provider_switch.target import SwitchRequest, TargetProvider, find_target
 from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.edit.edits import Assign, ConfigEdit, Drop, Put
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import CONFIG
 from hermes_doctor.steps.base import Step
@@ -28,7 +28,7 @@ _OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_ke
 _CHAIN = "fallback_providers"
 
 
-class Switch(NamedTuple):
+class SwitchPlan(NamedTuple):
     """The plan of a switch. Only its steps contain secrets."""
 
     before: Route
@@ -40,10 +40,10 @@ class Switch(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def missing_key_variable(probes: Probes, wish: SwitchRequest) -> str | None:
+def missing_key_variable(probes: Probes, request: SwitchRequest) -> str | None:
     """The variable whose value must be typed; None if it is set or none is needed."""
     found = probes.resolved()
-    aim = find_target(found.world, wish)
+    aim = find_target(found.world, request)
     if aim.variable is None:
         return None
     if aim.base_url is not None:
@@ -54,33 +54,33 @@ def missing_key_variable(probes: Probes, wish: SwitchRequest) -> str | None:
     return None if key and key.state == "usable" else aim.variable
 
 
-def plan(probes: Probes, wish: SwitchRequest, key: str | None = None) -> Switch:
+def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> SwitchPlan:
     """The steps of a switch; raise CannotFix if Hermes would then not do what was asked."""
     found = probes.resolved()
     _refuse_pinned(found)
     world = found.world
-    aim = find_target(world, wish)
-    model = _model_name(found, wish, aim)
+    aim = find_target(world, request)
+    model = _model_name(found, request, aim)
     notes = []
-    if model != (wish.model or found.main.model.value):
+    if model != (request.model or found.main.model.value):
         notes.append(f"Hermes sends the model as it is written, so it becomes {model}.")
     edits = [*aim.edits, *_model(world, aim, model)]
     env = [Assign(aim.variable, key)] if aim.variable and key else []
     chain: list[ConfigEdit] = []
-    if wish.fallback:
+    if request.fallback:
         chain, why = _chain(found, aim.name, model)
         if chain and not _keeps(probes, world, found.main, [*edits, *chain], env):
             chain = []
         if not chain and found.main.requested.value != aim.name:
             notes.append(f"There will be no new fallback: {why}.")
-    late = [editing.FALLBACK] if chain else []
-    late += [editing.VARIABLE] if env and aim.refers else []
-    steps = _steps(probes, [*edits, *chain], env, wish, late)
+    late = [setting_edits.FALLBACK] if chain else []
+    late += [setting_edits.VARIABLE] if env and aim.in_config else []
+    steps = _steps(probes, [*edits, *chain], env, request, late)
     texts = {texts[0]: texts[2] for step in steps if (texts := step.texts())}
     then = _after(world, texts.get(config_file.NAME), texts.get(env_file.NAME))
-    _refuse_other(then.main, aim, model, wish, key, world)
+    _refuse_other(then.main, aim, model, request, key, world)
     old = _kept(then, found.main) if chain else None
-    return Switch(found.main, then.main, old, tuple(steps), tuple(notes))
+    return SwitchPlan(found.main, then.main, old, tuple(steps), tuple(notes))
 
 
 def _refuse_pinned(found: Resolved) -> None:
@@ -92,9 +92,9 @@ def _refuse_pinned(found: Resolved) -> None:
         raise CannotFix(text("config.yaml {fault_what}; mend that first", fault_what=fault.what))
 
 
-def _model_name(found: Resolved, wish: SwitchRequest, aim: Target) -> str:
+def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) -> str:
     """The model as the new provider calls it, without the prefix of another provider."""
-    said = wish.model or aim.model
+    said = request.model or aim.model
     if said:
         return said.removeprefix(f"{aim.name}/")
     old = found.main.model.value or ""
@@ -115,7 +115,7 @@ def _model_name(found: Resolved, wish: SwitchRequest, aim: Target) -> str:
     return old
 
 
-def _model(world: World, aim: Target, model: str) -> list[ConfigEdit]:
+def _model(world: SettingInputs, aim: TargetProvider, model: str) -> list[ConfigEdit]:
     """Edits that put the new provider into `model:` and drop the settings of the old one."""
     edits: list[ConfigEdit] = []
     block = world.raw.get("model")
@@ -176,7 +176,11 @@ def _entry(found: Resolved) -> dict[str, Any] | str:
 
 
 def _keeps(
-    probes: Probes, world: World, old: Route, edits: Sequence[ConfigEdit], env: Sequence[Assign]
+    probes: Probes,
+    world: SettingInputs,
+    old: Route,
+    edits: Sequence[ConfigEdit],
+    env: Sequence[Assign],
 ) -> bool:
     """Whether the chain would then really lead to what is used now."""
     try:
@@ -190,15 +194,15 @@ def _kept(then: Resolved, old: Route) -> Route | None:
     return next((one for one in then.fallback if difference(one, old) is None), None)
 
 
-def difference(one: Route, two: Route) -> str | None:
+def difference(first: Route, second: Route) -> str | None:
     """What differs between two routes, for people; None if they are equal."""
-    if one.trouble or two.trouble:
-        return (one.trouble or two.trouble).why  # type: ignore[union-attr]
+    if first.trouble or second.trouble:
+        return (first.trouble or second.trouble).why  # type: ignore[union-attr]
     for field in ("base_url", "api_mode", "model"):
-        mine, other = getattr(one, field), getattr(two, field)
+        mine, other = getattr(first, field), getattr(second, field)
         if (mine and mine.value) != (other and other.value):
             return f"{field} is {mine and mine.value}, not {other and other.value}"
-    keys = [route.key.fingerprint if route.key else None for route in (one, two)]
+    keys = [route.key.fingerprint if route.key else None for route in (first, second)]
     return None if keys[0] == keys[1] else "it uses another key"
 
 
@@ -206,27 +210,27 @@ def _steps(
     probes: Probes,
     edits: Sequence[ConfigEdit],
     env: Sequence[Assign],
-    wish: SwitchRequest,
+    request: SwitchRequest,
     late: Sequence[str],
 ) -> list[Step]:
     steps: list[Step] = []
     if env:
-        steps += editing.edit_env(probes, f"the key of {wish.name}", *env)
-    steps += editing.edit_config(probes, f"{wish.name} answers from now on", *edits)
-    return [*steps, *editing.reload(probes, *late)] if steps else []
+        steps += setting_edits.edit_env(probes, f"the key of {request.name}", *env)
+    steps += setting_edits.edit_config(probes, f"{request.name} answers from now on", *edits)
+    return [*steps, *setting_edits.restart_if_running(probes, *late)] if steps else []
 
 
 def _config(probes: Probes, edits: Sequence[ConfigEdit]) -> bytes | None:
-    steps = editing.edit_config(probes, "", *edits)
+    steps = setting_edits.edit_config(probes, "", *edits)
     return next((texts[2] for step in steps if (texts := step.texts())), None)
 
 
 def _env(probes: Probes, edits: Sequence[Assign]) -> bytes | None:
-    steps = editing.edit_env(probes, "", *edits) if edits else ()
+    steps = setting_edits.edit_env(probes, "", *edits) if edits else ()
     return next((texts[2] for step in steps if (texts := step.texts())), None)
 
 
-def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
+def _after(world: SettingInputs, config: bytes | None, env: bytes | None) -> Resolved:
     """What a gateway would resolve with these files instead of its own."""
     from pathlib import Path
 
@@ -237,7 +241,7 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
         file = env_file.EnvFile(Path(env_file.NAME), env, ABSENT)
         readings = env_parsers.read(file, world.release, world.started_with)
     document = world.document if config is None else Document(config)
-    made = World(
+    made = SettingInputs(
         *(world.release, document, readings, world.started_with),
         *(world.store, world.root_store, world.now),
     )
@@ -245,7 +249,12 @@ def _after(world: World, config: bytes | None, env: bytes | None) -> Resolved:
 
 
 def _refuse_other(
-    main: Route, aim: Target, model: str, wish: SwitchRequest, key: str | None, world: World
+    main: Route,
+    aim: TargetProvider,
+    model: str,
+    request: SwitchRequest,
+    key: str | None,
+    world: SettingInputs,
 ) -> None:
     """Raise if Hermes would not do what was asked for, before anything is changed."""
     from hermes_doctor.settings.key_state import fingerprint
@@ -272,12 +281,12 @@ def _refuse_other(
         raise CannotFix(
             text("{source} counts first and names another address", source=main.base_url.source)
         )
-    if wish.api_mode and main.api_mode.value != wish.api_mode:
+    if request.api_mode and main.api_mode.value != request.api_mode:
         raise CannotFix(
             text(
                 "{api_mode} would be spoken, not {api_mode_2}",
                 api_mode=main.api_mode.value,
-                api_mode_2=wish.api_mode,
+                api_mode_2=request.api_mode,
             )
         )
     named = aim.variable and (key or world.getenv(aim.variable))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.provider_switch.plan import Switch, difference
+from hermes_doctor.provider_switch.plan import SwitchPlan, difference
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.network.provider_trial import Trial
@@ -26,13 +26,15 @@ _SAID = {
 
 
 class Proof:
-    """Verifies one run; `said` is the result of the test request."""
+    """Verifies one run; `test_result` is the result of the test request."""
 
-    def __init__(self, switch: Switch, make: Callable[[], Probes], *, tested: bool) -> None:
+    def __init__(
+        self, switch: SwitchPlan, make_probes: Callable[[], Probes], *, tested: bool
+    ) -> None:
         self.switch = switch
-        self.make = make
+        self.make_probes = make_probes
         self.tested = tested
-        self.said = "not tested"
+        self.test_result = "not tested"
 
     def __call__(self, records: Sequence[ItemRecord]) -> list[str | None]:
         """What is wrong, for each item of the run; a switch has one item."""
@@ -40,7 +42,7 @@ class Proof:
 
     def _wrong(self) -> str | None:
         try:
-            found = self.make().resolved()
+            found = self.make_probes().resolved()
         except CouldNotLook as doubt:
             return str(doubt)
         differs = difference(found.main, self.switch.after)
@@ -53,12 +55,12 @@ class Proof:
 
         asked = [one for one in request.requests(found) if one.route.path == "model"]
         if not asked:
-            self.said = "not tested: it takes more than a key"
+            self.test_result = "not tested: it takes more than a key"
             return None
         settings = Settings(found.world.variables, frozenset(), found.world.raw, ())
         [answer] = provider_trial.ask_all(asked[:1], settings)
-        self.said = self._words(answer)
-        return None if answer.is_fine else f"the test request failed: {self.said}"
+        self.test_result = self._words(answer)
+        return None if answer.is_fine else f"the test request failed: {self.test_result}"
 
     def _words(self, answer: Trial) -> str:
         if answer.verdict is None:
@@ -66,5 +68,5 @@ class Proof:
             return f"{stage}{answer.why}"
         if answer.is_fine:
             return f"it answers, in {answer.seconds:.1f} s"
-        said = f", {answer.verdict.said}" if answer.verdict.said else ""
+        said = f", {answer.verdict.message}" if answer.verdict.message else ""
         return f"{_SAID[answer.verdict.kind]} (HTTP {answer.verdict.status}{said})"

@@ -12,7 +12,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.settings import custom_providers, spelling, urls
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
-from hermes_doctor.settings.inputs import World, references
+from hermes_doctor.settings.inputs import SettingInputs, references
 
 Path = tuple[str | int, ...]
 _RESERVED = ("auto", "custom", "moa", "main", "")
@@ -32,7 +32,7 @@ class SwitchRequest(NamedTuple):
     fallback: bool = True
 
 
-class Target(NamedTuple):
+class TargetProvider(NamedTuple):
     """The target provider, and the edits and key that it needs."""
 
     name: str
@@ -45,31 +45,31 @@ class Target(NamedTuple):
     """The model that its entry names."""
     api_mode: str | None = None
     """The protocol to put into `model:` because there is no entry for it."""
-    refers: bool = False
+    in_config: bool = False
     """Whether config.yaml contains the key as `${NAME}`."""
 
 
-def find_target(world: World, wish: SwitchRequest) -> Target:
+def find_target(inputs: SettingInputs, request: SwitchRequest) -> TargetProvider:
     """Find the provider, and what has to be written for it."""
-    _refuse_nonsense(world, wish)
-    wanted = custom_providers.slug(wish.name)
-    known = world.release.provider(wanted)
-    configured = next(_entries(world, wanted), None)
+    _refuse_nonsense(inputs, request)
+    wanted = custom_providers.slug(request.name)
+    known = inputs.release.provider(wanted)
+    configured = next(_entries(inputs, wanted), None)
     if known == wanted:  # an entry in config.yaml cannot override a built-in provider
-        return _builtin(world, wish, known)
+        return _builtin(inputs, request, known)
     if configured:
-        aim = _configured(wish, *configured)
-        _refuse_pasted_key(world, aim)
-        return _for_its_host(world, wish, aim)
-    if known not in (None, "custom") and not wish.base_url:
-        return _builtin(world, wish, known)
-    return _for_its_host(world, wish, _new(wish, wanted))
+        aim = _configured(request, *configured)
+        _refuse_pasted_key(inputs, aim)
+        return _for_its_host(inputs, request, aim)
+    if known not in (None, "custom") and not request.base_url:
+        return _builtin(inputs, request, known)
+    return _for_its_host(inputs, request, _new(request, wanted))
 
 
-def _refuse_pasted_key(world: World, aim: Target) -> None:
+def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
     """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
     name = aim.variable
-    if name is None or name in world.variables or redaction.is_variable(name):
+    if name is None or name in inputs.variables or redaction.is_variable(name):
         return
     raise Trouble(
         text(
@@ -83,13 +83,15 @@ def _refuse_pasted_key(world: World, aim: Target) -> None:
     )
 
 
-def _for_its_host(world: World, wish: SwitchRequest, aim: Target) -> Target:
+def _for_its_host(
+    inputs: SettingInputs, request: SwitchRequest, aim: TargetProvider
+) -> TargetProvider:
     """The aim; raise Trouble if a vendor's key would go to another host without being named."""
-    if not wish.base_url or wish.key_env or aim.variable is None:
+    if not request.base_url or request.key_env or aim.variable is None:
         return aim
-    owners = [url for variable, url in _vendors(world) if variable == aim.variable]
-    stranger = owners and not any(urls.belongs(wish.base_url, _domain(url)) for url in owners)
-    if stranger and world.release.is_usable(world.getenv(aim.variable)):
+    owners = [url for variable, url in _vendors(inputs) if variable == aim.variable]
+    stranger = owners and not any(urls.belongs(request.base_url, _domain(url)) for url in owners)
+    if stranger and inputs.release.is_usable(inputs.getenv(aim.variable)):
         raise Trouble(
             text(
                 "{variable} holds a key for {domain}, and would be sent to {host}. "
@@ -97,15 +99,15 @@ def _for_its_host(world: World, wish: SwitchRequest, aim: Target) -> Target:
                 "another name.",
                 variable=aim.variable,
                 domain=_domain(owners[0]),
-                host=urls.host(wish.base_url),
+                host=urls.host(request.base_url),
             )
         )
     return aim
 
 
-def _vendors(world: World) -> Iterator[tuple[str, str]]:
+def _vendors(inputs: SettingInputs) -> Iterator[tuple[str, str]]:
     """The key variables of well-known vendors, each with an address of the vendor."""
-    for facts in world.release.registry.values():
+    for facts in inputs.release.registry.values():
         if urls.is_public(facts["base_url"]):
             yield from ((key, facts["base_url"]) for key in facts["keys"])
     yield from ((usual_variable(name), url) for name, url in spelling.ADDRESSES.items())
@@ -117,31 +119,31 @@ def _domain(url: str) -> str:
     return ".".join(urls.host(url).split(".")[-2:])
 
 
-def _refuse_nonsense(world: World, wish: SwitchRequest) -> None:
-    wanted = custom_providers.slug(wish.name)
+def _refuse_nonsense(inputs: SettingInputs, request: SwitchRequest) -> None:
+    wanted = custom_providers.slug(request.name)
     if wanted in _RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", wanted):
-        raise Trouble(text("{wish!r} cannot be the name of a provider.", wish=wish.name))
-    url = wish.base_url
+        raise Trouble(text("{request!r} cannot be the name of a provider.", request=request.name))
+    url = request.base_url
     if url is not None and (not _ADDRESS.fullmatch(url) or urls.fault(url)):
         raise Trouble("--base-url takes an address such as https://relay.example/v1, no more.")
-    if wish.key_env is not None and not _VARIABLE.fullmatch(wish.key_env):
+    if request.key_env is not None and not _VARIABLE.fullmatch(request.key_env):
         raise Trouble(
             "--key-env takes the name of a variable that ends with KEY, TOKEN or SECRET; "
             "the key itself is asked for."
         )
-    modes = sorted(world.release.api_modes)
-    if wish.api_mode is not None and wish.api_mode not in modes:
+    modes = sorted(inputs.release.api_modes)
+    if request.api_mode is not None and request.api_mode not in modes:
         raise Trouble(
             text(
                 "--api-mode takes {modes}, not {api_mode!r}.",
                 modes=", ".join(modes),
-                api_mode=wish.api_mode,
+                api_mode=request.api_mode,
             )
         )
 
 
-def _builtin(world: World, wish: SwitchRequest, name: str) -> Target:
-    if wish.base_url:
+def _builtin(inputs: SettingInputs, request: SwitchRequest, name: str) -> TargetProvider:
+    if request.base_url:
         raise Trouble(
             text(
                 "{name} is built into Hermes and knows its address. A relay needs "
@@ -149,32 +151,32 @@ def _builtin(world: World, wish: SwitchRequest, name: str) -> Target:
                 name=name,
             )
         )
-    facts = world.release.registry.get(name)
+    facts = inputs.release.registry.get(name)
     keys = facts["keys"] if facts else ["OPENROUTER_API_KEY"]
     if facts and (facts["kind"] != "api_key" or name in ("copilot", "azure-foundry")):
         raise Trouble(text("{name} takes more than a key. Set it up with: hermes model", name=name))
-    if wish.key_env and wish.key_env not in keys:
+    if request.key_env and request.key_env not in keys:
         raise Trouble(
             text(
                 "{name} reads its key from {keys}, not from {key_env}.",
                 name=name,
                 keys=" or ".join(keys),
-                key_env=wish.key_env,
+                key_env=request.key_env,
             )
         )
-    able = [key for key in keys if world.release.is_usable(world.dotenv_first(key))]
-    return Target(
-        name=name, variable=wish.key_env or next(iter(able), keys[0]), api_mode=wish.api_mode
+    able = [key for key in keys if inputs.release.is_usable(inputs.dotenv_first(key))]
+    return TargetProvider(
+        name=name, variable=request.key_env or next(iter(able), keys[0]), api_mode=request.api_mode
     )
 
 
-def _entries(world: World, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
+def _entries(inputs: SettingInputs, wanted: str) -> Iterator[tuple[Path, dict[Any, Any]]]:
     """The entries of config.yaml with that name, disabled ones included."""
-    providers = world.raw.get("providers")
+    providers = inputs.raw.get("providers")
     for name, block in providers.items() if isinstance(providers, dict) else ():
         if isinstance(name, str) and isinstance(block, dict) and _is_called(wanted, name, block):
             yield ("providers", str(name)), block
-    older = world.raw.get("custom_providers")
+    older = inputs.raw.get("custom_providers")
     for number, block in enumerate(older if isinstance(older, list) else ()):
         if isinstance(block, dict) and _is_called(wanted, "", block):
             yield ("custom_providers", number), block
@@ -185,45 +187,47 @@ def _is_called(wanted: str, key: str, block: dict[Any, Any]) -> bool:
     return wanted in [custom_providers.slug(one) for one in names if isinstance(one, str) and one]
 
 
-def _configured(wish: SwitchRequest, path: Path, block: dict[Any, Any]) -> Target:
+def _configured(request: SwitchRequest, path: Path, block: dict[Any, Any]) -> TargetProvider:
     """Use the existing entry, with as few changes as possible."""
     listed = isinstance(path[-1], int)
     edits: list[ConfigEdit] = []
     places = _ENTRY if listed else tuple(reversed(_ENTRY))
     place = next((key for key in places if block.get(key)), "base_url")
-    url = wish.base_url or (block[place] if isinstance(block.get(place), str) else None)
+    url = request.base_url or (block[place] if isinstance(block.get(place), str) else None)
     if not url:
-        raise Trouble(text("{wish} has no address in config.yaml. Say --base-url.", wish=wish.name))
-    if wish.base_url:
-        edits.append(Put((*path, place), wish.base_url))
-    if wish.api_mode:
+        raise Trouble(
+            text("{request} has no address in config.yaml. Say --base-url.", request=request.name)
+        )
+    if request.base_url:
+        edits.append(Put((*path, place), request.base_url))
+    if request.api_mode:
         word = "transport" if block.get("transport") and not block.get("api_mode") else "api_mode"
-        edits.append(Put((*path, word), wish.api_mode))
+        edits.append(Put((*path, word), request.api_mode))
     if "enabled" in block and block["enabled"] is not True:
         edits.append(Put((*path, "enabled"), True))
-    variable, keys = _key(wish, path, block, listed=listed, url=url)
+    variable, keys = _key(request, path, block, listed=listed, url=url)
     model = next((block[k] for k in ("default_model", "model") if _is_text(block.get(k))), None)
     name = custom_providers.slug(str(block.get("name") if listed else path[-1]))
-    return Target(
+    return TargetProvider(
         name=name,
         edits=(*edits, *keys),
         base_url=str(url).rstrip("/"),
         variable=variable,
         model=model and str(model),
-        refers=_is_text(block.get("api_key")) and not wish.key_env,
+        in_config=_is_text(block.get("api_key")) and not request.key_env,
     )
 
 
 def _key(
-    wish: SwitchRequest, path: Path, block: dict[Any, Any], *, listed: bool, url: str
+    request: SwitchRequest, path: Path, block: dict[Any, Any], *, listed: bool, url: str
 ) -> tuple[str | None, list[ConfigEdit]]:
     """The variable with the key of an entry, and the edits that set it."""
     inline, named = block.get("api_key"), block.get("key_env")
     other = block.get("api_key_env")
-    if wish.key_env:
-        edits: list[ConfigEdit] = [Put((*path, "key_env"), wish.key_env)]
+    if request.key_env:
+        edits: list[ConfigEdit] = [Put((*path, "key_env"), request.key_env)]
         edits += [Drop((*path, k)) for k in ("api_key", "api_key_env") if k in block]
-        return wish.key_env, edits
+        return request.key_env, edits
     if _is_text(inline):
         found = references(str(inline))
         return (found[0], []) if len(found) == 1 else (None, [])
@@ -234,28 +238,28 @@ def _key(
         return str(other), spelt
     if urls.is_loopback(url):
         return None, []
-    variable = usual_variable(wish.name)
+    variable = usual_variable(request.name)
     return variable, [Put((*path, "key_env"), variable)]
 
 
-def _new(wish: SwitchRequest, wanted: str) -> Target:
-    if not wish.base_url:
+def _new(request: SwitchRequest, wanted: str) -> TargetProvider:
+    if not request.base_url:
         raise Trouble(
             text(
-                "Hermes knows no provider {wish!r}, and config.yaml has none of "
+                "Hermes knows no provider {request!r}, and config.yaml has none of "
                 "that name. Say --base-url for a new one.",
-                wish=wish.name,
+                request=request.name,
             )
         )
-    local = urls.is_loopback(wish.base_url) and not wish.key_env
-    variable = None if local else wish.key_env or usual_variable(wish.name)
-    block = {"base_url": wish.base_url}
+    local = urls.is_loopback(request.base_url) and not request.key_env
+    variable = None if local else request.key_env or usual_variable(request.name)
+    block = {"base_url": request.base_url}
     if variable:
         block["key_env"] = variable
-    if wish.api_mode:
-        block["api_mode"] = wish.api_mode
+    if request.api_mode:
+        block["api_mode"] = request.api_mode
     edit = Put(("providers", wanted), block)
-    return Target(wanted, (edit,), wish.base_url.rstrip("/"), variable)
+    return TargetProvider(wanted, (edit,), request.base_url.rstrip("/"), variable)
 
 
 def usual_variable(name: str) -> str:

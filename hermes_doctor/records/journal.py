@@ -16,7 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.unfinished import FINAL_STATES, RUN_FILE
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 SCHEMA = "hermes-doctor/run/1"
 
@@ -212,7 +212,9 @@ class Journals:
 
     def ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""
-        return [n for n in listing(self.home.runs) if os.path.isfile(self.home.runs / n / RUN_FILE)]
+        return [
+            n for n in list_folder(self.home.runs) if os.path.isfile(self.home.runs / n / RUN_FILE)
+        ]
 
     def all(self) -> list[Journal]:
         """Return all journals that can be read, oldest first."""
@@ -225,7 +227,7 @@ class Journals:
         return found
 
     def reserve_mark(self, journal: Journal) -> None:
-        """Create the file that `mark_taken_back` renames, while the disk still has space."""
+        """Create the file that `mark_rolled_back` renames, while the disk still has space."""
         with disk.new_file(self.folder(journal) / _SWITCHING):
             pass
         disk.sync_folder(self.folder(journal))

@@ -11,7 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.records.unfinished import LIMIT, RUN_FILE
-from hermes_doctor.system.files import listing, read
+from hermes_doctor.system.files import list_folder, read
 
 MOST = 20
 """The most backups that are compared, newest first."""
@@ -36,7 +36,7 @@ def unsettled_logs(home: Home) -> list[SavedLog]:
     home without such backups, each receipt is only searched for their field, not parsed.
     """
     found: dict[str, bytes] = {}
-    for name in listing(home.runs):
+    for name in list_folder(home.runs):
         try:
             found[name] = read(home.runs / name / RUN_FILE, LIMIT)[0]
         except (FileNotFoundError, CouldNotLook):

@@ -9,7 +9,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import file_locks
-from hermes_doctor.system.files import MEGABYTE, listing, read, snapshot
+from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot
 
 RUN_FILE = "run.json"
 FINAL_STATES = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
@@ -25,9 +25,9 @@ class UnfinishedRun(NamedTuple):
     id: str
     state: str
     started_at: datetime | None
-    at_work: bool
+    running: bool
     """Whether a process holds the home's lock, so the run is still going on."""
-    waits: bool = False
+    waits_for_gateway: bool = False
     """Whether it told the gateway to end and still waits for that."""
 
 
@@ -40,7 +40,7 @@ class LeftDown(NamedTuple):
 
 def run_that_left_gateway_down(home: Home) -> LeftDown | None:
     """Return the latest run that stopped or started the gateway, if it left it down."""
-    for name in sorted(listing(home.runs), reverse=True)[:MOST]:
+    for name in sorted(list_folder(home.runs), reverse=True)[:MOST]:
         try:
             said = json.loads(read(home.runs / name / RUN_FILE, LIMIT)[0])
             word, ended = said.get("gateway"), _time(said.get("ended_at"))
@@ -55,7 +55,7 @@ def run_that_left_gateway_down(home: Home) -> LeftDown | None:
 def unfinished_runs(home: Home) -> list[UnfinishedRun]:
     """Return the runs of this home that have not ended, oldest first."""
     found: list[UnfinishedRun] = []
-    names = listing(home.runs)
+    names = list_folder(home.runs)
     busy = bool(names) and bool(file_locks.holders([home.path]))
     for name in names:
         try:

@@ -20,7 +20,7 @@ from hermes_doctor.installation.details import InstallationDetails, has_changed
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import MEGABYTE, listing, read
+from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 SCHEMA = "hermes-doctor/update/1"
 BACKED_UP, UPDATING, UPDATED, CHECKED = "backed-up", "updating", "updated", "checked"
@@ -197,7 +197,7 @@ class UpdateRecords:
     def ids(self) -> list[str]:
         """Return the ids of all updates, oldest first."""
         try:
-            names = listing(self.folder)
+            names = list_folder(self.folder)
         except CouldNotLook:
             return []
         return sorted(n.removesuffix(".json") for n in names if n.endswith(".json"))

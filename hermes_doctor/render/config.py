@@ -9,7 +9,7 @@ from typing import Any
 from hermes_doctor import redaction
 from hermes_doctor.settings.access import Access
 from hermes_doctor.settings.resolved import Resolved, Route, SideTask
-from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source
+from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 SCHEMA = "hermes-doctor/config/1"
@@ -17,7 +17,7 @@ _WIDTH = 10
 _BAD = ("missing", "placeholder", "masked", "unresolved")
 
 
-def redacted(value: str | None) -> str:
+def redact_value(value: str | None) -> str:
     """Redact a value that should not be a secret, in case it looks like one."""
     text = value or ""
     return (
@@ -87,13 +87,15 @@ def _route(route: Route) -> Iterator[Line]:
         yield from _key("key", route.key)
 
 
-def _answered(label: str, answer: Answer, became: Answer | None = None) -> Iterator[Line]:
-    value = redacted(answer.value) or "(empty)"
+def _answered(
+    label: str, answer: ResolvedValue, became: ResolvedValue | None = None
+) -> Iterator[Line]:
+    value = redact_value(answer.value) or "(empty)"
     if became and became.value != answer.value:
-        value += f" → {redacted(became.value)}"
+        value += f" → {redact_value(became.value)}"
     yield _told(label, value, _place(answer.source))
     for other in answer.shadows:
-        yield _told("", f"not {redacted(other.value)}", _place(other.source), "faint")
+        yield _told("", f"not {redact_value(other.value)}", _place(other.source), "faint")
 
 
 def _key(label: str, key: Key) -> Iterator[Line]:
@@ -123,7 +125,7 @@ def _told(label: str, value: str, where: str, style: str = "") -> Line:
 
 
 def _entry(number: int, route: Route) -> Iterator[Line]:
-    name = f"{redacted(route.requested.value)}  {redacted(route.model.value)}"
+    name = f"{redact_value(route.requested.value)}  {redact_value(route.model.value)}"
     if route.trouble:
         yield row(
             f"{number}  ",
@@ -135,7 +137,7 @@ def _entry(number: int, route: Route) -> Iterator[Line]:
         return
     key = route.key
     said = f"key {redaction.redact_words(key.name)} {key.state}" if key else ""
-    address = redacted(route.base_url.value) if route.base_url else ""
+    address = redact_value(route.base_url.value) if route.base_url else ""
     yield row(f"{number}  ", name, (f"  {address}  {said}", "faint"), indent=2, hang=3)
 
 
@@ -143,8 +145,8 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
     own = [task for task in tasks if task.provider.value != "auto" or task.model]
     rest = len(tasks) - len(own)
     for task in own:
-        model = redacted(task.model.value) if task.model else "its default model"
-        value = f"{redacted(task.provider.value)}  {model}"
+        model = redact_value(task.model.value) if task.model else "its default model"
+        value = f"{redact_value(task.provider.value)}  {model}"
         source = task.model.source if task.model else task.provider.source
         yield row(
             f"{redaction.redact_words(task.name)}: ",
@@ -171,7 +173,7 @@ def _platform(one: Access) -> Iterator[Line]:
 
 
 def _who(one: Access) -> Line:
-    count = people(one.users)
+    count = count_users(one.users)
     if one.everyone:
         return _told("who", "anybody", _place(one.everyone.source), "warning")
     if one.users is None:
@@ -180,7 +182,7 @@ def _who(one: Access) -> Line:
     return _told("who", said, _place(one.users.source))
 
 
-def people(users: Answer | None) -> int | None:
+def count_users(users: ResolvedValue | None) -> int | None:
     """How many users a list names; None if it allows everybody."""
     named = {word.strip() for word in ((users and users.value) or "").split(",")} - {""}
     return None if "*" in named else len(named)
@@ -238,8 +240,8 @@ def _platform_document(one: Access) -> dict[str, Any]:
         "because": one.because,
         "tokens": [_key_document(token) for token in one.tokens],
         "users": {
-            "count": people(one.users),
-            "everyone": one.everyone is not None or people(one.users) is None,
+            "count": count_users(one.users),
+            "everyone": one.everyone is not None or count_users(one.users) is None,
             "source": _source_document(one.users.source) if one.users else None,
             "open_by": _source_document(one.everyone.source) if one.everyone else None,
         },
@@ -249,11 +251,11 @@ def _platform_document(one: Access) -> dict[str, Any]:
     }
 
 
-def _answer_document(answer: Answer | None) -> dict[str, Any] | None:
+def _answer_document(answer: ResolvedValue | None) -> dict[str, Any] | None:
     if answer is None:
         return None
     return {
-        "value": redacted(answer.value),
+        "value": redact_value(answer.value),
         "source": _source_document(answer.source),
         "shadows": [_answer_document(one) for one in answer.shadows],
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import redaction
-from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.records.journal import Journal
-from hermes_doctor.render.config import redacted
+from hermes_doctor.render.config import redact_value
 from hermes_doctor.render.repair import diff_lines, run_document
 from hermes_doctor.settings.resolved import Route
 from hermes_doctor.terminal.lines import BLANK, Line, row
@@ -18,7 +18,7 @@ SCHEMA = "hermes-doctor/switch/1"
 _WIDTH = 9
 
 
-def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
+def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
     """The old and the new provider, and the steps."""
     yield from _route("from", switch.before)
     yield from _route("to", switch.after)
@@ -41,12 +41,12 @@ def plan_lines(switch: Switch, *, tested: bool) -> Iterator[Line]:
 
 
 def _route(label: str, route: Route) -> Iterator[Line]:
-    told = f"{redacted(route.requested.value)}  {redacted(route.model.value)}"
+    told = f"{redact_value(route.requested.value)}  {redact_value(route.model.value)}"
     yield row(f"{label:<{_WIDTH}}", (told, "strong"), hang=_WIDTH)
     if route.trouble:
         yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
-    parts = [redacted(one.value) for one in (route.base_url, route.api_mode) if one]
+    parts = [redact_value(one.value) for one in (route.base_url, route.api_mode) if one]
     parts += [f"key {_key(route)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)
 
@@ -59,7 +59,9 @@ def _key(route: Route) -> str:
     return f"{redaction.redact_words(route.key.name)} in {place}"
 
 
-def document(home: Path, switch: Switch, run: Journal | None, tested: str | None) -> dict[str, Any]:
+def document(
+    home: Path, switch: SwitchPlan, run: Journal | None, tested: str | None
+) -> dict[str, Any]:
     """The switch as JSON data; keys only by their names."""
     return {
         "schema": SCHEMA,
@@ -83,7 +85,7 @@ def document(home: Path, switch: Switch, run: Journal | None, tested: str | None
 
 def _of(route: Route) -> dict[str, Any]:
     def maybe(answer: Any) -> str | None:
-        return redacted(answer.value) if answer else None
+        return redact_value(answer.value) if answer else None
 
     return {
         "provider": maybe(route.requested),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.backup.prune_rules import Pruning
+from hermes_doctor.backup.prune_rules import PruneSelection
 from hermes_doctor.terminal.lines import Line, row
 
 
-def protected_lines(found: Pruning) -> Iterator[Line]:
+def protected_lines(found: PruneSelection) -> Iterator[Line]:
     """One line for each backup that is still needed, and how to remove it anyway."""
     for id, why in found.protected.items():
         yield row(("! ", "warning"), f"keep backup {id}: {why}", hang=2)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hermes_doctor import redaction
-from hermes_doctor.model import Report, Safety
+from hermes_doctor.message import count
+from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import Step
@@ -23,76 +25,112 @@ _MARK = {
     "planned": ("– ", "warning"),
 }
 _WORD = {
-    "verified": "done and verified",
-    "rolled-back": "taken back",
+    "verified": "repaired and checked",
+    "rolled-back": "rolled back",
     "failed": "did not help",
     "refused": "not done",
-    "not-enough": "not enough, and not done",
+    "not-enough": "not enough, so it was not done",
     "left": "left for the next run",
     "planned": "not done",
 }
+_CODE_WIDTH = 13
 
-UNNAMED = "nothing is broken, and it would touch the gateway or the machine"
-PERSONAL = "it lets a person in, whom you must know"
-OPTIONAL = "nothing is broken, and it is your choice"
+UNNAMED = "nothing is broken, and it would interrupt the gateway or change the machine"
+PERSONAL = "it lets a person in whom you must know"
+OPTIONAL = "nothing is broken; it is your choice"
 
 
-def why_unnamed(one: PlannedItem) -> str:
+def why_unnamed(item: PlannedItem) -> str:
     """Why a plan is applied only when it is named."""
-    return PERSONAL if one.personal else OPTIONAL if one.optional else UNNAMED
+    return PERSONAL if item.personal else OPTIONAL if item.optional else UNNAMED
 
 
 def nothing_line(report: Report) -> Line:
     """The line for no findings, which depends on whether all checks had an answer."""
     if report.open:
-        return row(("? ", "warning"), "Nothing to fix was found, but not everything was seen.")
+        return row(("? ", "warning"), "No problem was found, but some checks had no answer.")
     return row(("✓ ", "good"), "There is nothing to fix.")
 
 
-def plan_lines(planned: Sequence[PlannedItem], command: str, pages: str = "") -> Iterator[Line]:
-    """The plan: what each fix would do, as a sentence and if possible as a diff.
+def plan_lines(
+    planned: Sequence[PlannedItem], home: Path, command: str, pages: str = ""
+) -> Iterator[Line]:
+    """The plan: what each fix would do, what needs the operator, and what to type.
 
     `command` applies it; `pages` are the options that `explain` needs to find its page.
     """
-    ready = [one for one in planned if one.ready]
+    ready = [one for one in planned if one.ready and not one.unnamed]
+    problems = [one for one in planned if one.finding.severity is not Severity.INFO]
+    yield row(("Repair plan", "strong"), f" for {tilde(home)} · nothing is changed yet")
+    yield BLANK
+    for number, one in enumerate(ready, 1):
+        yield from plan_item_lines(one, number)
+    if ready:
+        yield BLANK
+    by_hand = [one for one in problems if one not in ready and not one.unnamed]
+    for one in by_hand:
+        yield from _by_hand(one, pages)
     for one in planned:
-        yield from plan_item_lines(one, pages)
-    if not planned:
-        return
+        if one.unnamed and one.steps:
+            yield row(
+                ("On request: ", "faint"),
+                (one.finding.code, "strong"),
+                f"  {one.steps[0].sentence()} ({why_unnamed(one)})",
+                hang=12,
+            )
+    if by_hand or any(one.unnamed and one.steps for one in planned):
+        yield BLANK
     if not ready:
-        yield row(
-            "Nothing here is fixed unless it is named."
-            if any(one.unnamed for one in planned)
-            else "Nothing here can be fixed automatically."
-        )
+        yield row("Nothing here can be repaired automatically.")
         return
     asks = sum(one.asks for one in ready)
+    questions = count(asks, "question") if asks else "no question"
+    fixed = sum(one in ready for one in problems)
+    size = sum(change.expect.size for one in ready for s in one.steps for change in s.changes())
     yield row(
-        f"{len(ready)} of {len(planned)} can be fixed"
-        + (f"; {asks} of them asks first" if asks == 1 else f"; {asks} ask first" if asks else "")
-        + ". Everything touched is backed up before. Nothing was changed yet."
+        f"{fixed} of {count(len(problems), 'problem')}, {questions}. "
+        f"A backup is made first ({_bytes(size)})."
     )
-    yield row("Type now: ", (command, "command"))
+    yield row("Next: ", (command, "command"), hang=6)
 
 
-def plan_item_lines(one: PlannedItem, pages: str = "") -> Iterator[Line]:
+def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
     """What would be done about one finding."""
-    finding = one.finding
-    about = "" if finding.subject in finding.title else f"{finding.subject}: "
-    yield row((finding.code, "strong"), f"  {about}{finding.title}", hang=2)
-    if one.refusal:
-        yield row(("cannot be fixed here: ", "warning"), one.refusal, indent=2, hang=2)
-        more = f"hermes-doctor explain {finding.code}{pages}"
-        yield row("more: ", (more, "command"), indent=2)
-    for step in one.steps:
-        yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
+    first, *others = one.steps
+    lead = f"{number:<3}" if number else ""
+    yield row(
+        lead,
+        (f"{one.finding.code:<{_CODE_WIDTH}} ", "strong"),
+        first.sentence(),
+        hang=3 + _CODE_WIDTH,
+        right=("asks", "warning") if one.asks else None,
+    )
+    yield from diff_lines(first)
+    for step in others:
+        yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
         yield from diff_lines(step)
-    if one.steps and one.later:
-        yield row(("if that is not enough: ", "faint"), _later(one), indent=2, hang=2)
-    if one.steps and one.unnamed:
-        why = why_unnamed(one)
-        yield row(("not done unless its code is named: ", "warning"), why, indent=2, hang=2)
-    yield BLANK
+    if one.later:
+        yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
+
+
+def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
+    """What the operator has to do, because no fix can."""
+    finding = one.finding
+    said = " ".join(filter(None, (finding.next, one.refusal if one.fix else "")))
+    more = f"hermes-doctor explain {finding.code}{pages}"
+    yield row(
+        ("Needs you: ", "warning"),
+        (f"{finding.code}  ", "strong"),
+        said or f"{finding.title}. ",
+        *(() if said else ((more, "command"),)),
+        hang=11,
+    )
+
+
+def _bytes(size: int) -> str:
+    if size < 1024 * 1024:
+        return f"{max(1, round(size / 1024)):,} KB"
+    return f"{size / 1024**2:,.0f} MB" if size < 2000 * 1024**2 else f"{size / 1024**3:.1f} GB"
 
 
 def _later(one: PlannedItem) -> str:
@@ -105,7 +143,8 @@ def _later(one: PlannedItem) -> str:
 def diff_lines(step: Step) -> Iterator[Line]:
     """The changes of a step: its own lines, or a redacted diff of the text."""
     for text in _diff(step) or ():
-        yield row((text, _DIFF.get(text[:1], "faint")), indent=4)
+        if not text.startswith(("--- ", "+++ ", "@@")):
+            yield row((text, _DIFF.get(text[:1], "faint")), indent=5)
 
 
 def _diff(step: Step) -> list[str] | None:
@@ -114,26 +153,58 @@ def _diff(step: Step) -> list[str] | None:
 
 
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
-    """What a run did."""
-    for item in journal.items:
-        if item.outcome == "left":  # the next round does it
-            continue
+    """What a run did: one line for each item, its losses and reasons, and how to undo it."""
+    items = [item for item in journal.items if item.outcome != "left"]  # the next round does it
+    saved = any(item.outcome == "verified" for item in items)
+    if saved:
+        yield row(("✓ ", "good"), f"backup {journal.id} made and verified")
+    for number, item in enumerate(items, 1):
         mark = _MARK[item.outcome]
-        name = f"{item.code}  {item.subject}" if item.code else item.subject
-        yield row(mark, (name, "strong"), f"  {_WORD[item.outcome]}", hang=2)
-        for sentence in item.steps:
-            yield row(("→ ", "faint"), sentence, indent=4, hang=2)
+        if item.outcome == "verified" and item.notes and _loses(item):
+            mark = ("! ", "warning")
+        name = f"{item.code:<{_CODE_WIDTH}} {item.subject}" if item.code else item.subject
+        word = _WORD[item.outcome]
+        if item.outcome == "verified" and journal.kind != "fix":
+            word = "restored"
+        yield row(mark, f"{number}/{len(items)} ", (name, "strong"), f": {word}", hang=2)
         for note in item.notes:
             yield row(note, indent=6, hang=2)
         if item.reason:
-            yield row(item.reason, indent=4)
+            yield row(item.reason, indent=6)
     yield BLANK
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
-    if any(item.outcome == "verified" for item in journal.items):
+    if saved:
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo" and journal.undoable:
-            yield row("Take it back: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
+            yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
+
+
+def _loses(item: ItemRecord) -> bool:
+    """Whether a note of the item tells of a loss."""
+    return any("lost" in note or "cannot be saved" in note for note in item.notes)
+
+
+def open_item_lines(one: PlannedItem, why: str, command: str) -> Iterator[Line]:
+    """A problem that was not repaired, why not, and the command that helps."""
+    finding = one.finding
+    yield row(
+        ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}. {why}".rstrip(), hang=2
+    )
+    yield row((command, "command"), indent=2)
+
+
+def result_lines(report: Report, runs: Sequence[Journal]) -> Iterator[Line]:
+    """Whether the bot answers now, from the examination after the last run."""
+    items = [item for run in runs for item in run.items if item.outcome != "left"]
+    if not items:
+        return
+    done = sum(item.outcome == "verified" for item in items)
+    judged = report.verdict
+    bad = judged is not None and judged.kind in (VerdictKind.NOT_WORKING, VerdictKind.UNKNOWN)
+    mark = ("! ", "warning") if bad or done < len(items) else ("✓ ", "good")
+    said = judged.headline if judged else ""
+    yield row(mark, (f"Repaired {done} of {len(items)}. {said}", "strong"), hang=2)
 
 
 def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:

@@ -43,8 +43,8 @@ _KINDS = {
     VerdictKind.NOT_SET_UP: Mark.LIMITED,
     VerdictKind.UNKNOWN: Mark.UNKNOWN,
 }
-_LEVELS = ("full", "evidence", "brief", "titles")
-"""How much is shown of each problem, the most first."""
+_LEVELS = (("full", 0), ("evidence", 0), *(("brief", number) for number in range(7, -1, -1)))
+"""How much is shown of each problem, the most first; in brief, how many have a second line."""
 
 Group = list[Finding]
 
@@ -53,12 +53,12 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """All lines of the report."""
     judged = report.verdict or Verdict(VerdictKind.UNKNOWN, "")
     if verbose:
-        yield from _screen(report, judged, "all")
+        yield from _screen(report, judged, "all", 0)
         yield BLANK
         yield _headline(judged)
         return
-    for level in _LEVELS:
-        made = list(_screen(report, judged, level))
+    for level, number in _LEVELS:
+        made = list(_screen(report, judged, level, number))
         if sum(rows_of(line, COLUMNS) for line in made) < ROWS:
             break
     yield from made
@@ -67,7 +67,7 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
         yield _headline(judged)
 
 
-def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
+def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iterator[Line]:
     yield row(
         ("hermes-doctor", "strong"),
         f" {__version__} · {tilde(report.home)} · ",
@@ -79,14 +79,16 @@ def _screen(report: Report, judged: Verdict, level: str) -> Iterator[Line]:
     if report.states:
         yield from _states(report)
         yield BLANK
-    problems = _problems(report)
+    problems = report.problems()
     if level == "full" and len(problems) > 3:
-        level = "brief"
+        level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
-        yield from _problem(report, group, number, level)
-    if problems:
+        brief = "brief" if report.silences(group[0]) and number <= explained else "titles"
+        yield from _problem(report, group, number, brief if level == "brief" else level)
+    rest = list(_rest(report, level == "all", bool(problems)))
+    if problems and rest:
         yield BLANK
-    yield from _rest(report, level == "all")
+    yield from rest
     yield from _next(report, judged, problems)
 
 
@@ -104,33 +106,6 @@ def _states(report: Report) -> Iterator[Line]:
         yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
 
 
-def _problems(report: Report) -> list[Group]:
-    """The root problems, the one to look at first in front; those with the same text together."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    roots = [one for one in bad if _cause(one, bad) is None]
-
-    def likeness(finding: Finding) -> tuple[object, ...]:
-        same = finding.title.replace(finding.subject, "") if finding.subject else finding.title
-        return finding.severity.rank, finding.code, same, finding.detail, finding.fix or ""
-
-    ordered = sorted(roots, key=likeness)
-    groups = [list(group) for _, group in groupby(ordered, key=likeness)]
-    return sorted(groups, key=lambda group: min(map(report.order, group)))
-
-
-def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that caused this one, unless it is missing or the chain is circular."""
-    cause = next((f for f in findings if f.code == finding.caused_by and f != finding), None)
-    seen = {finding.code}
-    step: Finding | None = cause
-    while step is not None:
-        if step.code in seen:
-            return None
-        seen.add(step.code)
-        step = next((f for f in findings if f.code == step.caused_by), None) if step else None
-    return cause
-
-
 def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[Line]:
     first = group[0]
     mark = Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED
@@ -145,7 +120,7 @@ def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[
         right=(first.code, "faint"),
     )
     whole = level in ("all", "full")
-    if level == "titles" or (level == "brief" and not report.silences(first)):
+    if level == "titles":
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
@@ -178,7 +153,7 @@ def _consequences(report: Report, group: Group) -> list[Finding]:
     found: list[Finding] = []
     step = list(group)
     while step:
-        step = [one for one in bad if _cause(one, bad) in step and one not in found]
+        step = [one for one in bad if report.cause(one) in step and one not in found]
         found += step
     return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
@@ -198,7 +173,7 @@ def _todo(report: Report, finding: Finding) -> str:
     return " ".join(filter(None, (finding.next, refusal)))
 
 
-def _rest(report: Report, every: bool) -> Iterator[Line]:
+def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
     """What is not a problem: passed checks, checks without an answer, and notes."""
     notes = [one for one in report.findings if one.severity is Severity.INFO]
     if every:
@@ -212,10 +187,10 @@ def _rest(report: Report, every: bool) -> Iterator[Line]:
         first = _open_question(open_[0])
         rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
         yield row(("? ", "faint"), first + rest, hang=2)
-    said = f"{count(passed, 'check')} passed in {report.seconds:.1f} s."
+    said = "" if problems else f"{count(passed, 'check')} passed in {report.seconds:.1f} s. "
     if notes:
-        yield row((f"{said} {count(len(notes), 'note')}: ", "faint"), (more, "command"))
-    else:
+        yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
+    elif said:
         yield row((said, "faint"))
 
 
@@ -283,11 +258,11 @@ def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterato
         command = f"hermes-doctor fix{report.options}"
         which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
         yield row(
-            "Next: ", (f"{command:<26}", "command"), f" show {which}; changes nothing", hang=6
+            "Next: ", (f"{command:<26}", "command"), f"  show {which}; changes nothing", hang=6
         )
-        yield row("      ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
+        yield row("      ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
     else:
-        yield row("Next: ", (f"{explain:<26}", "command"), " more about this problem", hang=6)
+        yield row("Next: ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination.timeline import Event, Timeline
+from hermes_doctor.examination.timeline import Timeline, TimelineEvent
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _MARKS = {
@@ -22,25 +22,25 @@ _MARKS = {
 _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 
-def lines(home: Path, told: Timeline) -> Iterator[Line]:
+def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
     """The events by day, in local time."""
-    since = _local(told.since)
+    since = _local(timeline.since)
     yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
-    if not told.events:
+    if not timeline.events:
         yield BLANK
         yield row("Nothing happened that left a trace.")
-    for day, events in groupby(told.events, key=lambda one: _local(one.at).date()):
+    for day, events in groupby(timeline.events, key=lambda one: _local(one.at).date()):
         yield BLANK
         yield row((f"{day:%A} {day.isoformat()}", "strong"))
         for event in events:
             yield from _event(event)
-    if told.doubts:
+    if timeline.unknown:
         yield BLANK
-    for doubt in told.doubts:
+    for doubt in timeline.unknown:
         yield row(("? ", "warning"), f"not known: {doubt}", hang=2)
 
 
-def _event(event: Event) -> Iterator[Line]:
+def _event(event: TimelineEvent) -> Iterator[Line]:
     mark, style = _MARKS.get(event.kind, ("•", ""))
     if event.severity:
         mark, style = _SEVERITIES[event.severity], event.severity
@@ -65,7 +65,7 @@ def _local(at: datetime) -> datetime:
         return at
 
 
-def _often(event: Event) -> str:
+def _often(event: TimelineEvent) -> str:
     if event.times < 2 or event.until is None:
         return ""
     until = _local(event.until)
@@ -73,19 +73,19 @@ def _often(event: Event) -> str:
     return f" (×{event.times}, until {until:{'%H:%M:%S' if same else '%Y-%m-%d %H:%M'}})"
 
 
-def document(home: Path, version: str, told: Timeline) -> dict[str, Any]:
+def document(home: Path, version: str, timeline: Timeline) -> dict[str, Any]:
     """The timeline as JSON data."""
     return {
         "schema": "hermes-doctor/timeline/1",
         "version": version,
         "home": str(home),
-        "since": _iso(told.since),
-        "events": [_dict(event) for event in told.events],
-        "unknown": list(told.doubts),
+        "since": _iso(timeline.since),
+        "events": [_dict(event) for event in timeline.events],
+        "unknown": list(timeline.unknown),
     }
 
 
-def _dict(event: Event) -> dict[str, Any]:
+def _dict(event: TimelineEvent) -> dict[str, Any]:
     return {
         "at": _iso(event.at),
         "until": _iso(event.until) if event.until else None,

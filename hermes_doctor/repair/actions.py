@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 class MachineActions:
     """The machine actions of one run, without duplicates when several items need the same one."""
 
-    def __init__(self, items: Sequence[Item], log: Journal, book: Journals) -> None:
+    def __init__(self, items: Sequence[Item], log: Journal, journals: Journals) -> None:
         self._log = log
-        self._book = book
-        self._acts: list[tuple[MachineAction, MachineActionRecord]] = []
+        self._journals = journals
+        self._actions: list[tuple[MachineAction, MachineActionRecord]] = []
         for number, item in enumerate(items):
             if item.record.outcome == "planned":
                 for step in item.steps:
                     if isinstance(step, MachineAction):
                         self._add(step, number)
-        log.acts = [record for _, record in self._acts]
+        log.acts = [record for _, record in self._actions]
 
-    def _add(self, act: MachineAction, item: int) -> None:
-        for known, record in self._acts:
-            if (known.kind, known.words()) == (act.kind, act.words()):
+    def _add(self, action: MachineAction, item: int) -> None:
+        for known, record in self._actions:
+            if (known.kind, known.words()) == (action.kind, action.words()):
                 record.items.append(item)
                 return
-        self._acts.append((act, MachineActionRecord(act.kind, act.words(), [item])))
+        self._actions.append((action, MachineActionRecord(action.kind, action.words(), [item])))
 
     def __bool__(self) -> bool:
-        return bool(self._acts)
+        return bool(self._actions)
 
     def refused(self) -> Iterator[tuple[str, list[int]]]:
         """Yield, for each action that cannot be done, the reason and the items that need it."""
-        for act, record in self._acts:
+        for act, record in self._actions:
             try:
                 act.refuse()
             except CannotFix as why:
@@ -49,18 +49,18 @@ class MachineActions:
 
     def do(self) -> None:
         """Execute the actions in the order of the plan."""
-        for act, record in self._acts:
+        for act, record in self._actions:
             record.begun = True
-            self._book.save(self._log)
+            self._journals.save(self._log)
             act.do()
 
     def items(self) -> list[int]:
         """The numbers of all items that need an action."""
-        return [item for _, record in self._acts for item in record.items]
+        return [item for _, record in self._actions for item in record.items]
 
     def begun(self) -> list[MachineActionRecord]:
         """The actions that were started and leave something that can be reverted."""
-        return [record for act, record in self._acts if record.begun and act.lasting]
+        return [record for act, record in self._actions if record.begun and act.lasting]
 
     def of(self, items: Collection[int]) -> list[MachineActionRecord]:
         """The started, revertible actions that one of these items needs."""
@@ -68,15 +68,15 @@ class MachineActions:
 
     def revert(self, items: Collection[int] | None = None) -> None:
         """Revert the started actions of these items (of all by default), the last one first."""
-        for act, record in reversed(self._acts):
+        for act, record in reversed(self._actions):
             if record.begun and (items is None or set(record.items) & set(items)):
                 revert_action(act, record)
 
 
-def revert_action(act: MachineAction, record: MachineActionRecord) -> None:
+def revert_action(action: MachineAction, record: MachineActionRecord) -> None:
     """Revert one action; if that fails, it is not marked as reverted."""
     with contextlib.suppress(CannotFix, CouldNotLook, OSError):
-        act.revert()
+        action.revert()
         record.reverted = True
 
 

@@ -20,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.vault import Backup
-from hermes_doctor.home import database_of, is_database
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.home import is_database
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.journal import PathRecord, State
 from hermes_doctor.repair import paths
+from hermes_doctor.repair.switch_parts import Sidecar, SwitchVersion, is_same_file, suffix_of
 from hermes_doctor.sqlite.exclusive import exclusive_access, in_use
 from hermes_doctor.system import disk
 from hermes_doctor.system.digests import PREFIX
@@ -36,7 +36,7 @@ from hermes_doctor.system.file_swap import (
     move_to_free_name,
     swap,
 )
-from hermes_doctor.system.files import ABSENT, Snapshot, snapshot
+from hermes_doctor.system.files import Snapshot, snapshot
 
 BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
 """The result of reversing a switch: the old files are back; the switch had not happened, and the
@@ -46,81 +46,67 @@ _ORDER = ("-wal", "-shm", "-journal")
 back before it reads the log, so a journal is never there without its log."""
 
 
-class Link(NamedTuple):
-    """One version of the content, and the file name it has while it is not in place."""
-
-    place: Path
-    state: State
-
-
-class Sidecar(NamedTuple):
-    """A file beside a database that is switched together with it."""
-
-    path: Path
-    record: PathRecord
-
-
 class Switch:
     """Switches one path from old to new content and back, a database with its sidecars."""
 
-    def __init__(self, path: Path, run: str, main: PathRecord, beside: Sequence[Sidecar]) -> None:
+    def __init__(self, path: Path, run: str, main: PathRecord, sidecars: Sequence[Sidecar]) -> None:
         self.path = path
         self.run = run
         self.main = main
-        self.beside = sorted(beside, key=lambda one: _ORDER.index(_suffix(one.path)))
-        self.old = [Link(paths.kept_path(path, run), main.before)]
+        self.sidecars = sorted(sidecars, key=lambda one: _ORDER.index(suffix_of(one.path)))
+        self.old = [SwitchVersion(paths.kept_path(path, run), main.before)]
         if main.joined_before is not None:
-            self.old.append(Link(paths.joined_old_path(path, run), main.joined_before))
-        self.new = [Link(paths.staged_path(path, run), main.after)]
+            self.old.append(SwitchVersion(paths.joined_old_path(path, run), main.joined_before))
+        self.new = [SwitchVersion(paths.staged_path(path, run), main.after)]
         if main.joined_after is not None:
-            self.new.insert(0, Link(paths.joined_new_path(path, run), main.joined_after))
+            self.new.insert(0, SwitchVersion(paths.joined_new_path(path, run), main.joined_after))
         self._seen: dict[tuple[Snapshot, bool], State] = {}
 
     @property
-    def chain(self) -> list[Link]:
+    def chain(self) -> list[SwitchVersion]:
         """All versions, in the order in which they are in place."""
         return [*self.old, *self.new]
 
     @property
     def records(self) -> list[PathRecord]:
         """The journal records of the path and its sidecars."""
-        return [self.main, *(one.record for one in self.beside)]
+        return [self.main, *(one.record for one in self.sidecars)]
 
     # -- forward ---------------------------------------------------------------------------
 
-    def forward(self, taken: Mapping[Path, Snapshot]) -> None:
+    def forward(self, expected: Mapping[Path, Snapshot]) -> None:
         """Switch from old to new; raise without changes if a path differs from its snapshot."""
-        for path, known in taken.items():
+        for path, known in expected.items():
             if snapshot(path) != known:
                 raise changed_error(path)
         if is_database(self.path):
             for path in map(self._sidecar, ("-wal", "-journal")):
-                if path not in taken and snapshot(path).size:
+                if path not in expected and snapshot(path).size:
                     raise changed_error(path)
         if len(self.old) > 1:
-            self._step(self.old[0], self.old[1], taken[self.path])
-        for one in reversed(self.beside):
+            self._step(self.old[0], self.old[1], expected[self.path])
+        for one in reversed(self.sidecars):
             if one.record.before.kind != "absent":
-                move_away(one.path, paths.kept_path(one.path, self.run), taken[one.path])
-        known = taken[self.path] if len(self.old) == 1 else snapshot(self.path)
+                move_away(one.path, paths.kept_path(one.path, self.run), expected[one.path])
+        known = expected[self.path] if len(self.old) == 1 else snapshot(self.path)
         self._step(self.old[-1], self.new[0], known)
-        for one in self.beside:
+        for one in self.sidecars:
             if one.record.after.kind != "absent":
                 move_to_free_name(paths.staged_path(one.path, self.run), one.path)
         if len(self.new) > 1:
             self._step(self.new[0], self.new[1], snapshot(self.path))
 
-    def _step(self, at: Link, to: Link, known: Snapshot) -> None:
+    def _step(self, at: SwitchVersion, to: SwitchVersion, known: Snapshot) -> None:
         """Replace one version by the next one."""
         if to.state.kind == "absent" and at.state.kind == "absent":
             return
         if to.state.kind == "absent":
-            move_away(self.path, at.place, known)
+            move_away(self.path, at.path, known)
         elif at.state.kind == "absent":
-            move_to_free_name(to.place, self.path)
+            move_to_free_name(to.path, self.path)
         else:
-            must_keep = at.place != paths.kept_path(self.path, self.run)
-            swap(to.place, self.path, at.place, known, must_keep=must_keep)
+            must_keep = at.path != paths.kept_path(self.path, self.run)
+            swap(to.path, self.path, at.path, known, must_keep=must_keep)
 
     # -- state -----------------------------------------------------------------------------
 
@@ -130,24 +116,24 @@ class Switch:
         if self._is_as_before():
             return False
         if self.main.after.kind != "absent":  # until the switch, all new versions are staged
-            return not all(self._holds(link.place, link.state) for link in self.new)
+            return not all(self._holds(link.path, link.state) for link in self.new)
         if not os.path.lexists(self.path):
             return True
-        original = self.old[0].place
-        if not os.path.lexists(original) or _is_same_file(original, self.path):
+        original = self.old[0].path
+        if not os.path.lexists(original) or is_same_file(original, self.path):
             return False
-        return len(self.old) == 1 or self._holds(self.old[1].place, self.old[1].state)
+        return len(self.old) == 1 or self._holds(self.old[1].path, self.old[1].state)
 
     def _is_as_before(self) -> bool:
         """Whether no trace of the switch is left, as after a rollback that was not recorded."""
-        files = [self.path, *(one.path for one in self.beside)]
+        files = [self.path, *(one.path for one in self.sidecars)]
         moved = [
             *(paths.kept_path(one, self.run) for one in files),
-            *(one.place for one in self.old),
+            *(one.path for one in self.old),
         ]
         if any(os.path.lexists(one) for one in moved):
             return False
-        records = [(self.path, self.main), *self.beside]
+        records = [(self.path, self.main), *self.sidecars]
         return all(
             self._matches(path, record.before)
             for path, record in records
@@ -165,7 +151,7 @@ class Switch:
             return False
         if not locked and in_use(self.path):
             return True
-        known = {one.path: one.record for one in self.beside}
+        known = {one.path: one.record for one in self.sidecars}
         done = self.is_done()
         for suffix in ("-wal", "-journal"):
             path = self._sidecar(suffix)
@@ -182,14 +168,14 @@ class Switch:
         """Rename the displaced file if the run was killed right after exchanging two files."""
         chain = self.chain
         for n, link in enumerate(chain):
-            if link.state.kind == "absent" or not os.path.lexists(link.place):
+            if link.state.kind == "absent" or not os.path.lexists(link.path):
                 continue
-            if self._holds(link.place, link.state):
+            if self._holds(link.path, link.state):
                 continue
-            owners = [one for one in chain if self._holds(link.place, one.state)]
+            owners = [one for one in chain if self._holds(link.path, one.state)]
             for other in owners or chain[max(0, n - 1) : n]:
-                if not os.path.lexists(other.place):
-                    disk.rename(link.place, other.place)
+                if not os.path.lexists(other.path):
+                    disk.rename(link.path, other.path)
                     break
 
     # -- back ------------------------------------------------------------------------------
@@ -217,14 +203,14 @@ class Switch:
     def _is_begun(self) -> bool:
         """Whether any file was moved; if none was, none must be touched."""
         moved = [
-            paths.kept_path(one, self.run) for one in (self.path, *(s.path for s in self.beside))
+            paths.kept_path(one, self.run) for one in (self.path, *(s.path for s in self.sidecars))
         ]
         at_first = self._position(done=False) is self.old[0]
         return not at_first or any(os.path.lexists(one) for one in moved)
 
     def _lock(self, locks: contextlib.ExitStack) -> None:
         """Lock the database that is in place, and every version that may replace it."""
-        for place in (self.path, *(link.place for link in self.chain)):
+        for place in (self.path, *(link.path for link in self.chain)):
             if snapshot(place).kind == "file":
                 locks.enter_context(exclusive_access(place))
 
@@ -232,23 +218,23 @@ class Switch:
         """Put the old files back, step by step."""
         at = self._position(done)
         if at in self.new:
-            if at is not self.new[0] and os.path.lexists(self.new[0].place):
+            if at is not self.new[0] and os.path.lexists(self.new[0].path):
                 self._step(at, self.new[0], snapshot(self.path))
                 at = self.new[0]
-            for one in reversed(self.beside):
+            for one in reversed(self.sidecars):
                 staged = paths.staged_path(one.path, self.run)
                 placed = one.record.after.kind != "absent" and not os.path.lexists(staged)
                 if placed and os.path.lexists(one.path):
                     disk.rename(one.path, staged)
             self._return_to(self.old[-1], at, backup)
             at = self.old[-1]
-        if not all(self._put_back(one, backup) for one in self.beside):
+        if not all(self._put_back(one, backup) for one in self.sidecars):
             return AS_BEFORE
         if at is not self.old[0]:
             self._return_to(self.old[0], at, backup)
         return BACK
 
-    def _position(self, done: bool) -> Link:
+    def _position(self, done: bool) -> SwitchVersion:
         """Which version is in place."""
         order = [*self.new, *self.old] if done else [*self.old, *self.new]
         for link in order:
@@ -256,16 +242,16 @@ class Switch:
                 return link
         return order[0]
 
-    def _return_to(self, link: Link, at: Link, backup: Backup) -> None:
+    def _return_to(self, link: SwitchVersion, at: SwitchVersion, backup: Backup) -> None:
         """Put an older version back; take it from the vault if its file is missing."""
-        if link.state.kind != "absent" and not os.path.lexists(link.place):
+        if link.state.kind != "absent" and not os.path.lexists(link.path):
             if link is self.old[0]:
                 paths.restore(backup, backup.entry(self.main.path), self.path, self.run)
                 return
             self._join_again(link, backup)
         self._step(at, link, snapshot(self.path))
 
-    def _join_again(self, link: Link, backup: Backup) -> None:
+    def _join_again(self, link: SwitchVersion, backup: Backup) -> None:
         """Write the joined copy of the old database again."""
         from hermes_doctor.sqlite import joined_copy
 
@@ -285,9 +271,9 @@ class Switch:
         coming = paths.restoring_path(self.path, self.run)
         disk.remove(coming)
         with disk.new_file(coming) as fd:
-            joined_copy.write(joined_copy.Parts(*sources), fd)
+            joined_copy.write_joined(joined_copy.Parts(*sources), fd)
         copy_metadata(sources[0], coming)
-        disk.rename(coming, link.place)
+        disk.rename(coming, link.path)
 
     def _put_back(self, one: Sidecar, backup: Backup) -> bool:
         """Put one sidecar back beside its database; False if a newer one is in its place."""
@@ -295,7 +281,7 @@ class Switch:
             return True
         if self._matches(one.path, one.record.before):
             return True
-        if snapshot(one.path).size and _suffix(one.path) != "-shm":
+        if snapshot(one.path).size and suffix_of(one.path) != "-shm":
             return False
         kept = paths.kept_path(one.path, self.run)
         if os.path.lexists(kept):
@@ -311,10 +297,10 @@ class Switch:
         """
         return len(self.old) == 1 and any(
             one.record.before.sha256 is not None
-            and _suffix(one.path) != "-shm"
+            and suffix_of(one.path) != "-shm"
             and os.path.lexists(kept := paths.kept_path(one.path, self.run))
             and snapshot(kept).size > 0
-            for one in self.beside
+            for one in self.sidecars
         )
 
     # -- comparing -------------------------------------------------------------------------
@@ -341,16 +327,7 @@ class Switch:
         return paths.matches(self._look(path, state.sha256), state)
 
 
-def _suffix(path: Path) -> str:
-    return path.name.removeprefix(database_of(path).name)
-
-
 def _path_of(record: PathRecord, switch: Switch) -> Path | None:
     if record is switch.main:
         return switch.path
-    return next((one.path for one in switch.beside if one.record is record), None)
-
-
-def _is_same_file(one: Path, two: Path) -> bool:
-    first, second = snapshot(one), snapshot(two)
-    return first != ABSENT and (first.dev, first.ino) == (second.dev, second.ino)
+    return next((one.path for one in switch.sidecars if one.record is record), None)

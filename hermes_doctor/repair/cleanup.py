@@ -6,20 +6,20 @@ import contextlib
 import os
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.records.journal import ABANDONED, DONE, PARTLY, Journal, PathRecord, State
 from hermes_doctor.repair import paths
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import LONGEST_NAME, listing, snapshot
+from hermes_doctor.system.files import LONGEST_NAME, list_folder, snapshot
 
 
 class _Replaced(NamedTuple):
     """A replaced file, and the state it must have to be removed."""
 
-    place: Path
+    path: Path
     state: State
     ending: str
     """The suffix that its visible name gets if the file is kept."""
@@ -36,7 +36,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
     present: dict[Path, list[str]] = {}
     for folder in {(home.path / record.path).parent for record in log.paths}:
         with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
-            present[folder] = listing(folder)
+            present[folder] = list_folder(folder)
     _remember_kept(home, log, present)
     if log.end != ABANDONED:
         for record in log.paths:
@@ -81,7 +81,7 @@ def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> 
 
 
 def try_again(home: Home, log: Journal) -> bool:
-    """Retry to remove files; return whether all of them are gone now."""
+    """Remove leftover files of an earlier run; return whether all are gone."""
     for name in list(log.unremoved):
         with contextlib.suppress(OSError):
             disk.remove(home.path / name)
@@ -112,7 +112,7 @@ def _keep_if_edited(home: Home, log: Journal, backup: Backup | None, record: Pat
     if record.joined_after:
         place = paths.joined_new_path(path, log.id)
         found.append(_Replaced(place, record.joined_after, "-joined-new"))
-    if backup is None and _is_alone(found[0].place, path):
+    if backup is None and _is_alone(found[0].path, path):
         _keep(home, log, path, found[0])
     for one in found:
         if _is_edited(path, one):
@@ -130,22 +130,22 @@ def _is_edited(path: Path, one: _Replaced) -> bool:
 
     The content decides, not the timestamp: an editor may have set the time back.
     """
-    now = snapshot(one.place)
+    now = snapshot(one.path)
     if now.kind != "file" or path.name.endswith("-shm"):
         return False
     if one.state.kind != "file":
         return True
     with contextlib.suppress(OSError, CouldNotLook):
         return (
-            _is_alone(one.place, path)
-            and disk.digest(one.place, like=one.state.sha256) != one.state.sha256
+            _is_alone(one.path, path)
+            and disk.digest(one.path, like=one.state.sha256) != one.state.sha256
         )
     return True
 
 
 def _keep(home: Home, log: Journal, path: Path, one: _Replaced) -> None:
     """Rename a file to a visible name; a database and its logs are renamed together."""
-    group = [(path, one.place)]
+    group = [(path, one.path)]
     if is_database(path) and not one.ending:
         database = database_of(path)
         names = [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-journal")]

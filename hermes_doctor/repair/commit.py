@@ -18,7 +18,7 @@ def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
     todo = {
         path: switch
         for switch in switches(home, log, log.paths)
-        for path in (switch.path, *(one.path for one in switch.beside))
+        for path in (switch.path, *(one.path for one in switch.sidecars))
     }
     finished: set[Path] = set()
     for target in targets:
@@ -29,7 +29,7 @@ def commit(home: Home, log: Journal, targets: Sequence[Target]) -> None:
         if switch.path in finished:
             continue
         finished.add(switch.path)
-        members = [switch.path, *(one.path for one in switch.beside)]
+        members = [switch.path, *(one.path for one in switch.sidecars)]
         taken = {path: known for one in members for path, known in found[one].change.beside}
         taken |= {path: found[path].change.expect for path in members}
         switch.forward(taken)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.system import disk
+from hermes_doctor.system import disk, progress
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.journal import Journal, Journals
-    from hermes_doctor.steps.gateway import GatewayStep, Service
+    from hermes_doctor.steps.gateway import GatewayControlProtocol, GatewayStep
 
 STOP_LIMIT, START_LIMIT = 300.0, 180.0
 """Seconds. A busy gateway drains for minutes; one with many platforms takes long to connect."""
@@ -23,17 +23,17 @@ ASKED = "asked"
 """It was asked to stop but is still writing a long answer: the next command starts it again."""
 
 
-class Handover:
+class GatewayPause:
     """Stops and starts the one gateway of a run.
 
     It starts the gateway once with the new files and, after a rollback, once with the old ones.
     """
 
-    def __init__(self, steps: Sequence[GatewayStep], log: Journal, book: Journals) -> None:
-        self.service: Service | None = steps[0].service if steps else None
+    def __init__(self, steps: Sequence[GatewayStep], log: Journal, journals: Journals) -> None:
+        self.service: GatewayControlProtocol | None = steps[0].service if steps else None
         self.restart = any(step.restart for step in steps)
         self.log = log
-        self.book = book
+        self.journals = journals
         self._starts = any(step.expected or not step.restart for step in steps)
         """Whether to start it even if it was not running before."""
         self._found_down = False
@@ -70,7 +70,7 @@ class Handover:
         if self.restart or self.log.gateway == STARTED:
             self._stop()
 
-    def again(self, *, changed: bool) -> None:
+    def start_after_rollback(self, *, changed: bool) -> None:
         """After a failure, start the gateway again, or note in the journal that it could not be.
 
         If nothing was rolled back, a start that failed once would only fail again.
@@ -94,26 +94,24 @@ class Handover:
                 f"{self.log.note}; the gateway could not be started again ({str(why).rstrip('.')})"
             )
 
-    def forget(self) -> None:
-        """Remove the file that is kept in case the run is interrupted."""
-        remove_origin_file(self.book, self.log)
-
     def _stop(self) -> bool:
         if self.service is None:
             return False
         self._pid = self.service.running()
         if self._pid is None and not self.service.restless():
             return False
-        self.service.remember(self.book.folder(self.log) / ORIGIN)
+        self.service.remember(self.journals.folder(self.log) / ORIGIN)
         self.log.gateway = STOPPED
-        self.book.save(self.log)
+        self.journals.save(self.log)
+        progress.report(f"waiting for the gateway to stop (at most {STOP_LIMIT:.0f} s)")
         self.service.stop(STOP_LIMIT)
         return True
 
-    def _start(self, service: Service) -> None:
+    def _start(self, service: GatewayControlProtocol) -> None:
+        progress.report(f"waiting for the gateway to start (at most {START_LIMIT:.0f} s)")
         service.start(START_LIMIT)
         self.log.gateway = STARTED
-        self.book.save(self.log)
+        self.journals.save(self.log)
 
 
 def pending_stop_message(pid: int) -> str:
@@ -124,13 +122,13 @@ def pending_stop_message(pid: int) -> str:
     )
 
 
-def remove_origin_file(book: Journals, log: Journal) -> None:
+def remove_origin_file(journals: Journals, log: Journal) -> None:
     """Remove the file that was kept to start the gateway again."""
     with contextlib.suppress(OSError):
-        disk.remove(book.folder(log) / ORIGIN)
+        disk.remove(journals.folder(log) / ORIGIN)
 
 
-def start_stopped_gateway(home: Home, book: Journals, log: Journal) -> str:
+def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
     """Start the gateway that an interrupted run had stopped; return a sentence for the user."""
     from hermes_doctor.gateway import control
     from hermes_doctor.probes.probes import Probes
@@ -138,8 +136,8 @@ def start_stopped_gateway(home: Home, book: Journals, log: Journal) -> str:
     if log.gateway not in (STOPPED, ASKED):
         return ""
     try:
-        service = control.gateway_service(Probes(home))
-        service.recall(book.folder(log) / ORIGIN)
+        service = control.gateway_control(Probes(home))
+        service.recall(journals.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:
             return f" Still {pending_stop_message(pid)}."

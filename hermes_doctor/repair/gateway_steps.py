@@ -14,7 +14,7 @@ from hermes_doctor.steps.gateway import GatewayStep
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.repair.run import Item
+    from hermes_doctor.repair.targets import Item
 
 
 def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
@@ -61,7 +61,7 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     from hermes_doctor.gateway import control
 
     try:
-        service = control.gateway_service(probes)
+        service = control.gateway_control(probes)
     except CannotFix as why:
         raise CannotFix(
             text(
@@ -111,7 +111,7 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     if not gateways:
         return
     try:
-        service = control.gateway_service(probes)
+        service = control.gateway_control(probes)
     except CannotFix as error:
         raise Trouble(
             text(
@@ -128,21 +128,21 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
 
 def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     from hermes_doctor.gateway import control
-    from hermes_doctor.planning.install_service import removal_restart
+    from hermes_doctor.planning.install_service import restart_without_unit
     from hermes_doctor.steps import machine
 
     for step in steps:
         if not isinstance(step, machine.RevertAction) or not probes.gateways():
             continue
-        if isinstance(step.act, machine.InstallService):
-            return [*steps, removal_restart(probes, step.act)]
-        if isinstance(step.act, machine.ReloadUnits):
+        if isinstance(step.action, machine.InstallService):
+            return [*steps, restart_without_unit(probes, step.action)]
+        if isinstance(step.action, machine.ReloadUnits):
             why = "new settings apply only at a start"
-            return [*steps, GatewayStep(control.gateway_service(probes), restart=True, why=why)]
+            return [*steps, GatewayStep(control.gateway_control(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)
 
 
-def restarts(steps: Sequence[Step]) -> bool:
+def interrupts_gateway(steps: Sequence[Step]) -> bool:
     """Whether the steps interrupt a running gateway."""
     for step in steps:
         if isinstance(step, GatewayStep) and step.restart:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of
 from hermes_doctor.message import text
@@ -39,7 +39,7 @@ class SaveDatabase(Step):
     path: Path
     known: Snapshot | None
     """The snapshot that the database must still have; None accepts any."""
-    beside: tuple[Path, ...] = ()
+    sidecars: tuple[Path, ...] = ()
     """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
@@ -56,7 +56,7 @@ class SaveDatabase(Step):
                     path=self.path.name,
                 )
             )
-        taken = [(self.path, now), *((one, snapshot(one)) for one in self.beside)]
+        taken = [(self.path, now), *((one, snapshot(one)) for one in self.sidecars)]
         return [
             Change(path, was, make=partial(_copy, path), restored=True, room=was.size)
             for path, was in taken
@@ -70,7 +70,7 @@ def _copy(path: Path, target: Path) -> None:
     copy_metadata(path, target)
 
 
-def logs_without_database(home: Home, entries: Sequence[Entry]) -> list[Entry]:
+def logs_without_database(home: Home, entries: Sequence[BackupEntry]) -> list[BackupEntry]:
     """The entries that are logs beside a database of the home that is not among the entries."""
     named = {home.path / entry.path for entry in entries if entry.kind in ("file", "absent")}
     return [
@@ -84,7 +84,7 @@ def logs_without_database(home: Home, entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def refuse(home: Home, backup: Backup, entries: Sequence[Entry]) -> None:
+def refuse_lone_logs(home: Home, backup: Backup, entries: Sequence[BackupEntry]) -> None:
     """Refuse to restore a log without the database that it was taken from."""
     found = logs_without_database(home, entries)
     if not found:

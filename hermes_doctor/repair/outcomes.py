@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -21,7 +21,7 @@ def mark_refused(log: Journal, error: Refused) -> Journal:
     for number, item in enumerate(log.items):
         if number not in error.items:
             item.outcome, item.reason = "left", "tried again without the one that was refused"
-        elif error.tried and item.then:
+        elif error.tried_on_copy and item.then:
             item.outcome = "not-enough"
             item.reason = f"{_bare(error)}. It goes on with {item.then}."
         else:

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor.backup import ownership
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_content import rebuild
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
@@ -125,13 +125,13 @@ def was_used_since(home: Home, log: Journal, path: Path) -> bool:
     return False
 
 
-def is_another_database(database: Path, beside: Iterable[PathRecord]) -> bool:
+def is_another_database(database: Path, records: Iterable[PathRecord]) -> bool:
     """Whether a log was changed without its database, and the database has other content now.
 
     A log belongs only to the database that it was taken from: SQLite would apply it to any other.
     Receipts of earlier versions do not record that database, so it counts as another one.
     """
-    logs = [record for record in beside if is_log(record.path) and not changes_only_mode(record)]
+    logs = [record for record in records if is_log(record.path) and not changes_only_mode(record)]
     if not logs:
         return False
     was = next((record.database for record in logs if record.database), None)
@@ -168,7 +168,7 @@ def is_ours(now: State, record: PathRecord) -> bool:
     return matches(now, after)
 
 
-def restore(backup: Backup, entry: Entry | None, path: Path, run: str) -> bool:
+def restore(backup: Backup, entry: BackupEntry | None, path: Path, run: str) -> bool:
     """Restore one path from the vault; return False if its owner could not be restored."""
     if entry is None:
         raise Trouble(
@@ -212,7 +212,7 @@ def matches(now: State, known: State) -> bool:
     return now == known
 
 
-def state_of(entry: Entry) -> State:
+def state_of(entry: BackupEntry) -> State:
     """The state that a backup entry describes, for the journal."""
     if entry.kind == "absent":
         return State("absent")

@@ -15,8 +15,8 @@ from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.gateway_steps import add_gateway_restart, restarts
-from hermes_doctor.repair.run import Item
+from hermes_doctor.repair.gateway_steps import add_gateway_restart, interrupts_gateway
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.steps.base import MachineAction, Step
 from hermes_doctor.steps.gateway import GatewayStep
 
@@ -143,7 +143,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
         steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()
-        interrupts = restarts(steps)
+        interrupts = interrupts_gateway(steps)
     except (CannotFix, CouldNotLook) as why:
         return PlannedItem(finding, fix, (), str(why), unseen=isinstance(why, CouldNotLook))
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
@@ -167,14 +167,14 @@ def _about(record: ItemRecord, reason: str) -> bool:
 
 
 def verifier(
-    make: Callable[[], Probes], plugins: Plugins
+    make_probes: Callable[[], Probes], plugins: Plugins
 ) -> Callable[[Sequence[ItemRecord]], list[str | None]]:
     """Make a function that verifies items by running their checks again on fresh probes."""
 
     def verify(records: Sequence[ItemRecord]) -> list[str | None]:
         wanted = {record.check for record in records}
         checks = [check for check in plugins.checks if check.id in wanted]
-        probes = make()
+        probes = make_probes()
         results, findings = examine(probes, checks)
         probes.close()
         ended = {result.id: result for result in results}

@@ -13,7 +13,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.repair import actions, paths
-from hermes_doctor.repair.gateway import Handover
+from hermes_doctor.repair.gateway import GatewayPause
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite.files import sidecars
@@ -29,7 +29,10 @@ class Preflight(NamedTuple):
     kind: str
 
     def look(
-        self, targets: Sequence[Target], gateway: Handover, acts: actions.MachineActions
+        self,
+        targets: Sequence[Target],
+        gateway: GatewayPause,
+        machine_actions: actions.MachineActions,
     ) -> None:
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
@@ -67,9 +70,12 @@ class Preflight(NamedTuple):
                 self._look_at(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
-        for reason, items in acts.refused():
+        for reason, items in machine_actions.refused():
             self._refuse(
-                targets, items, f"{reason.rstrip('.')}. Nothing was changed.", acts.items()
+                targets,
+                items,
+                f"{reason.rstrip('.')}. Nothing was changed.",
+                machine_actions.items(),
             )
         self.refuse_holders(targets, excused)
         self._check_room(targets)
@@ -172,7 +178,7 @@ class Preflight(NamedTuple):
                 )
             )
 
-    def refuse_holders(self, targets: Sequence[Target], excused: Sequence[int]) -> None:
+    def refuse_holders(self, targets: Sequence[Target], allowed_pids: Sequence[int]) -> None:
         """Refuse to replace a database that a process has open, or may open at any moment."""
         from hermes_doctor.processes import gateway_processes
 
@@ -188,7 +194,7 @@ class Preflight(NamedTuple):
             running = []
         for target in wanted:
             mine = {p for path in (target.path, *sidecars(target.path)) for p in held.get(path, [])}
-            pids = sorted((mine or set(running)) - set(excused))
+            pids = sorted((mine or set(running)) - set(allowed_pids))
             if not pids:
                 continue
             who = ", ".join(str(pid) if pid else "of another container" for pid in pids)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.backup.leftovers import remove_leftovers
-from hermes_doctor.backup.vault import PARTIAL, Backup, Vault
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.vault import PARTIAL, Vault
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -25,9 +26,9 @@ from hermes_doctor.repair.rollback import (
     roll_back,
     used_after_switch,
 )
-from hermes_doctor.repair.run import Verify
 from hermes_doctor.repair.switch_list import switches
-from hermes_doctor.system.signals import interruptible, uninterrupted
+from hermes_doctor.repair.targets import Verify
+from hermes_doctor.system.signals import delay_signals, interruptible
 
 
 @dataclass(frozen=True)
@@ -61,47 +62,47 @@ def recover(home: Home, verify: Verify) -> list[RecoveredRun]:
     return ended
 
 
-def _clean_again(home: Home, book: Journals, journal: Journal) -> RecoveredRun | None:
+def _clean_again(home: Home, all_journals: Journals, journal: Journal) -> RecoveredRun | None:
     """Retry to remove leftover files of a finished run; return a report if some are still there."""
     if not journal.final or not journal.unremoved:
         return None
     paths.refuse_foreign_paths(home, journal.unremoved, f"The receipt of run {journal.id}")
     gone = try_again(home, journal)
-    book.save(journal)
+    all_journals.save(journal)
     if gone:
         return None
     text = f"Run {journal.id} ({journal.kind}) has ended.{left_files_note(home, journal)}"
     return RecoveredRun(text, finished=True, kind=journal.kind, partial=True)
 
 
-def mark_undone(book: Journals, id: str, by: str) -> None:
+def mark_undone(all_journals: Journals, id: str, undone_by: str) -> None:
     """Record in a run's receipt that another run has undone it."""
-    undone = book.load(id)
+    undone = all_journals.load(id)
     if undone.state != journals.UNDONE:
-        paths.remove_folders(book.home, undone)
-        undone.state, undone.undone_by = journals.UNDONE, by
-        book.save(undone)
+        paths.remove_folders(all_journals.home, undone)
+        undone.state, undone.undone_by = journals.UNDONE, undone_by
+        all_journals.save(undone)
 
 
-def _end(home: Home, book: Journals, journal: Journal, verify: Verify) -> RecoveredRun:
+def _end(home: Home, all_journals: Journals, journal: Journal, verify: Verify) -> RecoveredRun:
     named = [*(record.path for record in journal.paths), *journal.outside_folders]
     paths.refuse_foreign_paths(home, named, f"The receipt of run {journal.id}")
     was_ending = journal.state == journals.ENDING  # else PARTLY means: reversed in part
-    was_taken_back = book.was_rolled_back(journal)
-    with interruptible(), uninterrupted():
+    was_taken_back = all_journals.was_rolled_back(journal)
+    with interruptible(), delay_signals():
         if was_taken_back:
             text = _write_down(journal)
         else:
             text = _finish_or_take_back(home, journal, verify)
-        book.save(journal)
+        all_journals.save(journal)
         clean(home, journal, _backup_of(home, journal))
         text += left_files_note(home, journal)
-        text += start_stopped_gateway(home, book, journal)
+        text += start_stopped_gateway(home, all_journals, journal)
         if journal.gateway != ASKED:
-            remove_origin_file(book, journal)
+            remove_origin_file(all_journals, journal)
             journal.close()
-        book.save(journal)
-        book.remove_marks(journal)
+        all_journals.save(journal)
+        all_journals.remove_marks(journal)
     partial = journal.end == journals.PARTLY or journal.leaves_files
     finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
     return RecoveredRun(text, finished, journal.kind, partial, was_taken_back)
@@ -252,10 +253,10 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
     found = list(switches(home, journal, journal.paths))
     used = [one for one in found if one.is_used() or is_used_lone_sidecar(home, journal, one)]
     for one in found:
-        members = [one.path, *(beside.path for beside in one.beside)]
+        members = [one.path, *(beside.path for beside in one.sidecars)]
         if is_database(one.path):
             targets += [] if one in used else [database_of(one.path), *members]
-            targets += [link.place for link in one.chain]
+            targets += [link.path for link in one.chain]
             targets += [paths.kept_path(path, journal.id) for path in members]
     for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(

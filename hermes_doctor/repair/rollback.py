@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Trouble
@@ -84,37 +84,43 @@ def roll_back(
     return RollbackResult(left, used, logs)
 
 
-def _back(home: Home, log: Journal, one: Switch, backup: Backup, *, locked: bool) -> str:
+def _back(home: Home, log: Journal, switch: Switch, backup: Backup, *, locked: bool) -> str:
     """Reverse one switch; for a lone sidecar, its database is locked too."""
-    if not is_lone_sidecar(one):
-        return one.back(backup, locked=locked)
+    if not is_lone_sidecar(switch):
+        return switch.back(backup, locked=locked)
     with contextlib.ExitStack() as guards:
         try:
             if not locked:
-                guards.enter_context(exclusive_access(database_of(one.path)))
+                guards.enter_context(exclusive_access(database_of(switch.path)))
         except Trouble:
-            return STAYS if one.is_done() else AS_BEFORE
-        if is_used_lone_sidecar(home, log, one):
+            return STAYS if switch.is_done() else AS_BEFORE
+        if is_used_lone_sidecar(home, log, switch):
             return STAYS
-        return one.back(backup, locked=locked)
+        return switch.back(backup, locked=locked)
 
 
-def is_lone_sidecar(one: Switch) -> bool:
+def is_lone_sidecar(switch: Switch) -> bool:
     """Whether the switch moved a sidecar without its database."""
-    return is_database(one.path) and database_of(one.path) != one.path
+    return is_database(switch.path) and database_of(switch.path) != switch.path
 
 
-def is_used_lone_sidecar(home: Home, log: Journal, one: Switch) -> bool:
+def is_used_lone_sidecar(home: Home, log: Journal, switch: Switch) -> bool:
     """Whether a sidecar was moved without its database, and the database was used since.
 
     Then the sidecar no longer belongs to that database.
     """
-    return is_lone_sidecar(one) and one.is_done() and paths.was_used_since(home, log, one.path)
+    return (
+        is_lone_sidecar(switch)
+        and switch.is_done()
+        and paths.was_used_since(home, log, switch.path)
+    )
 
 
-def _has_changed(home: Home, log: Journal, one: Switch, *, locked: bool = False) -> bool:
+def _has_changed(home: Home, log: Journal, switch: Switch, *, locked: bool = False) -> bool:
     """Whether a switch happened, and its database or file was changed since."""
-    return one.is_done() and (one.is_used(locked=locked) or is_used_lone_sidecar(home, log, one))
+    return switch.is_done() and (
+        switch.is_used(locked=locked) or is_used_lone_sidecar(home, log, switch)
+    )
 
 
 def used_after_switch(home: Home, log: Journal) -> list[Switch]:

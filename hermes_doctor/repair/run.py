@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hermes_doctor.backup.vault import PARTIAL, Backup, Source, Vault
+from hermes_doctor.backup.manifest import Backup, BackupSource
+from hermes_doctor.backup.vault import PARTIAL, Vault
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -22,7 +23,7 @@ from hermes_doctor.repair import actions, paths
 from hermes_doctor.repair.cleanup import clean
 from hermes_doctor.repair.commit import commit, databases_of
 from hermes_doctor.repair.early_saves import has_early_save, save_first
-from hermes_doctor.repair.gateway import ASKED, Handover, remove_origin_file
+from hermes_doctor.repair.gateway import ASKED, GatewayPause, remove_origin_file
 from hermes_doctor.repair.outcomes import (
     as_trouble,
     error_reason,
@@ -47,9 +48,7 @@ from hermes_doctor.sqlite.exclusive import exclusive_access
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, progress as system_progress
 from hermes_doctor.system.files import snapshot
-from hermes_doctor.system.signals import interruptible, uninterrupted
-
-__all__ = ["Item", "Run", "Verify"]
+from hermes_doctor.system.signals import delay_signals, interruptible
 
 
 @dataclass
@@ -83,7 +82,7 @@ class Run:
         preflight = Preflight(self.home, self.vault, self.kind)
         leave_other_supervisors(items)
         targets = targets_of(items)
-        gateway = Handover(gateway_steps(items), log, book)
+        gateway = GatewayPause(gateway_steps(items), log, book)
         acts = actions.MachineActions(items, log, book)
         if not targets and not gateway and not acts and not any(map(has_early_save, items)):
             log.finish(journals.ABANDONED, "there was nothing to do")
@@ -105,24 +104,24 @@ class Run:
                     guards.callback(step.release)
                     step.prepare()
                 if gateway.stop():
-                    targets = targets_of(items, settled=True)
+                    targets = targets_of(items, gateway_stopped=True)
                 backup = self._back_up(targets, log, book)
                 stage(self.home, self.id, targets, log, book)
                 _note(items)
                 for database in databases_of(targets, self.id):
                     if snapshot(database).kind == "file":  # late: a starting gateway has to wait
                         guards.enter_context(exclusive_access(database))
-                preflight.refuse_holders(targets, excused=[])
+                preflight.refuse_holders(targets, allowed_pids=[])
                 book.reserve_mark(log)
             except BaseException as error:
-                with uninterrupted():
+                with delay_signals():
                     self._abandon(log, book, gateway, guards, error)
                 if isinstance(error, Refused):
                     return mark_refused(log, error)
                 raise as_trouble(error, log) from error
             locked = True
             try:
-                with uninterrupted():
+                with delay_signals():
                     self._commit(targets, log, book)
                 if self.kind != "fix":  # a running gateway writes to restored files
                     verify = _beforehand(log, verify)
@@ -133,7 +132,7 @@ class Run:
                 _note(items)
                 self._settle(log, book, backup, verify, gateway, acts)
             except BaseException as error:
-                with uninterrupted():
+                with delay_signals():
                     # Keep our locks: a process that waits for them must find the old files again.
                     self._give_back(log, book, backup, gateway, acts, error, guards, locked=locked)
                 _note(items)
@@ -145,9 +144,9 @@ class Run:
 
     # -- before anything changes -----------------------------------------------------------
 
-    def _back_up(self, targets: Sequence[Target], log: Journal, book: Journals) -> Backup:
+    def _back_up(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> Backup:
         sources = [
-            Source(
+            BackupSource(
                 self.home.name_of(target.path),
                 str(target.path),
                 target.change.expect,
@@ -178,14 +177,14 @@ class Run:
             )
             for target in targets
         ]
-        book.save(log)
+        all_journals.save(log)
         return backup
 
     def _abandon(
         self,
         log: Journal,
-        book: Journals,
-        gateway: Handover,
+        all_journals: Journals,
+        gateway: GatewayPause,
         guards: contextlib.ExitStack,
         error: BaseException,
     ) -> None:
@@ -194,19 +193,19 @@ class Run:
             self.vault.discard(self.id + PARTIAL)
         log.finish(journals.ABANDONED, f"nothing was changed: {error_reason(error)}")
         guards.close()
-        gateway.again(changed=True)
+        gateway.start_after_rollback(changed=True)
         if log.gateway == ASKED and log.note:
             log.note = log.note.replace("nothing was changed", "no file was changed", 1)
-        self._end(log, book)
+        self._end(log, all_journals)
 
     # -- the change, and after -------------------------------------------------------------
 
-    def _commit(self, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+    def _commit(self, targets: Sequence[Target], log: Journal, all_journals: Journals) -> None:
         """Put every path in place; from here on an interrupted run is rolled back."""
         from hermes_doctor.processes import gateway_processes
 
         log.state = journals.COMMITTING
-        book.save(log)
+        all_journals.save(log)
         commit(self.home, log, targets)
         for folder in sorted({target.path.parent for target in targets}):
             disk.sync_folder(folder)
@@ -224,15 +223,15 @@ class Run:
                 )
             )
         log.state = journals.VERIFYING
-        book.save(log)
+        all_journals.save(log)
 
     def _settle(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
         verify: Verify,
-        gateway: Handover,
+        gateway: GatewayPause,
         acts: actions.MachineActions,
     ) -> None:
         """Verify the items, roll back those whose fix did not hold, and close the run."""
@@ -240,7 +239,7 @@ class Run:
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
         failed = {n for n, why in wrong.items() if why is not None}
-        with uninterrupted():
+        with delay_signals():
             for _ in log.paths:  # items that share a file with a failed item fail, too
                 for record in log.paths:
                     if failed & set(record.items):
@@ -253,7 +252,7 @@ class Run:
                 gateway.stop_for_rollback()
                 left = roll_back(self.home, log, backup, back).left
                 acts.revert(failed)
-                gateway.again(changed=True)
+                gateway.start_after_rollback(changed=True)
             changed = {n for record in back for n in record.items}
             changed |= {n for record in acts.of(failed) for n in record.items}
             for n in pending:
@@ -270,15 +269,15 @@ class Run:
                 log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
             else:
                 log.finish(journals.ABANDONED, "it was done, but did not help")
-            book.save(log)
-            self._end(log, book, backup)
+            all_journals.save(log)
+            self._end(log, all_journals, backup)
 
     def _give_back(
         self,
         log: Journal,
-        book: Journals,
+        all_journals: Journals,
         backup: Backup,
-        gateway: Handover,
+        gateway: GatewayPause,
         acts: actions.MachineActions,
         error: BaseException,
         guards: contextlib.ExitStack,
@@ -301,28 +300,28 @@ class Run:
         mark_left_items(log, left, backup)
         told = "rolled back" if changed else "not done"
         log.finish(state, f"{told}: {error_reason(error)}" + left_paths_note(left))
-        gateway.again(changed=changed)
+        gateway.start_after_rollback(changed=changed)
         try:
-            book.save(log)
+            all_journals.save(log)
         except OSError:
             complete = not left and all(act.reverted for act in acts.begun())
-            if not complete or not book.mark_rolled_back(log):
+            if not complete or not all_journals.mark_rolled_back(log):
                 log.close()  # the files beside the targets stay: they show how far the run came
                 return
-        self._end(log, book, backup)
+        self._end(log, all_journals, backup)
 
-    def _end(self, log: Journal, book: Journals, backup: Backup | None = None) -> None:
+    def _end(self, log: Journal, all_journals: Journals, backup: Backup | None = None) -> None:
         """Remove temporary files and close the journal; on a full disk the last save may fail."""
         with contextlib.suppress(OSError):
             clean(self.home, log, backup)
         if text := left_files_note(self.home, log).strip().removesuffix("."):
             log.note = f"{log.note}. {text}" if log.note else text
         if log.gateway != ASKED:  # else the next command has to finish the run
-            remove_origin_file(book, log)
+            remove_origin_file(all_journals, log)
             log.close()
         with contextlib.suppress(OSError):
-            book.save(log)
-            book.remove_marks(log)
+            all_journals.save(log)
+            all_journals.remove_marks(log)
 
 
 def _beforehand(log: Journal, verify: Verify) -> Verify:

@@ -21,10 +21,10 @@ from hermes_doctor.system.file_swap import copy_metadata
 from hermes_doctor.system.files import snapshot
 
 
-def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Journals) -> None:
+def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, journals: Journals) -> None:
     """Write all new content beside its target, and record the state that each path will have."""
     for folder in sorted({t.path.parent for t in targets if t.change.make}):
-        _make_folder(home, folder, log, book)  # the folder of a restored file may be missing
+        _make_folder(home, folder, log, journals)  # the folder of a restored file may be missing
         inside = [t for t in targets if t.path.parent == folder]
         check_free_space(folder, room_for(inside))
     for target, record in zip(targets, log.paths, strict=True):
@@ -42,7 +42,7 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, book: Jo
             _join(switch, targets)
         if paths.is_log(switch.path):  # without its database: undo must check which one is there
             switch.main.database = paths.read_state(database_of(switch.path))
-    book.save(log)
+    journals.save(log)
 
 
 def room_for(targets: Sequence[Target]) -> int:
@@ -89,7 +89,7 @@ def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target)
     """Write one joined copy; return None if it equals the database alone."""
     try:
         with disk.new_file(place) as fd:
-            joined_copy.write(parts, fd)
+            joined_copy.write_joined(parts, fd)
     except CannotFix as why:
         raise Refused(f"{target.path.name}: {why}", target.items) from why
     copy_metadata(parts.main, place)
@@ -100,12 +100,12 @@ def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target)
     return state
 
 
-def _make_folder(home: Home, folder: Path, log: Journal, book: Journals) -> None:
+def _make_folder(home: Home, folder: Path, log: Journal, journals: Journals) -> None:
     """Create a missing folder and record it in the journal, so undo can remove it."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     if missing:
         log.folders += [home.name_of(one) for one in missing]
-        book.save(log)
+        journals.save(log)
     disk.make_folder(folder)
 
 
@@ -115,7 +115,7 @@ def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
     try:
         make(new)
     except CannotFix as why:
-        raise Refused(str(why), target.items, tried=True) from why
+        raise Refused(str(why), target.items, tried_on_copy=True) from why
     if not target.change.restored:
         _dress(new, target)
     after = paths.read_state(new)

@@ -8,7 +8,8 @@ from pathlib import Path
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.records.journal import Journal, PathRecord
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.atomic_switch import Sidecar, Switch
+from hermes_doctor.repair.atomic_switch import Switch
+from hermes_doctor.repair.switch_parts import Sidecar
 
 
 def switches(home: Home, log: Journal, records: Sequence[PathRecord]) -> Iterator[Switch]:

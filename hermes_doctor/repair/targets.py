@@ -10,7 +10,7 @@ from hermes_doctor.home import is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import ItemRecord, State
 from hermes_doctor.steps.base import Change, Step
-from hermes_doctor.steps.gateway import GatewayStep, Service
+from hermes_doctor.steps.gateway import GatewayControlProtocol, GatewayStep
 from hermes_doctor.system.files import snapshot
 
 Verify = Callable[[Sequence[ItemRecord]], Sequence[str | None]]
@@ -52,17 +52,17 @@ class Target:
 class Refused(CannotFix):
     """Raised if some items cannot be done; nothing has been changed yet."""
 
-    def __init__(self, why: str, items: Sequence[int], *, tried: bool = False) -> None:
+    def __init__(self, why: str, items: Sequence[int], *, tried_on_copy: bool = False) -> None:
         super().__init__(why)
         self.items = items
-        self.tried = tried
+        self.tried_on_copy = tried_on_copy
         """The repair was tried on a copy and was not enough."""
 
 
-def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
+def targets_of(items: Sequence[Item], *, gateway_stopped: bool = False) -> list[Target]:
     """Make one target for each path; an item that contradicts an earlier one is left out.
 
-    `settled` means that the gateway was stopped: closing its databases changed them, and it may
+    With `gateway_stopped`, the gateway has closed its databases, which changed them, and it may
     have saved what a restore replaces anyway. So their current state becomes the expected one.
     """
     found: dict[Path, Target] = {}
@@ -70,8 +70,8 @@ def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
         mine: dict[Path, Change] = {}
         if item.record.outcome == "left":
             continue
-        for change in _changes(items, item, settled=settled):
-            if settled and (is_database(change.path) or change.restored):
+        for change in _changes(items, item, gateway_stopped=gateway_stopped):
+            if gateway_stopped and (is_database(change.path) or change.restored):
                 change = replace(change, expect=snapshot(change.path))
             other = found.get(change.path)
             present = mine.get(change.path) or (other.change if other else None)
@@ -89,13 +89,13 @@ def targets_of(items: Sequence[Item], *, settled: bool = False) -> list[Target]:
     return list(found.values())
 
 
-def _changes(items: Sequence[Item], item: Item, *, settled: bool) -> Iterator[Change]:
+def _changes(items: Sequence[Item], item: Item, *, gateway_stopped: bool) -> Iterator[Change]:
     """Yield an item's changes; a step that declines after the gateway stopped refuses its items."""
     for step in item.steps:
         try:
             yield from step.changes()
         except CannotFix as why:
-            if not settled:
+            if not gateway_stopped:
                 raise
             concerned = [n for n, one in enumerate(items) if step in one.steps]
             raise Refused(str(why), concerned) from why
@@ -108,8 +108,8 @@ def gateway_steps(items: Sequence[Item]) -> list[GatewayStep]:
 
 
 def leave_other_supervisors(items: Sequence[Item]) -> None:
-    """Leave out items whose gateway has another supervisor than the first: a run handles one."""
-    first: Service | None = None
+    """Leave items for a later run if another supervisor than the first item's runs the gateway."""
+    first: GatewayControlProtocol | None = None
     for item in items:
         for step in item.steps:
             if isinstance(step, GatewayStep):

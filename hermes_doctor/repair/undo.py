@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
-from hermes_doctor.backup.entry import Entry
-from hermes_doctor.backup.vault import Backup, Vault
+from hermes_doctor.backup.entry import BackupEntry
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair import lone_logs, paths
-from hermes_doctor.repair.run import Item, Verify
+from hermes_doctor.repair.targets import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
 from hermes_doctor.steps.base import Change, MachineAction, Step
@@ -30,7 +31,7 @@ class Restore(Step):
 
     path: Path
     backup: Backup
-    entry: Entry
+    entry: BackupEntry
 
     def sentence(self) -> str:
         if self.entry.kind == "absent":
@@ -73,7 +74,7 @@ class Restore(Step):
 
 @dataclass(frozen=True)
 class SetSidecarAside(Step):
-    """Step that removes the sidecar of a replaced database, before SQLite applies it to the new."""
+    """Step that removes the sidecar of a replaced database, so that SQLite does not apply it."""
 
     path: Path
 
@@ -88,7 +89,7 @@ class SetSidecarAside(Step):
 def items_for(
     home: Home,
     backup: Backup,
-    entries: Sequence[Entry],
+    entries: Sequence[BackupEntry],
     why: str,
     known: lone_logs.KnownDatabases | None = None,
 ) -> list[Item]:
@@ -98,7 +99,7 @@ def items_for(
     `known` snapshot, or beside any database that `known` does not list.
     """
     if why != "undo":
-        lone_logs.refuse(home, backup, entries)
+        lone_logs.refuse_lone_logs(home, backup, entries)
     lone = {
         database_of(home.path / entry.path)
         for entry in lone_logs.logs_without_database(home, entries)
@@ -156,7 +157,7 @@ def restore_verifier(home: Home, backup: Backup) -> Verify:
     return verify
 
 
-def _owner_stays(path: Path, entry: Entry) -> str | None:
+def _owner_stays(path: Path, entry: BackupEntry) -> str | None:
     """Why the owner of a file cannot be restored; None if it can.
 
     The home's owner may have forged the manifest. So root gives a file to another user only if an
@@ -176,15 +177,18 @@ def _owner_stays(path: Path, entry: Entry) -> str | None:
     return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
 
 
-def last_run(book: Journals) -> Journal:
+def last_run(all_journals: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
-    known = {journal.id: journal for journal in book.all()}
+    known = {journal.id: journal for journal in all_journals.all()}
     for journal in reversed(known.values()):
         ended = journal.state in (journals.DONE, journals.PARTLY)
         if ended and journal.undoable and _in_force(journal, known):
             return journal
     raise Trouble(
-        text("No run of hermes-doctor on {home_path} is left to undo.", home_path=book.home.path)
+        text(
+            "No run of hermes-doctor on {home_path} is left to undo.",
+            home_path=all_journals.home.path,
+        )
     )
 
 

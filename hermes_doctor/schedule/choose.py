@@ -9,18 +9,18 @@ from collections.abc import Callable
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.schedule.jobs import Manager
+from hermes_doctor.schedule.jobs import JobManager
 
 
 class Kinds(NamedTuple):
     """The class to use for each kind of manager."""
 
-    cron: Callable[[], Manager]
-    launchd: Callable[..., Manager]
-    systemd: Callable[..., Manager]
+    cron: Callable[[], JobManager]
+    launchd: Callable[..., JobManager]
+    systemd: Callable[..., JobManager]
 
 
-def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> Manager:
+def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> JobManager:
     """Choose the manager for a home; raise Trouble if there is none."""
     from hermes_doctor.schedule import crontab, launchd, systemd
 

@@ -1,4 +1,4 @@
-"""Installs the watch as a line of the user's crontab, where there is no service manager.
+"""Install a job as a line of the user's crontab, where there is no service manager.
 
 Cron does not restart a process that has ended, so it starts single rounds; each reads the stored
 state of the previous one.

@@ -15,7 +15,7 @@ from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import crontab, launchd, systemd
 from hermes_doctor.schedule.choose import Kinds, choose
 from hermes_doctor.schedule.identity import identity, state_folder
-from hermes_doctor.schedule.jobs import Job, Manager
+from hermes_doctor.schedule.jobs import Job, JobManager
 from hermes_doctor.system import disk
 
 PREFIX = "hermes-doctor-backup"
@@ -75,7 +75,7 @@ def at_of(job: Job) -> tuple[int, int]:
     return int(hour), int(minute)
 
 
-class Timer(systemd.Systemd):
+class DailyTimer(systemd.Systemd):
     """A systemd timer and the one-shot service that it starts."""
 
     def describe(self) -> str:
@@ -123,9 +123,9 @@ class Timer(systemd.Systemd):
             disk.make_folder(file.parent)
             disk.save(file, text.encode())
             disk.set_mode(file, 0o644)
-        self.manager.insist("daemon-reload")
-        self.manager.insist("enable", self._name(job))
-        self.manager.insist("restart", self._name(job))
+        self.manager.run_checked("daemon-reload")
+        self.manager.run_checked("enable", self._name(job))
+        self.manager.run_checked("restart", self._name(job))
         return True
 
     def remove(self, job: Job) -> bool:
@@ -133,7 +133,7 @@ class Timer(systemd.Systemd):
         there = super().remove(job) or os.path.lexists(service)
         disk.remove(service)
         if there:
-            self.manager.insist("daemon-reload")
+            self.manager.run_checked("daemon-reload")
         return there
 
     def hints(self, job: Job) -> Sequence[str]:
@@ -142,7 +142,7 @@ class Timer(systemd.Systemd):
         return [*found, *super().hints(job)[1:]]
 
 
-class Calendar(launchd.Launchd):
+class DailyLaunchdJob(launchd.Launchd):
     """A launchd job that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
@@ -163,7 +163,7 @@ class Calendar(launchd.Launchd):
         return plistlib.dumps(wanted).decode()
 
 
-class Line(crontab.Cron):
+class DailyCrontabLine(crontab.Cron):
     """A crontab line that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
@@ -189,11 +189,11 @@ def _text(file: Path) -> str:
         return ""
 
 
-def vault_of(manager: Manager, job: Daily) -> Path | None:
+def vault_of(manager: JobManager, job: Daily) -> Path | None:
     """The vault of the installed job; None for the home's own vault."""
     import itertools
 
-    if not isinstance(manager, Timer | Calendar | Line):
+    if not isinstance(manager, DailyTimer | DailyLaunchdJob | DailyCrontabLine):
         return None
     try:
         words = manager.installed(job)
@@ -203,10 +203,10 @@ def vault_of(manager: Manager, job: Daily) -> Path | None:
     return next(found, None)
 
 
-KINDS = Kinds(Line, Calendar, Timer)
+KINDS = Kinds(DailyCrontabLine, DailyLaunchdJob, DailyTimer)
 
 
-def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Daily]:
+def find_job(home: Home, *, system: bool, cron: bool) -> tuple[JobManager, Daily]:
     """The manager and the home's job without its options, for status and removal."""
     manager = choose(home, system=system, cron=cron, kinds=KINDS)
     return manager, Daily(home, (), False, 0.0, state_folder())
@@ -221,7 +221,7 @@ def prepare(
     vault: Path | None,
     system: bool,
     cron: bool,
-) -> tuple[Manager, Daily]:
+) -> tuple[JobManager, Daily]:
     """Choose the manager and build the job from the options."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.planning.install_service import refuse_temporary_home

@@ -16,7 +16,7 @@ _SPAN = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|)")
 class Budget(NamedTuple):
     """How many repairs are allowed within how many seconds."""
 
-    most: int
+    limit: int
     period: float
 
 

@@ -17,7 +17,7 @@ PREFIX = "hermes-doctor-watch"
 
 @dataclass(frozen=True)
 class Job:
-    """The watch of one home as a job for a service manager."""
+    """A job of one home for a service manager: the watch, or as a subclass the daily backup."""
 
     home: Home
     options: tuple[str, ...]
@@ -57,7 +57,7 @@ class JobStatus(NamedTuple):
     what: str = ""
 
 
-class Manager(Protocol):
+class JobManager(Protocol):
     """A service manager that keeps a job running: systemd, launchd or cron."""
 
     schedules: bool

@@ -1,4 +1,4 @@
-"""Installs the watch as a launchd agent or daemon."""
+"""Install a job as a launchd agent or daemon."""
 
 from __future__ import annotations
 

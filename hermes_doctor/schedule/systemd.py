@@ -1,4 +1,4 @@
-"""Installs the watch as a systemd unit of the user or of the system, with minimal privileges.
+"""Install a job as a systemd unit of the user or of the system, with minimal privileges.
 
 A user's systemd needs a user namespace for most sandbox options, and from inside one the gateway's
 /proc cannot be read. So user units have only the limits that need no namespace; system units have
@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.gateway.systemd import Manager as Systemctl
+from hermes_doctor.gateway.systemd import SystemdManager as Systemctl
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
@@ -131,31 +131,33 @@ class Systemd:
             disk.make_folder(file.parent)
             disk.save(file, text)
             disk.set_mode(file, 0o644)
-        self.manager.insist("daemon-reload")
-        self.manager.insist("enable", name)
-        self.manager.insist("restart", name)
+        self.manager.run_checked("daemon-reload")
+        self.manager.run_checked("enable", name)
+        self.manager.run_checked("restart", name)
         return True
 
     def _enabled(self, name: str) -> bool:
-        return self.manager.ask("is-enabled", name).code == 0
+        return self.manager.run("is-enabled", name).code == 0
 
     def remove(self, job: Job) -> bool:
         file, name = self._file(job), self._name(job)
         there = os.path.lexists(file)
         if there:
-            self.manager.insist("disable", "--now", name, limit=360.0)
+            self.manager.run_checked("disable", "--now", name, limit=360.0)
             disk.remove(file)
-            self.manager.insist("daemon-reload")
-        self.manager.ask("reset-failed", name)
+            self.manager.run_checked("daemon-reload")
+        self.manager.run("reset-failed", name)
         return there
 
     def status(self, job: Job) -> JobStatus:
         name = self._name(job)
-        state = self.manager.tell(name, "ActiveState")
+        state = self.manager.property_of(name, "ActiveState")
         return JobStatus(
             installed=os.path.lexists(self._file(job)),
             running=state == "active",
-            since=self.manager.tell(name, "ActiveEnterTimestamp") if state == "active" else "",
+            since=self.manager.property_of(name, "ActiveEnterTimestamp")
+            if state == "active"
+            else "",
             what=f"{name} is {state or 'unknown'}",
         )
 

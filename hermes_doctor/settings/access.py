@@ -9,9 +9,9 @@ from typing import Any
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import platforms
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.key_state import key_of
-from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source, Text
 from hermes_doctor.settings.variables import Settings
 
 GLOBAL_USERS, GLOBAL_EVERYONE = "GATEWAY_ALLOWED_USERS", "GATEWAY_ALLOW_ALL_USERS"
@@ -31,15 +31,15 @@ class Access(NamedTuple):
     """The setting that enables it."""
     tokens: tuple[Key, ...]
     """Its credentials; a required one that is not set has the state `missing`."""
-    users: Answer | None
+    users: ResolvedValue | None
     """The users who may talk to it, separated by commas."""
-    everyone: Answer | None
+    everyone: ResolvedValue | None
     """The setting that lets everyone talk to it."""
-    dm_policy: Answer | None
-    group_policy: Answer | None
-    allow_from: Answer | None
+    dm_policy: ResolvedValue | None
+    group_policy: ResolvedValue | None
+    allow_from: ResolvedValue | None
     """The list that the platform's own policy uses."""
-    home_channel: Answer | None
+    home_channel: ResolvedValue | None
 
     def admits(self, user: str) -> bool:
         """Tell whether the gateway accepts a user's direct messages; pairings are not counted."""
@@ -53,13 +53,13 @@ class Access(NamedTuple):
         return bool({"*", user, user.partition("@")[0]} & listed)
 
 
-def accesses(world: World) -> Iterator[Access]:
+def platform_accesses(inputs: SettingInputs) -> Iterator[Access]:
     """Yield the platforms that a gateway of this release starts with these settings."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
-    for name, because in started_platforms(world).items():
-        own = reader(world, name)
+    for name, because in started_platforms(inputs).items():
+        own = access_reader(inputs, name)
         token = own.token_text()
-        if own.is_strict and token and not world.release.is_usable(token):
+        if own.is_strict and token and not inputs.release.is_usable(token):
             continue
         needed = [v for v in known[name]["variables"] if not v.endswith(_NO_CREDENTIAL)]
         yield Access(
@@ -77,44 +77,39 @@ def accesses(world: World) -> Iterator[Access]:
 
 
 @lru_cache(maxsize=4)
-def started_platforms(world: World) -> Mapping[str, str]:
+def started_platforms(inputs: SettingInputs) -> Mapping[str, str]:
     """Map each platform that would start to the setting that starts it."""
-    return dict(_started(world))
+    return dict(_started(inputs))
 
 
-def _started(world: World) -> Iterator[tuple[str, str]]:
-    names = frozenset(world.readings.dotenv.values)
-    seen = Settings(world.variables, names, world.raw, ())
-    file = {**world.readings.own.values, **world.variables}
-    found = {one.name: one for one in platforms.find(seen, world.release.version)}
+def _started(inputs: SettingInputs) -> Iterator[tuple[str, str]]:
+    names = frozenset(inputs.readings.dotenv.values)
+    seen = Settings(inputs.variables, names, inputs.raw, ())
+    file = {**inputs.readings.own.values, **inputs.variables}
+    found = {one.name: one for one in platforms.find(seen, inputs.release.version)}
     in_file = found
-    if len(file) > len(world.variables):
-        more = Settings(file, frozenset(world.readings.own.values), world.raw, ())
-        in_file = {one.name: one for one in platforms.find(more, world.release.version)}
+    if len(file) > len(inputs.variables):
+        more = Settings(file, frozenset(inputs.readings.own.values), inputs.raw, ())
+        in_file = {one.name: one for one in platforms.find(more, inputs.release.version)}
     for name in load_knowledge("enabling"):
-        own = reader(world, name)
+        own = access_reader(inputs, name)
         one = found.get(name) or (in_file.get(name) if own.reads_file else None)
         because = one.because if one else own.loosely()
         if because:
             yield name, because
 
 
-def reader(world: World, name: str) -> _Reader:
+def access_reader(inputs: SettingInputs, name: str) -> _Reader:
     """Return the settings of a platform, whether it would start or not."""
     forms = load_knowledge("access").get(name, [])
-    return _Reader(world, name, platforms.form_of(forms, world.release.version) or {})
-
-
-def token_text(world: World, name: str) -> Text:
-    """Return the token itself. A secret."""
-    return reader(world, name).token_text()
+    return _Reader(inputs, name, platforms.form_of(forms, inputs.release.version) or {})
 
 
 class _Reader:
     """The settings of one platform, each from the place with the highest precedence."""
 
-    def __init__(self, world: World, name: str, facts: Mapping[str, Any]) -> None:
-        self.world = world
+    def __init__(self, inputs: SettingInputs, name: str, facts: Mapping[str, Any]) -> None:
+        self.inputs = inputs
         self.name = name
         self.variables: Mapping[str, str] = facts.get("variables", {})
         self.keys: Mapping[str, list[str]] = facts.get("keys", {})
@@ -132,7 +127,7 @@ class _Reader:
         if not self.is_loose:
             return None
         for place, path in _PLACES.items():
-            block = section(self.world.raw, *path, self.name)
+            block = section(self.inputs.raw, *path, self.name)
             if "enabled" in block:
                 return None
             for key in block:
@@ -148,7 +143,7 @@ class _Reader:
         found = [*self._variable(variable), *(self._written(field) if field else ())]
         missing = Text("", Source(DEFAULT, variable))
         chosen = found[0] if found else missing
-        return key_of(self.world.release, chosen, [*found[1:], *self._weaker(variable)])
+        return key_of(self.inputs.release, chosen, [*found[1:], *self._weaker(variable)])
 
     def token_text(self) -> Text:
         """Return the platform's token."""
@@ -156,9 +151,9 @@ class _Reader:
         return next(iter((*self._variable(variable), *self._written("token"))), ABSENT)
 
     def _weaker(self, variable: str) -> list[Text]:
-        return self.world.layers(variable)[1:]
+        return self.inputs.layers(variable)[1:]
 
-    def setting(self, key: str) -> Answer | None:
+    def setting(self, key: str) -> ResolvedValue | None:
         """Return a setting of the platform; None if it is not set."""
         field = key if key in ("token", "api_key", "home_channel") else f"extra.{key}"
         variable = self.variables.get(field)
@@ -169,10 +164,10 @@ class _Reader:
     def _is_switched_on(self) -> bool:
         """Tell whether variables alone enable the platform."""
         forms = load_knowledge("enabling").get(self.name, [])
-        form = platforms.form_of(forms, self.world.release.version) or {}
-        return any(all(map(self.world.getenv, names)) for names in form.get("by", ()))
+        form = platforms.form_of(forms, self.inputs.release.version) or {}
+        return any(all(map(self.inputs.getenv, names)) for names in form.get("by", ()))
 
-    def users(self) -> Answer | None:
+    def users(self) -> ResolvedValue | None:
         """Return the lists of users who may talk to it as one list."""
         own, shared = self._own_users(), list(self._variable(GLOBAL_USERS))
         if own and shared:
@@ -188,7 +183,7 @@ class _Reader:
         variable = self.lists[0]
         return [*self._variable(variable), *self._bridged(variable)] if variable else []
 
-    def everyone(self) -> Answer | None:
+    def everyone(self) -> ResolvedValue | None:
         """Return what lets everyone in; the setting for all platforms counts only without lists."""
         variable = self.lists[1]
         own = [one for one in self._variable(variable) if variable and one.lower() in _OPEN]
@@ -197,7 +192,7 @@ class _Reader:
         return _answer([one for one in self._variable(GLOBAL_EVERYONE) if one.lower() in _OPEN])
 
     def _variable(self, name: str | None) -> Iterator[Text]:
-        value = self.world.getenv(name) if name else ABSENT
+        value = self.inputs.getenv(name) if name else ABSENT
         if value:
             yield value
 
@@ -219,16 +214,18 @@ class _Reader:
 
     def _value(self, place: str, key: str) -> Iterator[Text]:
         path = (*_PLACES[place], self.name, *key.split("."))
-        value = section(self.world.raw, *path[:-1]).get(path[-1])
+        value = section(self.inputs.raw, *path[:-1]).get(path[-1])
         if value is None or value == "" or isinstance(value, dict):
             return
         said = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield Text(said, self.world.document.source(*path))
+        yield Text(said, self.inputs.document.source(*path))
 
 
-def _answer(found: list[Text]) -> Answer | None:
+def _answer(found: list[Text]) -> ResolvedValue | None:
     if not found:
         return None
-    return Answer(
-        str(found[0]), found[0].source, tuple(Answer(str(one), one.source) for one in found[1:])
+    return ResolvedValue(
+        str(found[0]),
+        found[0].source,
+        tuple(ResolvedValue(str(one), one.source) for one in found[1:]),
     )

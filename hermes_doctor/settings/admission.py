@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.access import GLOBAL_USERS, Access, reader
-from hermes_doctor.settings.inputs import World, section
+from hermes_doctor.settings.access import GLOBAL_USERS, Access, access_reader
+from hermes_doctor.settings.inputs import SettingInputs, section
 from hermes_doctor.settings.resolved import Resolved
-from hermes_doctor.settings.sourced_text import Answer, Source, Text
+from hermes_doctor.settings.sourced_text import ResolvedValue, Source, Text
 
 _OWN_POLICY = ("wecom", "weixin", "yuanbao", "qqbot", "whatsapp")
 """Platforms whose adapters apply `dm_policy` before the gateway decides."""
@@ -25,7 +25,7 @@ _POLICY_COUNTS, _OPEN_TRUSTED = (0, 16), (0, 17)
 _PLACES: tuple[tuple[str, ...], ...] = ((), ("platforms",), ("gateway", "platforms"))
 
 
-class Entrance(NamedTuple):
+class PlatformAdmission(NamedTuple):
     """A platform that checks its users, with the users it lets in."""
 
     access: Access
@@ -33,7 +33,7 @@ class Entrance(NamedTuple):
     """The variable with the list of its users."""
     lists: tuple[Text, ...]
     """The lists that apply to it: its own and the one for all platforms."""
-    everyone: Answer | None
+    everyone: ResolvedValue | None
     """The setting that lets everyone in."""
     unasked: bool
     """Everyone is let in although no setting says so: a bug of 0.16."""
@@ -57,7 +57,7 @@ class Entrance(NamedTuple):
     @property
     def listed(self) -> list[str]:
         """All entries of its lists."""
-        return [entry for one in self.lists for entry in entries(one)]
+        return [entry for one in self.lists for entry in split_ids(one)]
 
     @property
     def own(self) -> Text | None:
@@ -69,7 +69,7 @@ class Entrance(NamedTuple):
         """The setting that opens it to everyone."""
         if self.everyone:
             return self.everyone.source
-        return next((one.source for one in self.lists if "*" in entries(one)), None)
+        return next((one.source for one in self.lists if "*" in split_ids(one)), None)
 
     def admits(self, user: str) -> bool:
         """Tell whether a user's direct messages are accepted; pairings are not counted."""
@@ -78,29 +78,29 @@ class Entrance(NamedTuple):
         return self.unasked or self.open is not None or bool(listed) or policed
 
 
-def entries(text: str) -> list[str]:
+def split_ids(text: str) -> list[str]:
     """Split a list of ids as Hermes does."""
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def entrances(found: Resolved) -> Iterator[Entrance]:
+def platform_admissions(found: Resolved) -> Iterator[PlatformAdmission]:
     """Yield the platforms that would start and that check their users."""
     for access in found.platforms:
-        variable = reader(found.world, access.name).lists[0]
+        variable = access_reader(found.world, access.name).lists[0]
         if variable:
             yield _door(found.world, access, variable)
 
 
-def _door(world: World, access: Access, variable: str) -> Entrance:
-    lists = tuple(reader(world, access.name).user_lists())
-    others = [world.getenv(name) for name in _OTHER_WAYS.get(access.name, ())]
+def _door(inputs: SettingInputs, access: Access, variable: str) -> PlatformAdmission:
+    lists = tuple(access_reader(inputs, access.name).user_lists())
+    others = [inputs.getenv(name) for name in _OTHER_WAYS.get(access.name, ())]
     elsewhere = tuple(one for one in others if one)
-    policy = _policy(world, access)
+    policy = _policy(inputs, access)
     policed = None
     if policy == "allowlist" and not lists:
-        policed = tuple(entries((access.allow_from and access.allow_from.value) or ""))
-    trusted = _POLICY_COUNTS <= world.release.version < _OPEN_TRUSTED
-    return Entrance(
+        policed = tuple(split_ids((access.allow_from and access.allow_from.value) or ""))
+    trusted = _POLICY_COUNTS <= inputs.release.version < _OPEN_TRUSTED
+    return PlatformAdmission(
         access=access,
         variable=variable,
         lists=lists,
@@ -108,30 +108,30 @@ def _door(world: World, access: Access, variable: str) -> Entrance:
         unasked=trusted and access.name in _OWN_POLICY and not lists and policy in ("", "open"),
         policed=policed,
         elsewhere=elsewhere,
-        invites=_invites(world, access, policy, [*lists, *elsewhere]),
+        invites=_invites(inputs, access, policy, [*lists, *elsewhere]),
     )
 
 
-def _policy(world: World, access: Access) -> str:
+def _policy(inputs: SettingInputs, access: Access) -> str:
     """Return the adapter's own policy for direct messages, if the gateway uses it."""
-    if world.release.version < _POLICY_COUNTS or access.name not in _OWN_POLICY:
+    if inputs.release.version < _POLICY_COUNTS or access.name not in _OWN_POLICY:
         return ""
     said = access.dm_policy.value if access.dm_policy else ""
     if not said and access.name != "qqbot":
-        said = world.getenv(f"{access.name.upper()}_DM_POLICY")
+        said = inputs.getenv(f"{access.name.upper()}_DM_POLICY")
     return (said or "").strip().lower()
 
 
-def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -> bool:
+def _invites(inputs: SettingInputs, access: Access, policy: str, lists: Iterable[Text]) -> bool:
     """Tell whether a stranger gets a pairing code; the platform's own setting comes first."""
-    for where in _blocks(world, access.name):
+    for where in _blocks(inputs, access.name):
         if where.get(_BEHAVIOUR) in ("pair", "ignore"):
             return bool(where[_BEHAVIOUR] == "pair")
-    if access.name == "email" and world.release.since(0, 18):
+    if access.name == "email" and inputs.release.since(0, 18):
         return False
-    general = world.raw.get(_BEHAVIOUR)
-    if general is None and world.release.since(0, 19):
-        general = section(world.raw, "gateway").get(_BEHAVIOUR)
+    general = inputs.raw.get(_BEHAVIOUR)
+    if general is None and inputs.release.since(0, 19):
+        general = section(inputs.raw, "gateway").get(_BEHAVIOUR)
     if general == "ignore":
         return False
     if policy in ("pairing", "allowlist", "disabled"):
@@ -140,30 +140,30 @@ def _invites(world: World, access: Access, policy: str, lists: Iterable[Text]) -
     return not any(one.source.name != roles for one in lists if one)
 
 
-def _blocks(world: World, name: str) -> Iterator[dict[Any, Any]]:
+def _blocks(inputs: SettingInputs, name: str) -> Iterator[dict[Any, Any]]:
     """Yield the blocks of config.yaml in which this release looks for a platform's setting."""
-    yield section(world.raw, name)
-    if world.release.since(0, 16):
-        yield section(world.raw, "platforms", name)
-        yield section(world.raw, "gateway", "platforms", name)
-        yield section(world.raw, "gateway", "platforms", name, "extra")
-    yield section(world.raw, "platforms", name, "extra")
+    yield section(inputs.raw, name)
+    if inputs.release.since(0, 16):
+        yield section(inputs.raw, "platforms", name)
+        yield section(inputs.raw, "gateway", "platforms", name)
+        yield section(inputs.raw, "gateway", "platforms", name, "extra")
+    yield section(inputs.raw, "platforms", name, "extra")
 
 
-def is_sandboxed(world: World) -> bool:
+def is_sandboxed(inputs: SettingInputs) -> bool:
     """Tell whether commands run somewhere else than on this machine."""
-    said = section(world.raw, "terminal").get("backend") or world.getenv("TERMINAL_ENV")
+    said = section(inputs.raw, "terminal").get("backend") or inputs.getenv("TERMINAL_ENV")
     return str(said or "local").strip().lower() != "local"
 
 
-def ignored_mentions(world: World, platform: str, user: str) -> Iterator[Source]:
+def ignored_mentions(inputs: SettingInputs, platform: str, user: str) -> Iterator[Source]:
     """Yield the places in config.yaml that name a user for a platform and that are not used."""
-    count = {one.source.name for one in reader(world, platform).user_lists()}
+    count = {one.source.name for one in access_reader(inputs, platform).user_lists()}
     for path in _PLACES:
         for more in ((), ("extra",)):
             where = (*path, platform, *more)
-            for key, value in section(world.raw, *where).items():
-                plain = value if isinstance(value, list) else entries(str(value))
-                source = world.document.source(*where, str(key))
+            for key, value in section(inputs.raw, *where).items():
+                plain = value if isinstance(value, list) else split_ids(str(value))
+                source = inputs.document.source(*where, str(key))
                 if source.name not in count and user in map(str, plain):
                     yield source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.sourced_text import BUILT_IN, Source, Text
 
@@ -53,13 +53,13 @@ def find(found: Resolved) -> ApiServer | None:
     )
 
 
-def _by_variables(world: World) -> bool:
+def _by_variables(world: SettingInputs) -> bool:
     """Tell whether variables enable it; then they also decide where it listens."""
     on = world.getenv("API_SERVER_ENABLED").lower() in ("true", "1", "yes")
     return on or bool(world.getenv("API_SERVER_KEY"))
 
 
-def _written(world: World, key: str) -> Text:
+def _written(world: SettingInputs, key: str) -> Text:
     """Return the value in config.yaml; only `extra` is read."""
     places = [("platforms",), *([("gateway", "platforms")] if world.release.since(0, 16) else [])]
     for place in places:
@@ -76,7 +76,7 @@ def is_local(host: str) -> bool:
     return bare in ("localhost", "::1", "::ffff:127.0.0.1") or bare.startswith("127.")
 
 
-def _needed(world: World, *, local: bool) -> int:
+def _needed(world: SettingInputs, *, local: bool) -> int:
     """Return how many characters of a key this release requires."""
     if world.release.since(0, 18):
         return _STRONG
@@ -85,7 +85,7 @@ def _needed(world: World, *, local: bool) -> int:
     return 1 if world.release.since(0, 15) else 0
 
 
-def _fault(world: World, key: Text, *, needed: int, local: bool) -> str | None:
+def _fault(world: SettingInputs, key: Text, *, needed: int, local: bool) -> str | None:
     bare = key.strip()
     if not bare:
         return "missing" if needed else None
@@ -96,7 +96,7 @@ def _fault(world: World, key: Text, *, needed: int, local: bool) -> str | None:
     return None if local or len(bare) >= _STRONG else f"shorter than {_STRONG} characters"
 
 
-def _refuses(world: World, key: Text, needed: int) -> bool:
+def _refuses(world: SettingInputs, key: Text, needed: int) -> bool:
     bare = key.strip()
     return len(bare) < needed or (needed > 1 and bare.lower() in world.release.placeholders)
 

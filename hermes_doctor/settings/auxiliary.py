@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 _AUTO = Text("auto", Source(DEFAULT, "as the main model"))
@@ -23,26 +23,26 @@ class Task(NamedTuple):
     api_mode: Text
 
 
-def tasks(world: World) -> list[Task]:
+def tasks(inputs: SettingInputs) -> list[Task]:
     """Return every side task that this release knows or that config.yaml names."""
-    written = section(world.config, "auxiliary")
-    known = world.release.topic("auxiliary")
+    written = section(inputs.config, "auxiliary")
+    known = inputs.release.topic("auxiliary")
     named = [name for name, block in written.items() if isinstance(block, dict)]
-    return [_task(world, str(name)) for name in dict.fromkeys((*known, *named))]
+    return [_task(inputs, str(name)) for name in dict.fromkeys((*known, *named))]
 
 
-def _task(world: World, name: str) -> Task:
-    block = {**world.release.topic("auxiliary").get(name, {}), **_written(world, name)}
+def _task(inputs: SettingInputs, name: str) -> Task:
+    block = {**inputs.release.topic("auxiliary").get(name, {}), **_written(inputs, name)}
     provider, model, url, key, mode = (
         _said(block, k) for k in ("provider", "model", "base_url", "api_key", "api_mode")
     )
-    if not key and world.release.since(0, 19):
+    if not key and inputs.release.since(0, 19):
         named = _said(block, "key_env") if block.get("key_env") else _said(block, "api_key_env")
-        value = world.getenv(named) if named else ABSENT
+        value = inputs.getenv(named) if named else ABSENT
         key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
-    if world.release.since(0, 18) and model.lower() == "auto":
+    if inputs.release.since(0, 18) and model.lower() == "auto":
         model = ABSENT
-    direct = world.release.addresses.get(f"auxiliary {provider.lower()}")
+    direct = inputs.release.addresses.get(f"auxiliary {provider.lower()}")
     if direct:
         url = url or Text(direct, Source(DEFAULT, str(provider)))
         provider = provider.like("custom")
@@ -53,8 +53,8 @@ def _task(world: World, name: str) -> Task:
     return Task(name, provider, model, url, ABSENT if url else key, mode)
 
 
-def _written(world: World, name: str) -> Mapping[Any, Any]:
-    block = section(world.config, "auxiliary").get(name)
+def _written(inputs: SettingInputs, name: str) -> Mapping[Any, Any]:
+    block = section(inputs.config, "auxiliary").get(name)
     return block if isinstance(block, dict) else {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 _SHORT, _LONG, _FARTHEST = 4, 8, 3
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def closest_word(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that differs by a typo (case, hyphen, a letter or two), or None.
 
     Words of less than four letters are too short to tell a typo from another word.
@@ -16,7 +16,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return found[0][2] if found else None
 
 
-def unambiguous(word: str, known: Iterable[str]) -> str | None:
+def unambiguous_match(word: str, known: Iterable[str]) -> str | None:
     """Return the word itself or the known word it is a typo of; None if two are equally close."""
     known = list(known)
     if word in known:

@@ -27,7 +27,7 @@ _DISPUTED = pattern(r"[\t?]|\\[uUx]")
 """Text that libyaml and PyYAML's own parser, which the gateway uses, treat differently."""
 
 
-class Fault(NamedTuple):
+class ParseError(NamedTuple):
     """Why the file is not a valid configuration."""
 
     what: str
@@ -42,7 +42,7 @@ class ConfigFile(NamedTuple):
     data: bytes
     snapshot: Snapshot
     values: dict[Any, Any] | None
-    fault: Fault | None
+    fault: ParseError | None
     root: yaml.Node | None = None
     """The YAML nodes of the values; None if building the values changed them."""
 
@@ -56,33 +56,33 @@ def read(home: Home) -> ConfigFile | None:
     return ConfigFile(home / NAME, data, taken, *_parsed(data))
 
 
-def parse(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None]:
+def parse(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None]:
     """Parse as Hermes does: return the settings, or the fault that makes Hermes ignore them."""
     values, fault, _ = _parsed(data)
     return values, fault
 
 
-def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, Fault | None, yaml.Node | None]:
+def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None, yaml.Node | None]:
     """Parse, and also return the YAML nodes of the settings."""
     values, fault, root = _built(data)
     if values is None and fault is None:
         return {}, None, root
     if fault is None and not isinstance(values, dict):
-        return None, Fault(f"is a {type(values).__name__} at the top, not a mapping", 1), None
+        return None, ParseError(f"is a {type(values).__name__} at the top, not a mapping", 1), None
     return values, fault, root
 
 
-def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
+def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return None, Fault(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
+        return None, ParseError(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
         if is_too_deep(text):
-            return None, Fault(f"nested more than {DEEPEST} levels deep"), None
+            return None, ParseError(f"nested more than {DEEPEST} levels deep"), None
         if expands_too_far(text):
-            return None, Fault(f"its merges unfold to more than {MOST_MERGED} settings"), None
+            return None, ParseError(f"its merges unfold to more than {MOST_MERGED} settings"), None
         loader = loader_for(text)(text)
         try:
             root = loader.get_single_node()
@@ -92,14 +92,14 @@ def _built(data: bytes) -> tuple[Any, Fault | None, yaml.Node | None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        return None, Fault(_mask(error.problem or "cannot be parsed"), *place), None
+        return None, ParseError(_mask(error.problem or "cannot be parsed"), *place), None
     except yaml.YAMLError as error:
         position = _position(error)
         at = text.count("\n", 0, position) + 1 if position else None
-        return None, Fault("holds a character that YAML does not allow", at), None
+        return None, ParseError("holds a character that YAML does not allow", at), None
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         kind = type(error).__name__
-        return None, Fault(f"holds a value that YAML cannot build ({kind})"), None
+        return None, ParseError(f"holds a value that YAML cannot build ({kind})"), None
     changed = "<<" in text or text.startswith("\ufeff")  # merges are expanded in the nodes
     return values, None, None if changed else root
 

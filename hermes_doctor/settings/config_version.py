@@ -12,7 +12,7 @@ _COUNTS_AS_NONE = (0, 16)
 """Since this release, a file without a version counts as the oldest."""
 
 
-class Age(NamedTuple):
+class ConfigVersion(NamedTuple):
     """The version in the file, the release's version, and what the update between them loses."""
 
     written: int | None
@@ -22,7 +22,7 @@ class Age(NamedTuple):
     """Whether one of the losses is in use."""
 
 
-def age(found: Resolved) -> Age:
+def config_version(found: Resolved) -> ConfigVersion:
     """Return the version and the losses of this home's file."""
     world = found.world
     newest = max(int(one) for one in world.release.topic("config_version"))
@@ -42,7 +42,7 @@ def age(found: Resolved) -> Age:
     if counted < newest and b"#" in world.document.data:
         losses.append("comments in config.yaml are lost")
     harms = bool(token) and counted < 9
-    return Age(written, newest, tuple(losses), harms)
+    return ConfigVersion(written, newest, tuple(losses), harms)
 
 
 def _number(value: Any) -> int | None:

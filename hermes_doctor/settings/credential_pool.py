@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.lazy import EMPTY
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.sourced_text import POOL, Source, Text, text
 
 NAME = "auth.json"
@@ -21,7 +21,7 @@ _OAUTH_ORDER = {
 _HOUR, _MINUTE = 3600, 60
 
 
-class Entry:
+class Credential:
     """One credential. Its token is a secret."""
 
     def __init__(
@@ -65,25 +65,25 @@ class Entry:
         return not borrowed
 
 
-def stored(world: World, provider: str) -> list[Entry]:
+def stored_credentials(inputs: SettingInputs, provider: str) -> list[Credential]:
     """Return a provider's entries in auth.json; a profile without any uses the root home's."""
-    for store in (world.store, world.root_store):
+    for store in (inputs.store, inputs.root_store):
         pool = store.get("credential_pool")
         entries = pool.get(provider) if isinstance(pool, dict) else None
         if isinstance(entries, list) and entries:
             found = [_entry(one) for one in entries if isinstance(one, dict)]
-            if world.release.since(0, 15):  # writes no borrowed tokens and removes older ones
+            if inputs.release.since(0, 15):  # writes no borrowed tokens and removes older ones
                 for entry in found:
                     entry.token = entry.token if entry.is_owned else entry.token.like("")
             return found
     return []
 
 
-def _entry(raw: Mapping[str, Any]) -> Entry:
+def _entry(raw: Mapping[str, Any]) -> Credential:
     label = str(raw.get("label") or raw.get("source") or "")
     source = Source(POOL, label, NAME)
     status = raw.get("last_status")
-    return Entry(
+    return Credential(
         label=label,
         origin=str(raw.get("source") or _MANUAL),
         token=text(raw.get("access_token"), source),
@@ -101,15 +101,15 @@ def _until(raw: Mapping[str, Any]) -> float | None:
     """Return when an exhausted entry may be used again."""
     if raw.get("last_status") != "exhausted":
         return None
-    reset = moment(raw.get("last_error_reset_at"))
+    reset = parse_time(raw.get("last_error_reset_at"))
     if reset is not None:
         return reset
-    at = moment(raw.get("last_status_at"))
+    at = parse_time(raw.get("last_status_at"))
     wait = 5 * _MINUTE if raw.get("last_error_code") == 401 else _HOUR
     return at + wait if at else None
 
 
-def moment(value: Any) -> float | None:
+def parse_time(value: Any) -> float | None:
     """Parse a time in seconds, in milliseconds or as ISO text."""
     if isinstance(value, bool) or value in (None, ""):
         return None
@@ -136,11 +136,11 @@ def _iso(value: str) -> float | None:
 class Pool:
     """The credentials of one provider, including those from variables and config.yaml."""
 
-    def __init__(self, world: World, provider: str, seeds: list[Entry]) -> None:
-        self.world = world
+    def __init__(self, inputs: SettingInputs, provider: str, seeds: list[Credential]) -> None:
+        self.inputs = inputs
         self.provider = provider
-        self.entries = stored(world, provider)
-        suppressed = world.store.get("suppressed_sources")
+        self.entries = stored_credentials(inputs, provider)
+        suppressed = inputs.store.get("suppressed_sources")
         hidden = suppressed.get(provider) if isinstance(suppressed, dict) else None
         for seed in seeds:
             if not (isinstance(hidden, list) and seed.origin in hidden):
@@ -150,7 +150,7 @@ class Pool:
             self._rank()
         self.entries.sort(key=lambda entry: entry.priority)
 
-    def _upsert(self, seed: Entry) -> None:
+    def _upsert(self, seed: Credential) -> None:
         same = [entry for entry in self.entries if entry.origin == seed.origin]
         if not same:
             seed.priority = max((e.priority for e in self.entries), default=-1) + 1
@@ -158,19 +158,19 @@ class Pool:
             return
         same[0].token = seed.token
         same[0].base_url = seed.base_url
-        if self.world.release.since(0, 19):
+        if self.inputs.release.since(0, 19):
             self.entries = [e for e in self.entries if e.origin != seed.origin or e is same[0]]
 
     def _prune(self, live: set[str]) -> None:
         """Remove entries whose variable, file or setting no longer exists."""
         custom = self.provider.startswith("custom:")
 
-        def goes(entry: Entry) -> bool:
+        def goes(entry: Credential) -> bool:
             if entry.is_manual or entry.origin in live:
                 return False
             if entry.origin.startswith("env:"):
-                return custom or not self.world.release.since(0, 18)
-            if not self.world.release.since(0, 15):
+                return custom or not self.inputs.release.since(0, 18)
+            if not self.inputs.release.since(0, 15):
                 return entry.origin in ("claude_code", "hermes_pkce")
             return entry.is_key
 
@@ -185,29 +185,29 @@ class Pool:
         for number, entry in enumerate((*manual, *seeded)):
             entry.priority = number
 
-    def available(self) -> Iterator[Entry]:
+    def available(self) -> Iterator[Credential]:
         """Yield the entries that may be used now, in order of preference."""
-        release = self.world.release
+        release = self.inputs.release
         for entry in self.entries:
             if entry.is_key and not entry.token and release.since(0, 19):
                 continue
             if entry.status == "dead" and release.since(0, 16):
                 continue
-            if entry.until is not None and self.world.now < entry.until:
+            if entry.until is not None and self.inputs.now < entry.until:
                 continue
             yield entry
 
-    def select(self) -> Entry | None:
+    def select(self) -> Credential | None:
         """Return the entry for the next request; with `random`, one of those possible."""
         able = list(self.available())
-        strategies = self.world.config.get("credential_pool_strategies")
+        strategies = self.inputs.config.get("credential_pool_strategies")
         chosen = strategies.get(self.provider) if isinstance(strategies, dict) else None
         if str(chosen or "").strip().lower() == "least_used" and len(able) > 1:
             return min(able, key=lambda entry: entry.uses)
         return able[0] if able else None
 
 
-def seed_entry(origin: str, token: Text, base_url: Text) -> Entry:
+def seed_entry(origin: str, token: Text, base_url: Text) -> Credential:
     """Return a credential that comes from a variable or from config.yaml."""
     label = origin.partition(":")[2] or origin
-    return Entry(label, origin, token, base_url)
+    return Credential(label, origin, token, base_url)

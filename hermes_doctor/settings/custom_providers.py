@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.credential_pool import Entry, Pool, seed_entry
-from hermes_doctor.settings.inputs import ABSENT, World, section
-from hermes_doctor.settings.sourced_text import Text, stripped, text
+from hermes_doctor.settings.credential_pool import Credential, Pool, seed_entry
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
+from hermes_doctor.settings.sourced_text import Text, stripped_text, text
 
 _CAMEL = {
     "apiKey": "api_key",
@@ -47,7 +47,7 @@ def require_text(value: Any, what: str) -> Text:
     """Return a stripped text; raise Malformed for anything that Hermes would fail on."""
     if value and not isinstance(value, str):
         raise Malformed(f"{what} is a {type(value).__name__}, not text")
-    return stripped(value)
+    return stripped_text(value)
 
 
 def slug(name: str) -> str:
@@ -55,9 +55,9 @@ def slug(name: str) -> str:
     return name.strip().lower().replace(" ", "-")
 
 
-def is_enabled(block: Any, world: World) -> bool:
+def is_enabled(block: Any, inputs: SettingInputs) -> bool:
     """Tell whether a provider is not disabled by `enabled: false`; only new releases read it."""
-    if not world.release.since(0, 19) or not isinstance(block, dict):
+    if not inputs.release.since(0, 19) or not isinstance(block, dict):
         return True
     flag = block.get("enabled", True)
     if isinstance(flag, str):
@@ -65,16 +65,16 @@ def is_enabled(block: Any, world: World) -> bool:
     return bool(flag)
 
 
-def find(world: World, requested: str) -> CustomProvider | None:
+def find(inputs: SettingInputs, requested: str) -> CustomProvider | None:
     """Return the custom provider of this name; a built-in one of exactly this name comes first."""
     wanted = slug(requested)
-    if not wanted or wanted == "auto" or (wanted == "custom" and not world.release.since(0, 17)):
+    if not wanted or wanted == "auto" or (wanted == "custom" and not inputs.release.since(0, 17)):
         return None
     is_bare = wanted != "custom" and not wanted.startswith(PREFIX)
-    if is_bare and world.release.provider(wanted) == wanted:
+    if is_bare and inputs.release.provider(wanted) == wanted:
         return None
-    for name, block in section(world.config, "providers").items():
-        if not isinstance(block, dict) or not is_enabled(block, world):
+    for name, block in section(inputs.config, "providers").items():
+        if not isinstance(block, dict) or not is_enabled(block, inputs):
             continue
         if not isinstance(name, str):
             raise Malformed(f"providers.{name} has a name that is not text")
@@ -83,12 +83,12 @@ def find(world: World, requested: str) -> CustomProvider | None:
             raise Malformed(f"providers.{name}.name is not text")
         for one in (name, shown):
             if one and wanted in (one, slug(one), PREFIX + slug(one)):
-                made = _from_block(world, name, block, one)
+                made = _from_block(inputs, name, block, one)
                 if made:
                     return made
-    if isinstance(world.config.get("custom_providers"), dict):
+    if isinstance(inputs.config.get("custom_providers"), dict):
         return None
-    for custom in compatible(world):
+    for custom in all_providers(inputs):
         names = {slug(custom.name), PREFIX + slug(custom.name)}
         if custom.key:
             names |= {slug(custom.key), PREFIX + slug(custom.key)}
@@ -98,16 +98,16 @@ def find(world: World, requested: str) -> CustomProvider | None:
 
 
 def _from_block(
-    world: World, name: str, block: dict[Any, Any], called: str
+    inputs: SettingInputs, name: str, block: dict[Any, Any], called: str
 ) -> CustomProvider | None:
     """Read an entry of `providers:`; here `key_env` is used, but `api_key_env` is not."""
     urls = [block[key] for key in ("api", "url", "base_url") if block.get(key)]
     if not urls:
         return None
     url = require_text(urls[0], f"the address of providers.{name}")
-    key_env = stripped(block.get("key_env"))
-    found = world.getenv(key_env) if key_env else ABSENT
-    inline = stripped(block.get("api_key"))
+    key_env = stripped_text(block.get("key_env"))
+    found = inputs.getenv(key_env) if key_env else ABSENT
+    inline = stripped_text(block.get("api_key"))
     if found and isinstance(block.get("key_env"), Text):
         found = Text(found, block["key_env"].source._replace(via=found.source))
     shown = block.get("name", name) if called == name else called
@@ -117,24 +117,24 @@ def _from_block(
         base_url=url,
         api_key=found or inline,
         key_env=ABSENT,
-        api_mode=api_mode(world, block.get("api_mode") or block.get("transport")),
+        api_mode=api_mode(inputs, block.get("api_mode") or block.get("transport")),
         path=f"providers.{name}",
         other_urls=tuple(text(one) for one in urls[1:]),
     )
 
 
-def api_mode(world: World, value: Any) -> Text | None:
+def api_mode(inputs: SettingInputs, value: Any) -> Text | None:
     """Return a valid `api_mode`, or None."""
     word = text(value).like(value.strip().lower()) if isinstance(value, str) else ABSENT
-    return word if word in world.release.api_modes else None
+    return word if word in inputs.release.api_modes else None
 
 
-def compatible(world: World) -> list[CustomProvider]:
+def all_providers(inputs: SettingInputs) -> list[CustomProvider]:
     """Return all custom providers as Hermes lists them: the older list first, no duplicates."""
     found: list[CustomProvider] = []
     keys: set[str] = set()
     pairs: set[tuple[str, str, str]] = set()
-    for custom, model in _every(world):
+    for custom, model in _every(inputs):
         key = custom.key.strip().lower()
         pair = (custom.name.lower(), custom.base_url.rstrip("/").lower(), model.lower())
         if (key and key in keys) or pair in pairs:
@@ -145,17 +145,19 @@ def compatible(world: World) -> list[CustomProvider]:
     return found
 
 
-def _every(world: World) -> Iterator[tuple[CustomProvider, str]]:
-    older = world.config.get("custom_providers")
+def _every(inputs: SettingInputs) -> Iterator[tuple[CustomProvider, str]]:
+    older = inputs.config.get("custom_providers")
     if older is not None and not isinstance(older, list):
         return
     for number, block in enumerate(older or ()):
-        yield from _normal(world, block, "", f"custom_providers[{number}]")
-    for name, block in section(world.config, "providers").items():
-        yield from _normal(world, block, str(name), f"providers.{name}")
+        yield from _normal(inputs, block, "", f"custom_providers[{number}]")
+    for name, block in section(inputs.config, "providers").items():
+        yield from _normal(inputs, block, str(name), f"providers.{name}")
 
 
-def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[CustomProvider, str]]:
+def _normal(
+    inputs: SettingInputs, block: Any, key: str, path: str
+) -> Iterator[tuple[CustomProvider, str]]:
     """Read an entry in the form of the older list, which accepts more spellings."""
     if not isinstance(block, dict):
         return
@@ -165,9 +167,14 @@ def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Cus
     for camel, snake in _CAMEL.items():
         if camel in block:
             block.setdefault(snake, block[camel])
-    urls = [stripped(block[k]) for k in ("base_url", "url", "api") if isinstance(block.get(k), str)]
-    valid = [url for url in urls if url and _is_address(url, world)]
-    name = stripped(block.get("name") if isinstance(block.get("name"), str) else "") or key.strip()
+    urls = [
+        stripped_text(block[k]) for k in ("base_url", "url", "api") if isinstance(block.get(k), str)
+    ]
+    valid = [url for url in urls if url and _is_address(url, inputs)]
+    name = (
+        stripped_text(block.get("name") if isinstance(block.get("name"), str) else "")
+        or key.strip()
+    )
     if not valid or not name:
         return
     mode = block.get("api_mode") or block.get("transport")
@@ -179,7 +186,7 @@ def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Cus
             base_url=valid[0],
             api_key=_text(block.get("api_key")),
             key_env=_text(block.get("key_env")),
-            api_mode=api_mode(world, mode),
+            api_mode=api_mode(inputs, mode),
             path=path,
             other_urls=tuple(url for url in urls if url and url is not valid[0]),
         ),
@@ -188,11 +195,11 @@ def _normal(world: World, block: Any, key: str, path: str) -> Iterator[tuple[Cus
 
 
 def _text(value: Any) -> Text:
-    return stripped(value) if isinstance(value, str) else ABSENT
+    return stripped_text(value) if isinstance(value, str) else ABSENT
 
 
-def _is_address(url: str, world: World) -> bool:
-    if world.release.since(0, 18) and re.search(r"\{[^}]+\}", url):
+def _is_address(url: str, inputs: SettingInputs) -> bool:
+    if inputs.release.since(0, 18) and re.search(r"\{[^}]+\}", url):
         return True
     try:
         parsed = urlparse(url)
@@ -201,9 +208,9 @@ def _is_address(url: str, world: World) -> bool:
     return bool(parsed.scheme and parsed.netloc)
 
 
-def pool_for(world: World, base_url: str, name: str | None = None) -> Pool | None:
+def pool_for(inputs: SettingInputs, base_url: str, name: str | None = None) -> Pool | None:
     """Return the pool of an address, found by the provider's name if there is one."""
-    known = list(_pooled(world))
+    known = list(_pooled(inputs))
     chosen = next((one for one in known if name and one[0] == slug(name)), None)
     bare = base_url.strip().rstrip("/")
     if chosen is None:
@@ -211,35 +218,35 @@ def pool_for(world: World, base_url: str, name: str | None = None) -> Pool | Non
     if chosen is None or not base_url:
         return None
     named = next(one for one in known if one[0] == chosen[0])
-    return Pool(world, PREFIX + chosen[0], list(_seeds(world, known, named)))
+    return Pool(inputs, PREFIX + chosen[0], list(_seeds(inputs, known, named)))
 
 
 Pooled = tuple[str, Text, Text, str]
 """The normalised name, the address, the key, and the name as written."""
 
 
-def _pooled(world: World) -> Iterator[Pooled]:
+def _pooled(inputs: SettingInputs) -> Iterator[Pooled]:
     """Yield what the pool uses: the older list as written, or all providers if there is none."""
-    older = world.config.get("custom_providers")
+    older = inputs.config.get("custom_providers")
     if isinstance(older, list):
         for block in older:
             if isinstance(block, dict) and isinstance(block.get("name"), str):
-                url, key = stripped(block.get("base_url")), stripped(block.get("api_key"))
+                url, key = stripped_text(block.get("base_url")), stripped_text(block.get("api_key"))
                 yield slug(block["name"]), url, key, block["name"].strip()
         return
-    for custom in compatible(world):
+    for custom in all_providers(inputs):
         yield slug(custom.name), custom.base_url, custom.api_key, custom.name
 
 
-def _seeds(world: World, known: list[Pooled], chosen: Pooled) -> Iterator[Entry]:
+def _seeds(inputs: SettingInputs, known: list[Pooled], chosen: Pooled) -> Iterator[Credential]:
     name, url, key, written = chosen
     if key:
         yield seed_entry(f"config:{written}", key, url.like(url.rstrip("/")))
-    model = section(world.config, "model")
-    address = stripped(model.get("base_url"))
-    keys = [stripped(model[k]) for k in ("api_key", "api") if isinstance(model.get(k), str)]
+    model = section(inputs.config, "model")
+    address = stripped_text(model.get("base_url"))
+    keys = [stripped_text(model[k]) for k in ("api_key", "api") if isinstance(model.get(k), str)]
     own = next((one for one in keys if one), ABSENT)
-    if stripped(model.get("provider")).lower() == "custom" and address.rstrip("/") and own:
+    if stripped_text(model.get("provider")).lower() == "custom" and address.rstrip("/") and own:
         bare = address.rstrip("/")
         owner = next((one[0] for one in known if one[1].rstrip("/") == bare and bare), None)
         if owner == name:

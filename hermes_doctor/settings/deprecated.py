@@ -1,4 +1,4 @@
-"""Find settings that Hermes calls deprecated, and one that config.yaml overrides."""
+"""Find deprecated settings, including HERMES_MAX_ITERATIONS where config.yaml overrides it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class DeprecatedSetting(NamedTuple):
 
     name: str
     source: Source
-    instead: str
-    beaten: bool = False
+    replacement: str
+    overridden: bool = False
     """Whether the replacement is set too and overrides it."""
 
 
-def older_settings(found: Resolved) -> Iterator[DeprecatedSetting]:
+def deprecated_settings(found: Resolved) -> Iterator[DeprecatedSetting]:
     """Yield the deprecated settings that are set, according to the release's own list."""
     world = found.world
     for name, instead in unknown_keys.entries_for_release("older", world.release).items():

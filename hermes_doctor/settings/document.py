@@ -9,7 +9,7 @@ import yaml
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import config_file
-from hermes_doctor.settings.config_file import ConfigFile, Fault
+from hermes_doctor.settings.config_file import ConfigFile, ParseError
 from hermes_doctor.settings.sourced_text import CONFIG, Source, Text
 
 Path = tuple[str | int, ...]
@@ -57,11 +57,11 @@ class Document:
         while here and here not in self.places:
             here = here[:-1]
         at = self.keys.get(here) or self.places.get(here)
-        return Source(CONFIG, dotted(path), self.file, at.line if at else None)
+        return Source(CONFIG, dotted_path(path), self.file, at.line if at else None)
 
     def text(self, name: str) -> tuple[Path, str | None]:
         """Return the path of a setting named in an answer, and its text."""
-        path = next((path for path in self.places if dotted(path) == name), ())
+        path = next((path for path in self.places if dotted_path(path) == name), ())
         here: Any = self.values
         try:
             for part in path:
@@ -82,9 +82,11 @@ class Document:
             self._walk(root, names)
             self.values = _Values(names, self).of(root)
         except RecursionError:
-            self.fault = Fault("refers to itself")
+            self.fault = ParseError("refers to itself")
         except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
-            self.fault = Fault(f"holds a value that YAML cannot build ({type(error).__name__})")
+            self.fault = ParseError(
+                f"holds a value that YAML cannot build ({type(error).__name__})"
+            )
 
     def _composed(self) -> yaml.Node | None:
         loader = config_file.loader_for(self._text)(self._text[self._mark :])
@@ -150,7 +152,7 @@ class _Values(yaml.constructor.SafeConstructor):
         if path is None:  # a key
             return value
         line = node.start_mark.line + 1
-        return Text(value, Source(CONFIG, dotted(path), self.document.file, line))
+        return Text(value, Source(CONFIG, dotted_path(path), self.document.file, line))
 
 
 _Values.add_constructor(_STRING, _Values.text)  # type: ignore[type-var]
@@ -176,14 +178,14 @@ def _alike(one: Any, other: Any) -> bool:
     return not left
 
 
-def named(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path for display; parts that look like a key or token are redacted."""
     from hermes_doctor import redaction
 
-    return redaction.redact_words(dotted(path))
+    return redaction.redact_words(dotted_path(path))
 
 
-def dotted(path: Path) -> str:
+def dotted_path(path: Path) -> str:
     """Return a path in the usual dotted notation."""
     said = ""
     for part in path:

@@ -10,7 +10,7 @@ from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import env_parsers, unknown_keys, variables
 from hermes_doctor.settings.env_file import EnvFile
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.sourced_text import Source
@@ -41,12 +41,12 @@ class OddLine(NamedTuple):
     """Whether Hermes reads the line as meant anyway."""
 
 
-def odd_lines(file: EnvFile, world: World) -> Iterator[OddLine]:
-    """Yield all such lines in order; none if the file's encoding is the problem."""
+def odd_lines(file: EnvFile, world: SettingInputs) -> Iterator[OddLine]:
+    """Yield the lines that are probably mistakes, in order; none if the encoding is wrong."""
     text = file.text
     if file.mark is not None or text is None or "\0" in text:
         return
-    known = names(world.release)
+    known = known_variables(world.release)
     lines = _BREAK.split(text)
     inside = 0
     for number, line in enumerate(lines, 1):
@@ -68,7 +68,9 @@ def odd_lines(file: EnvFile, world: World) -> Iterator[OddLine]:
         yield from _lower(number, line, found, known, world)
 
 
-def _without_sign(number: int, line: str, known: frozenset[str], world: World) -> Iterator[OddLine]:
+def _without_sign(
+    number: int, line: str, known: frozenset[str], world: SettingInputs
+) -> Iterator[OddLine]:
     found = _COLON.fullmatch(line)
     if found:
         new = f"{found[1]}{found[2]}={found[3]}"
@@ -108,7 +110,7 @@ def _joined(
 
 
 def _lower(
-    number: int, line: str, found: Any, known: frozenset[str], world: World
+    number: int, line: str, found: Any, known: frozenset[str], world: SettingInputs
 ) -> Iterator[OddLine]:
     name = found[2]
     meant = name.upper()
@@ -131,13 +133,13 @@ def _of_platforms() -> frozenset[str]:
     return frozenset(found)
 
 
-def names(release: Release) -> frozenset[str]:
+def known_variables(release: Release) -> frozenset[str]:
     """Return every variable that this release or one of its platforms knows."""
     keys = {key for one in release.registry.values() for key in one["keys"]}
     return release.names | keys | _of_platforms()
 
 
-class Differing(NamedTuple):
+class DifferingKey(NamedTuple):
     """A key that Hermes' two parsers read differently. `value` is a secret."""
 
     name: str
@@ -148,7 +150,7 @@ class Differing(NamedTuple):
     """The value that was meant."""
 
 
-def differing(world: World) -> Iterator[Differing]:
+def differing_keys(world: SettingInputs) -> Iterator[DifferingKey]:
     """Yield the keys of built-in providers that differ, because Hermes' own parser goes first."""
     keys = {key for one in world.release.registry.values() for key in one["keys"]}
     for name in sorted(keys):
@@ -157,10 +159,10 @@ def differing(world: World) -> Iterator[Differing]:
             continue
         cause = "comment" if " #" in own or "\t#" in own else "quotes"
         cause = "reference" if "${" in own else cause
-        yield Differing(name, own.source.line or 0, cause, str(dotenv))
+        yield DifferingKey(name, own.source.line or 0, cause, str(dotenv))
 
 
-class Repeated(NamedTuple):
+class RepeatedVariable(NamedTuple):
     """A variable that is set more than once."""
 
     name: str
@@ -173,7 +175,7 @@ class Repeated(NamedTuple):
     """Whether the value that is used is empty and another is not."""
 
 
-def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
+def repeated_variables(file: EnvFile, world: SettingInputs) -> Iterator[RepeatedVariable]:
     """Yield all repeated variables."""
     if not world.readings.dotenv.again:
         return
@@ -183,7 +185,7 @@ def repeated(file: EnvFile, world: World) -> Iterator[Repeated]:
         last = value.source.line or 0
         said = {variables.parse(lines[number - 1]).get(name) for number in (*numbers, last)}
         same = len(said) == 1
-        yield Repeated(name, numbers, last, same, erased=not same and not value.strip())
+        yield RepeatedVariable(name, numbers, last, same, erased=not same and not value.strip())
 
 
 class OddPort(NamedTuple):
@@ -207,7 +209,7 @@ def odd_ports(found: Resolved) -> Iterator[OddPort]:
                 yield OddPort(name, own.label, value.source, name in fatal)
 
 
-def lines_of(file: EnvFile, world: World, name: str) -> list[tuple[int, str]] | None:
+def lines_of(file: EnvFile, world: SettingInputs, name: str) -> list[tuple[int, str]] | None:
     """Return the lines that set a variable; None if one is multi-line. Contains secrets."""
     values, again = world.readings.dotenv.values, world.readings.dotenv.again
     lines = _BREAK.split(file.text or "")

@@ -26,7 +26,7 @@ _CREDENTIAL = ("_API_KEY", "_TOKEN", "_SECRET", "_KEY")
 _STRUCTURED = ("://", "?", "&")
 
 
-class Reading(NamedTuple):
+class ParsedEnv(NamedTuple):
     """The variables as one parser reads them. Contains secrets."""
 
     values: Mapping[str, Text]
@@ -39,11 +39,11 @@ class Reading(NamedTuple):
 class EnvReadings(NamedTuple):
     """The results of both parsers."""
 
-    dotenv: Reading
-    own: Reading
+    dotenv: ParsedEnv
+    own: ParsedEnv
 
 
-NOTHING = EnvReadings(Reading({}, {}), Reading({}, {}))
+NOTHING = EnvReadings(ParsedEnv({}, {}), ParsedEnv({}, {}))
 
 
 def read(file: EnvFile, release: Release, environment: Mapping[str, str]) -> EnvReadings:
@@ -103,7 +103,9 @@ def _is_structured(value: str) -> bool:
     return any(mark in value for mark in _STRUCTURED) or any(char.isspace() for char in value)
 
 
-def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[str, str]) -> Reading:
+def _dotenv(
+    file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[str, str]
+) -> ParsedEnv:
     """Parse like python-dotenv, which is only imported if the file needs it."""
     plain = _plainly(lines)
     if plain is not None:
@@ -130,10 +132,10 @@ def _dotenv(file: EnvFile, lines: list[tuple[int, str]], environment: Mapping[st
         scope: dict[str, str | None] = {**environment, **found}
         value = "".join(atom.resolve(scope) for atom in parse_variables(binding.value))
         _keep(found, again, binding.key, value, number)
-    return Reading(found, again, tuple(unread))
+    return ParsedEnv(found, again, tuple(unread))
 
 
-def _plainly(lines: list[tuple[int, str]]) -> Reading | None:
+def _plainly(lines: list[tuple[int, str]]) -> ParsedEnv | None:
     """Parse a file of plain lines, which all parsers read the same; None if a line is not plain."""
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
@@ -147,14 +149,14 @@ def _plainly(lines: list[tuple[int, str]]) -> Reading | None:
             _keep(found, again, name, next((one for one in values if one), ""), number)
         elif "\ufffd" in bare:
             return None
-    return Reading(found, again)
+    return ParsedEnv(found, again)
 
 
 def _number(lines: list[tuple[int, str]], position: int) -> int:
     return lines[position - 1][0] if 0 < position <= len(lines) else position
 
 
-def _own(lines: list[tuple[int, str]], release: Release) -> Reading:
+def _own(lines: list[tuple[int, str]], release: Release) -> ParsedEnv:
     """Parse like Hermes' own parser."""
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
@@ -167,7 +169,7 @@ def _own(lines: list[tuple[int, str]], release: Release) -> Reading:
         name, _, value = line.partition("=")
         bare = _unquoted(value.strip()) if release.since(0, 18) else value.strip().strip("\"'")
         _keep(found, again, name.strip(), bare, number)
-    return Reading(found, again)
+    return ParsedEnv(found, again)
 
 
 def _unquoted(value: str) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import request_route
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import Text, stripped, text
+from hermes_doctor.settings.sourced_text import Text, stripped_text, text
 
 _PLACES = ("fallback_providers", "fallback_model")
 
 
-class Link(NamedTuple):
+class FallbackEntry(NamedTuple):
     """One entry of the chain. Hermes does not expand `${NAME}` in it."""
 
     path: str
@@ -23,49 +23,49 @@ class Link(NamedTuple):
     model: Text
     base_url: Text
     key: Text
-    odd: bool = False
+    wrong_type: bool = False
     """Whether its provider is not text."""
 
-    def resolve(self, world: World) -> RequestSettings:
+    def resolve(self, inputs: SettingInputs) -> RequestSettings:
         """Return what a request of this entry would use."""
-        if self.odd and not world.release.since(0, 15):
+        if self.wrong_type and not inputs.release.since(0, 15):
             raise Unresolved("malformed", f"the provider of {self.path} is not text")
-        asked = self.provider or request_route.requested_provider(world, here=False)[0]
-        return request_route.resolve(world, asked, self.base_url, self.key)
+        asked = self.provider or request_route.requested_provider(inputs, here=False)[0]
+        return request_route.resolve(inputs, asked, self.base_url, self.key)
 
 
-def chain(world: World) -> list[Link]:
-    """Return the valid entries; Hermes silently ignores entries of another form."""
-    found: list[Link] = []
+def chain(inputs: SettingInputs) -> list[FallbackEntry]:
+    """Return the fallback entries that Hermes accepts; it silently ignores the rest."""
+    found: list[FallbackEntry] = []
     seen: set[tuple[str, str, str]] = set()
-    for path, block in _entries(world):
-        link = _link(world, path, block)
+    for path, block in _entries(inputs):
+        link = _link(inputs, path, block)
         if not link.provider or not link.model:
             continue
         same = (link.provider.lower(), link.model.lower(), link.base_url.lower())
-        if world.release.since(0, 15) and same in seen:
+        if inputs.release.since(0, 15) and same in seen:
             continue
         seen.add(same)
         found.append(link)
     return found
 
 
-def _entries(world: World) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+def _entries(inputs: SettingInputs) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     for place in _PLACES:
-        raw = world.raw.get(place)
+        raw = inputs.raw.get(place)
         blocks = raw if isinstance(raw, list) else [raw]
         many = isinstance(raw, list)
         for number, block in enumerate(blocks):
             if isinstance(block, dict):
                 yield (f"{place}[{number}]" if many else place), block
-        if raw and not world.release.since(0, 15):
+        if raw and not inputs.release.since(0, 15):
             return  # older releases read the second place only if the first is empty
 
 
-def entries(world: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
+def entries(inputs: SettingInputs) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
     """Yield the entries with their paths in config.yaml."""
     for place in _PLACES:
-        raw = world.raw.get(place)
+        raw = inputs.raw.get(place)
         if isinstance(raw, dict):
             yield (place,), raw
         for number, block in enumerate(raw if isinstance(raw, list) else ()):
@@ -73,22 +73,22 @@ def entries(world: World) -> Iterator[tuple[Path, Mapping[Any, Any]]]:
                 yield (place, number), block
 
 
-def _link(world: World, path: str, block: Mapping[Any, Any]) -> Link:
-    url = stripped(block.get("base_url")) if isinstance(block.get("base_url"), str) else ABSENT
+def _link(inputs: SettingInputs, path: str, block: Mapping[Any, Any]) -> FallbackEntry:
+    url = stripped_text(block.get("base_url")) if isinstance(block.get("base_url"), str) else ABSENT
     key = text(block.get("api_key"))
     key = key.like(key.strip())
-    if not key and world.release.since(0, 15):
-        named = stripped(block.get("key_env") or block.get("api_key_env"))
-        value = world.getenv(named) if named else ABSENT
+    if not key and inputs.release.since(0, 15):
+        named = stripped_text(block.get("key_env") or block.get("api_key_env"))
+        value = inputs.getenv(named) if named else ABSENT
         key = Text(value, named.source._replace(via=value.source)) if value else ABSENT
     provider = block.get("provider")
-    return Link(
+    return FallbackEntry(
         path=path,
-        provider=stripped(provider),
-        model=stripped(block.get("model")),
+        provider=stripped_text(provider),
+        model=stripped_text(block.get("model")),
         base_url=_bare(url),
         key=key,
-        odd=bool(provider) and not isinstance(provider, str),
+        wrong_type=bool(provider) and not isinstance(provider, str),
     )
 
 
@@ -96,11 +96,11 @@ def _bare(url: Text) -> Text:
     return url.like(url.rstrip("/"))
 
 
-def tried_links(world: World) -> list[Link]:
+def tried_links(inputs: SettingInputs) -> list[FallbackEntry]:
     """Return the entries that a gateway tries when the main provider has no credentials.
 
     Older releases also try entries without a provider or a model.
     """
-    if world.release.since(0, 15):
-        return chain(world)
-    return [_link(world, path, block) for path, block in _entries(world)]
+    if inputs.release.since(0, 15):
+        return chain(inputs)
+    return [_link(inputs, path, block) for path, block in _entries(inputs)]

@@ -30,7 +30,7 @@ def is_id(platform: str, user: str) -> bool:
     return user.isascii() and _FORMS.get(platform, _FORM).fullmatch(user) is not None
 
 
-def normalised(platform: str, user: str, release: tuple[int, ...]) -> str:
+def normalise_id(platform: str, user: str, release: tuple[int, ...]) -> str:
     """Return an id in the form in which that release stores it when pairing."""
     if release < (0, 15):
         return user

@@ -33,7 +33,7 @@ class IgnoredAllowlist(NamedTuple):
     """The variable that would work instead."""
 
 
-def unheard(found: Resolved) -> Iterator[IgnoredAllowlist]:
+def ignored_allowlists(found: Resolved) -> Iterator[IgnoredAllowlist]:
     """Yield the ignored lists of platforms that would start."""
     for own in found.platforms:
         facts = platforms.form_of(load_knowledge("access").get(own.name, []), found.release) or {}

@@ -8,7 +8,7 @@ from typing import Any
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import platforms
-from hermes_doctor.settings.closest_word import nearest
+from hermes_doctor.settings.closest_word import closest_word
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import references, section
 from hermes_doctor.settings.resolved import Resolved
@@ -27,7 +27,7 @@ _GONE_SINCE, _BACK_SINCE = (0, 14), (0, 19)
 """Between these releases, all platform settings are ignored if `gateway` is not a mapping."""
 
 
-class PassedOver(NamedTuple):
+class IgnoredSetting(NamedTuple):
     """A setting that is ignored. `value` may be a secret."""
 
     kind: str
@@ -42,8 +42,8 @@ class PassedOver(NamedTuple):
     """Whether it would work if written differently."""
 
 
-def passed_over(found: Resolved) -> Iterator[PassedOver]:
-    """Yield all such settings in the file."""
+def ignored_settings(found: Resolved) -> Iterator[IgnoredSetting]:
+    """Yield the settings about platforms that Hermes ignores."""
     raw = found.world.raw
     started = {one.name for one in found.platforms}
     yield from _gateway(found)
@@ -51,19 +51,19 @@ def passed_over(found: Resolved) -> Iterator[PassedOver]:
     if whole and not isinstance(whole, dict):
         names = _names(whole)
         harm = not names or not names <= started
-        yield PassedOver(LIST, ("platforms",), harm=harm, value=whole)
+        yield IgnoredSetting(LIST, ("platforms",), harm=harm, value=whole)
     for above in ((), ("platforms",), ("gateway", "platforms")):
         for name, block in section(raw, *above).items():
             if isinstance(name, str):
                 yield from _block(found, started, (*above, name), block)
 
 
-def _gateway(found: Resolved) -> Iterator[PassedOver]:
+def _gateway(found: Resolved) -> Iterator[IgnoredSetting]:
     value = found.world.raw.get("gateway")
     if value is None or isinstance(value, dict):
         return
     harm = _GONE_SINCE <= found.release < _BACK_SINCE
-    yield PassedOver(GATEWAY, ("gateway",), harm=harm, value=value)
+    yield IgnoredSetting(GATEWAY, ("gateway",), harm=harm, value=value)
 
 
 def _names(value: Any) -> set[str]:
@@ -72,15 +72,15 @@ def _names(value: Any) -> set[str]:
     return {word.strip().lower() for word in words if isinstance(word, str)}
 
 
-def _block(found: Resolved, started: set[str], path: Path, block: Any) -> Iterator[PassedOver]:
+def _block(found: Resolved, started: set[str], path: Path, block: Any) -> Iterator[IgnoredSetting]:
     known = load_knowledge("enabling")
     written = str(path[-1])
     name = written.strip().lower()
     nested = len(path) > 1
     if name not in known:
-        meant = nearest(name, known) if nested else None
+        meant = closest_word(name, known) if nested else None
         if meant and not section(found.world.raw, *map(str, path[:-1]), meant):
-            yield PassedOver(NAME, path, meant, meant not in started, instead=meant)
+            yield IgnoredSetting(NAME, path, meant, meant not in started, instead=meant)
         return
     if written != name and not nested:
         return
@@ -90,12 +90,12 @@ def _block(found: Resolved, started: set[str], path: Path, block: Any) -> Iterat
             form = platforms.form_of(known[name], found.release) or {}
             counts = _place(path) in form.get("on" if on else "off", ())
             harm = on != (name in started)
-            yield PassedOver(SWITCH, path, name, harm, value=on, curable=counts)
+            yield IgnoredSetting(SWITCH, path, name, harm, value=on, curable=counts)
         return
     if "enabled" in block and not platforms.is_true(block["enabled"]):
         because = next((one.because for one in found.platforms if one.name == name), "")
         if because and not because.endswith("in config.yaml"):
-            yield PassedOver(OFF, (*path, "enabled"), name, curable=False)
+            yield IgnoredSetting(OFF, (*path, "enabled"), name, curable=False)
     yield from _token(found, path, name, block)
 
 
@@ -105,7 +105,7 @@ def _place(path: Path) -> str:
 
 def _token(
     found: Resolved, path: Path, name: str, block: Mapping[Any, Any]
-) -> Iterator[PassedOver]:
+) -> Iterator[IgnoredSetting]:
     facts = platforms.form_of(load_knowledge("access").get(name, []), found.release) or {}
     variable = facts.get("variables", {}).get("token", "")
     place = _place(path)
@@ -115,9 +115,9 @@ def _token(
     own = next((one for one in found.platforms if one.name == name), None)
     has = own is not None and any(key.state == "usable" for key in own.tokens)
     if "token" not in facts.get("keys", {}).get(place, ()):
-        yield PassedOver(TOKEN, (*path, "token"), name, not has, value, variable)
+        yield IgnoredSetting(TOKEN, (*path, "token"), name, not has, value, variable)
     elif own is None and "enabled" not in block and place != "top":
-        yield PassedOver(UNSTARTED, path, name, True)
+        yield IgnoredSetting(UNSTARTED, path, name, True)
 
 
 def value_of(found: Resolved, reference: str) -> Text | None:

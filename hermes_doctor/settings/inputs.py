@@ -19,7 +19,7 @@ _MOVED = ("provider", "base_url", "context_length")
 ABSENT = Text("")
 
 
-class World:
+class SettingInputs:
     """The files and variables of one gateway. Contains secrets."""
 
     def __init__(
@@ -96,22 +96,22 @@ class World:
     @cached_property
     def config(self) -> Mapping[Any, Any]:
         """config.yaml after Hermes has normalised and expanded it."""
-        ordered = in_order(self.raw, self.release)
+        ordered = normalise_config(self.raw, self.release)
         found: Mapping[Any, Any] = _expanded(ordered, self.variables, {})
         return found
 
     @cached_property
     def gateway(self) -> Mapping[Any, Any]:
         """config.yaml as the gateway reads the model from it: never expanded."""
-        return in_order(self.raw, self.release) if self.release.since(0, 18) else self.raw
+        return normalise_config(self.raw, self.release) if self.release.since(0, 18) else self.raw
 
     def source(self, value: Any, *path: str | int) -> Source:
         """Return the position of a value in config.yaml."""
         return value.source if isinstance(value, Text) else self.document.source(*path)
 
 
-def in_order(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
-    """Move top-level settings that belong in `model` there, and unify spellings."""
+def normalise_config(config: Mapping[Any, Any], release: Release) -> dict[Any, Any]:
+    """Return the configuration with model settings moved into `model` and aliases replaced."""
     result = dict(config)
     model = result.get("model")
     newer = release.since(0, 18)

@@ -35,7 +35,7 @@ _QUOTES = "\"'`“”‘’«»"
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 
 
-def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) -> Key:
+def key_of(release: Release | None, value: Text, overridden: Iterable[Text] = ()) -> Key:
     """Describe a key, with the keys that it overrides."""
     source = value.source
     return Key(
@@ -43,7 +43,7 @@ def key_of(release: Release | None, value: Text, others: Iterable[Text] = ()) ->
         source=source,
         state=state(release, value),
         fingerprint=fingerprint(value),
-        shadows=tuple(key_of(release, one) for one in _different(value, others)),
+        shadows=tuple(key_of(release, one) for one in _different(value, overridden)),
         faults=tuple(faults(value)) if value.source.kind != DEFAULT else (),
         vendor=next((_VENDORS[begin] for begin in _VENDORS if value.startswith(begin)), None),
     )
@@ -93,7 +93,7 @@ def faults(value: str) -> Iterator[str]:
         yield "name"
 
 
-def mended(value: str) -> str | None:
+def strip_faults(value: str) -> str | None:
     """Return the key without these parts; None if that is not certain."""
     bare = "".join(char for char in value.strip() if char.isprintable() or char == "\t")
     bare = _COMMENT.sub("", _LINE.sub("", bare.translate(_INVISIBLE).strip()))

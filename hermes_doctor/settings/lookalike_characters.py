@@ -25,7 +25,7 @@ class Lookalike(NamedTuple):
 
 
 def lookalikes(document: Document) -> Iterator[Lookalike]:
-    """Yield all of them in a file that parses."""
+    """Yield each name or value with lookalike characters; the file must parse."""
     for path, place in document.keys.items():
         if str(path[-1]).startswith(tuple(BLANKS)):
             yield Lookalike(path, place.line, True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.lazy import NamedTuple, pattern
 
 if TYPE_CHECKING:
-    from hermes_doctor.settings.inputs import World
+    from hermes_doctor.settings.inputs import SettingInputs
     from hermes_doctor.settings.sourced_text import Source
 
 _SECRET = pattern(
@@ -28,14 +28,14 @@ class PlainSecret(NamedTuple):
     source: Source
 
 
-def find(world: World) -> Iterator[PlainSecret]:
+def find(inputs: SettingInputs) -> Iterator[PlainSecret]:
     """Yield every value that is a usable key or token according to its name."""
     from hermes_doctor.settings.key_state import state
     from hermes_doctor.settings.sourced_text import Text
 
-    for path, value in suspects(world.raw):
-        source = world.document.source(*path)
-        if state(world.release, Text(value, source)) == "usable":
+    for path, value in suspects(inputs.raw):
+        source = inputs.document.source(*path)
+        if state(inputs.release, Text(value, source)) == "usable":
             yield PlainSecret(source.name, source)
 
 

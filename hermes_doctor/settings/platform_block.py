@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.settings.inputs import ABSENT, World, section
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.settings.sourced_text import Text, text
 
 Path = tuple[str, ...]
@@ -19,7 +19,7 @@ class Block:
     in the wrong place is not reported as missing.
     """
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: SettingInputs, name: str) -> None:
         self.world = world
         self.name = name
         places: tuple[Path, ...] = ((), ("platforms",), ("gateway", "platforms"))

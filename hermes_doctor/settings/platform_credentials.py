@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import key_state
 from hermes_doctor.settings.access import started_platforms
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.platforms import form_of
 from hermes_doctor.settings.sourced_text import Text
 
 
-class Need(NamedTuple):
+class NeededCredential(NamedTuple):
     """A credential that a platform requires."""
 
     variables: tuple[str, ...]
@@ -39,7 +39,7 @@ class Doubt(NamedTuple):
     """Whether the issuer documents the format; otherwise it was observed."""
 
 
-class Wanted(NamedTuple):
+class PlatformSetup(NamedTuple):
     """A platform that is set up, or partly set up."""
 
     name: str
@@ -48,11 +48,11 @@ class Wanted(NamedTuple):
     """What starts it; None if Hermes does not start it."""
     shared: bool
     """Whether other programs use the same variables."""
-    needs: tuple[Need, ...]
+    needs: tuple[NeededCredential, ...]
     doubts: tuple[Doubt, ...]
 
 
-class Unknown(NamedTuple):
+class UnknownPlatform(NamedTuple):
     """A platform that is set up but unknown to the release."""
 
     name: str
@@ -63,22 +63,22 @@ class Unknown(NamedTuple):
     place: str
 
 
-def unknown_platforms(world: World) -> Iterator[Unknown]:
+def unknown_platforms(world: SettingInputs) -> Iterator[UnknownPlatform]:
     """Yield platforms whose variables are all set and that only newer releases start."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, forms in load_knowledge("enabling").items():
         if form_of(forms, world.release.version) is not None:
             continue
-        first = min((one for form in forms for one in form["releases"]), key=numbers)
+        first = min((one for form in forms for one in form["releases"]), key=parse_release)
         for names in forms[0]["by"]:
             values = [world.getenv(one) for one in names]
             if all(values) and values[0].lower() not in ("false", "0", "no", "off"):
                 place = values[0].source.place
-                yield Unknown(name, labels[name]["label"], first, names[0], place)
+                yield UnknownPlatform(name, labels[name]["label"], first, names[0], place)
                 break
 
 
-def wanted(world: World) -> Iterator[Wanted]:
+def platform_setups(world: SettingInputs) -> Iterator[PlatformSetup]:
     """Yield every platform with any setting, except those that config.yaml disables."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, facts in load_knowledge("credentials").items():
@@ -90,7 +90,7 @@ def wanted(world: World) -> Iterator[Wanted]:
             continue
         if "instead" in facts and block.path(facts["instead"]):
             needs = ()
-        yield Wanted(
+        yield PlatformSetup(
             name=name,
             label=labels[name]["label"],
             because=started_platforms(world).get(name),
@@ -100,12 +100,12 @@ def wanted(world: World) -> Iterator[Wanted]:
         )
 
 
-def _need(block: Block, spelt: str) -> Need:
+def _need(block: Block, spelt: str) -> NeededCredential:
     pairs = [one.split(":") for one in spelt.split("|")]
     found = (block.value(key, variable) for variable, key in pairs)
     value = next((one for one in found if one), ABSENT)
     state = key_state.state(block.world.release, value) if value else "missing"
-    return Need(tuple(variable for variable, _ in pairs), value, state)
+    return NeededCredential(tuple(variable for variable, _ in pairs), value, state)
 
 
 def _doubts(block: Block, facts: Mapping[str, Any]) -> Iterator[Doubt]:

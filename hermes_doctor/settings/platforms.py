@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import proxies
 from hermes_doctor.settings.proxies import Proxy
@@ -80,7 +80,7 @@ def form_of(
     found = None
     for form in forms:
         for name in form["releases"]:
-            release = numbers(name)
+            release = parse_release(name)
             if release >= best and (installed is None or release <= installed):
                 best, found = release, form
     return found

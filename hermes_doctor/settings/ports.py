@@ -11,7 +11,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import config_file, env_file, env_parsers
 from hermes_doctor.settings.access import started_platforms
 from hermes_doctor.settings.document import Document
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.platform_block import Block
 from hermes_doctor.settings.release import Release
 
@@ -19,7 +19,7 @@ _BRIDGE: Mapping[str, Any] = {"port": 3000, "port_variables": [], "port_keys": [
 """The WhatsApp bridge listens too, for the gateway only."""
 
 
-class Door(NamedTuple):
+class ListeningPort(NamedTuple):
     """A port that a platform opens."""
 
     platform: str
@@ -33,7 +33,7 @@ class Door(NamedTuple):
     """The key that sets it in config.yaml."""
 
 
-def doors(world: World) -> Iterator[Door]:
+def listening_ports(world: SettingInputs) -> Iterator[ListeningPort]:
     """Yield the ports of all platforms that would start."""
     known: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, because in started_platforms(world).items():
@@ -47,7 +47,7 @@ def doors(world: World) -> Iterator[Door]:
         variables, keys = listens["port_variables"], listens["port_keys"]
         found = block.value(keys[0] if keys else "", *variables)
         valid = found.isdigit() and 0 < int(found) < 65536
-        yield Door(
+        yield ListeningPort(
             platform=name,
             label=facts["label"],
             port=int(found) if valid else listens["port"],
@@ -63,10 +63,10 @@ def usual_ports() -> frozenset[int]:
     return frozenset(one["listens"]["port"] for one in known.values() if "listens" in one)
 
 
-def world_of(home: Home, release: Release) -> World:
+def inputs_of_home(home: Home, release: Release) -> SettingInputs:
     """Return the inputs of another home's gateway, from that home's files only."""
     written, env = config_file.read(home), env_file.read(home)
-    return World(
+    return SettingInputs(
         release=release,
         document=Document(written.data if written else b""),
         readings=env_parsers.read(env, release, {}) if env else env_parsers.NOTHING,

@@ -7,21 +7,21 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import custom_providers
-from hermes_doctor.settings.document import Path, dotted
-from hermes_doctor.settings.inputs import World, section
+from hermes_doctor.settings.document import Path, dotted_path
+from hermes_doctor.settings.inputs import SettingInputs, section
 
 DICT, LIST = "providers", "custom_providers"
 URLS = ("base_url", "url", "api")
 
 
-class Own(NamedTuple):
+class ProviderEntry(NamedTuple):
     """An entry of a custom provider, as written."""
 
     name: str
     path: Path
     block: Mapping[Any, Any]
 
-    def word(self, world: World) -> str:
+    def word(self, world: SettingInputs) -> str:
         """Return the `provider` value that selects it and not a built-in one of the same name."""
         plain = custom_providers.slug(self.name)
         if world.release.provider(plain) == plain:
@@ -46,21 +46,21 @@ class Own(NamedTuple):
         return [str(one) for one in found if isinstance(one, str)]
 
 
-def own_providers(world: World) -> list[Own]:
+def provider_entries(world: SettingInputs) -> list[ProviderEntry]:
     """Return every entry in a place and form that Hermes reads."""
     found = [
-        Own(str(name), (DICT, name), block)
+        ProviderEntry(str(name), (DICT, name), block)
         for name, block in section(world.raw, DICT).items()
         if isinstance(name, str) and isinstance(block, dict)
     ]
     older = world.raw.get(LIST)
     for number, block in enumerate(older if isinstance(older, list) else ()):
         if isinstance(block, dict) and isinstance(block.get("name"), str):
-            found.append(Own(str(block["name"]), (LIST, number), block))
+            found.append(ProviderEntry(str(block["name"]), (LIST, number), block))
     return found
 
 
-def own_provider(world: World, name: str) -> Own | None:
+def provider_entry(world: SettingInputs, name: str) -> ProviderEntry | None:
     """Return the entry that Hermes uses for a name."""
     try:
         found = custom_providers.find(world, name)
@@ -68,13 +68,15 @@ def own_provider(world: World, name: str) -> Own | None:
         return None
     if found is None or not found.base_url:
         return None
-    return next((one for one in own_providers(world) if dotted(one.path) == found.path), None)
+    return next(
+        (one for one in provider_entries(world) if dotted_path(one.path) == found.path), None
+    )
 
 
-def bare(value: Any) -> Any:
+def to_plain_types(value: Any) -> Any:
     """Return a value of config.yaml as plain types, to be written again."""
     if isinstance(value, dict):
-        return {str(key): bare(one) for key, one in value.items()}
+        return {str(key): to_plain_types(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [bare(one) for one in value]
+        return [to_plain_types(one) for one in value]
     return str(value) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import fallback, provider_entries
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.inputs import World, references, section
+from hermes_doctor.settings.inputs import SettingInputs, references, section
 from hermes_doctor.settings.key_state import state
 from hermes_doctor.settings.sourced_text import text
 
@@ -22,7 +22,7 @@ _ENTRY = (*provider_entries.URLS, "api_key", "key_env", "default_model", "model"
 _LINK = ("provider", "model", "base_url", "api_key", "key_env", "api_key_env")
 
 
-class Unfilled(NamedTuple):
+class UnresolvedReference(NamedTuple):
     """A reference that is sent literally."""
 
     path: Path
@@ -39,7 +39,7 @@ class Unfilled(NamedTuple):
     """Whether the setting is a key."""
 
 
-def unfilled(world: World) -> Iterator[Unfilled]:
+def unfilled(world: SettingInputs) -> Iterator[UnresolvedReference]:
     """Yield these references in the model, in custom providers and in the fallback chain."""
     for path, value, filled in _texts(world):
         found = _unfilled(world, path, value, filled)
@@ -47,14 +47,14 @@ def unfilled(world: World) -> Iterator[Unfilled]:
             yield found
 
 
-def _texts(world: World) -> Iterator[tuple[Path, str, bool]]:
+def _texts(world: SettingInputs) -> Iterator[tuple[Path, str, bool]]:
     model = world.raw.get("model")
     if isinstance(model, str):
         yield ("model",), model, False
     block = section(world.raw, "model")
     yield from _of(block, ("model",), _MODEL, False)
     yield from _of(block, ("model",), _SETTINGS, True)
-    for entry in provider_entries.own_providers(world):
+    for entry in provider_entries.provider_entries(world):
         yield from _of(entry.block, entry.path, _ENTRY, True)
     for path, link in fallback.entries(world):
         yield from _of(link, path, _LINK, False)
@@ -66,7 +66,9 @@ def _of(block: Any, path: Path, keys: tuple[str, ...], filled: bool) -> Iterator
             yield (*path, key), block[key], filled
 
 
-def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | None:
+def _unfilled(
+    world: SettingInputs, path: Path, value: str, filled: bool
+) -> UnresolvedReference | None:
     if not any(mark in value for mark in "${%") and not value.strip().isupper():
         return None
     names = [name for name in references(value) if re.fullmatch(r"\w+", name)]
@@ -77,7 +79,7 @@ def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | 
             return None
         name = (lost or names)[0]
         whole = value.strip() == f"${{{name}}}"
-        return Unfilled(path, name, not lost, filled, whole, value.strip(), secret)
+        return UnresolvedReference(path, name, not lost, filled, whole, value.strip(), secret)
     bare = value.strip()
     other = _OTHERS.fullmatch(bare)
     word = next((one for one in other.groups() if one), "") if other else ""
@@ -88,14 +90,14 @@ def _unfilled(world: World, path: Path, value: str, filled: bool) -> Unfilled | 
     is_set = bool(world.variables.get(word))
     if not is_set and not word.isupper():
         return None  # a model or a key may start with a dollar sign
-    return Unfilled(path, word, is_set, filled, True, f"${{{word}}}", secret)
+    return UnresolvedReference(path, word, is_set, filled, True, f"${{{word}}}", secret)
 
 
 def _is_address(value: str) -> bool:
     return "://" in value
 
 
-def value_of(world: World, name: str) -> str | None:
+def value_of(world: SettingInputs, name: str) -> str | None:
     """Return a variable's value if it may be written to config.yaml: set, and not a secret."""
     found = world.variables.get(name)
     if not found or name.upper().endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 
 
 class Release:
@@ -15,7 +15,7 @@ class Release:
 
     def __init__(self, version: tuple[int, ...] | None = None) -> None:
         knowledge = load_knowledge("resolution")
-        self._known = {name: numbers(name) for name in knowledge["releases"]}
+        self._known = {name: parse_release(name) for name in knowledge["releases"]}
         known = sorted(self._known.values())
         fitting = [one for one in known if version is None or one <= version]
         self.version = fitting[-1] if fitting else known[0]

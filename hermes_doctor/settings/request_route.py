@@ -13,32 +13,32 @@ from typing import Any
 from hermes_doctor.settings import builtin_providers, cloud_providers, custom_providers, urls
 from hermes_doctor.settings.credential_pool import Pool
 from hermes_doctor.settings.custom_providers import CustomProvider, Malformed, require_text
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.outcome import NO_KEY, RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped
+from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped_text
 
 _VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
 _CLOUDS = ("openrouter.ai", "anthropic.com", "openai.com")
 
 
 def resolve(
-    world: World,
+    inputs: SettingInputs,
     requested: Text,
     base_url: Text = ABSENT,
     key: Text = ABSENT,
 ) -> RequestSettings:
     """Resolve a provider by name, with the address and key of a fallback entry."""
     try:
-        return _Resolver(world, requested, base_url, key).resolve()
+        return _Resolver(inputs, requested, base_url, key).resolve()
     except Malformed as error:
         raise Unresolved("malformed", str(error), falls_back=False) from None
 
 
-def model_config(world: World) -> dict[Any, Any]:
+def model_config(inputs: SettingInputs) -> dict[Any, Any]:
     """Return `model:` as the resolver reads it."""
-    model = world.config.get("model")
+    model = inputs.config.get("model")
     if isinstance(model, str):
-        return {"default": stripped(model)} if model.strip() else {}
+        return {"default": stripped_text(model)} if model.strip() else {}
     if not isinstance(model, dict):
         return {}
     made = dict(model)
@@ -49,45 +49,47 @@ def model_config(world: World) -> dict[Any, Any]:
     return made
 
 
-def requested_provider(world: World, *, here: bool = True) -> tuple[Text, list[Text]]:
+def requested_provider(inputs: SettingInputs, *, here: bool = True) -> tuple[Text, list[Text]]:
     """Return the requested provider, and the other settings that request one.
 
     In older releases, the variable comes first if the gateway itself asks (`here`).
     """
     try:
-        named = model_config(world).get("provider")
+        named = model_config(inputs).get("provider")
     except Malformed as error:
         raise Unresolved("malformed", str(error), falls_back=False) from None
-    configured = stripped(named) if isinstance(named, str) else ABSENT
-    asked = [configured, world.getenv("HERMES_INFERENCE_PROVIDER")]
-    if here and not world.release.since(0, 15):
+    configured = stripped_text(named) if isinstance(named, str) else ABSENT
+    asked = [configured, inputs.getenv("HERMES_INFERENCE_PROVIDER")]
+    if here and not inputs.release.since(0, 15):
         asked.reverse()
     able = [one.like(one.lower()) for one in asked if one]
     return (able[0], able[1:]) if able else (Text("auto"), [])
 
 
-def usable(world: World, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
+def usable(inputs: SettingInputs, candidates: Iterable[Text]) -> tuple[Text, list[Text]]:
     """Return the first candidate that Hermes accepts as a key, and the others that are set."""
     able = [one for one in candidates if one]
-    chosen = next((one for one in able if world.release.is_usable(one)), ABSENT)
+    chosen = next((one for one in able if inputs.release.is_usable(one)), ABSENT)
     return chosen, [one for one in able if one.source != chosen.source]
 
 
 class _Resolver:
-    def __init__(self, world: World, asked: Text, base_url: Text, key: Text) -> None:
-        self.world = world
-        self.release = world.release
-        self.asked = asked.like(asked.strip().lower())
+    """Resolves one request, in the order of Hermes' own code."""
+
+    def __init__(self, inputs: SettingInputs, requested: Text, base_url: Text, key: Text) -> None:
+        self.inputs = inputs
+        self.release = inputs.release
+        self.requested = requested.like(requested.strip().lower())
         self.base_url = base_url.like(base_url.strip())
         self.key = key.like(key.strip())
 
     @cached_property
     def model(self) -> dict[Any, Any]:
-        return model_config(self.world)
+        return model_config(self.inputs)
 
     @cached_property
     def written(self) -> str:
-        return stripped(self.model.get("provider")).lower()
+        return stripped_text(self.model.get("provider")).lower()
 
     @cached_property
     def address(self) -> Text:
@@ -95,23 +97,23 @@ class _Resolver:
 
     def resolve(self) -> RequestSettings:
         self._is_enabled()
-        if self.asked == "moa" and self.release.since(0, 18):
+        if self.requested == "moa" and self.release.since(0, 18):
             virtual = Text("moa-virtual-provider", Source(DEFAULT, "no key"))
             return RequestSettings("moa", Text("moa://local"), urls.CHAT, virtual, [], [])
-        if self.asked == "anthropic" and "azure.com" in self.base_url:
-            return cloud_providers.azure_anthropic(self.world, self.base_url, self.key)
-        if self.asked == "azure-foundry":
-            return cloud_providers.azure(self.world, self.model, self.base_url, self.key)
-        if self.asked in _VERTEX and self.release.since(0, 18):
+        if self.requested == "anthropic" and "azure.com" in self.base_url:
+            return cloud_providers.azure_anthropic(self.inputs, self.base_url, self.key)
+        if self.requested == "azure-foundry":
+            return cloud_providers.azure(self.inputs, self.model, self.base_url, self.key)
+        if self.requested in _VERTEX and self.release.since(0, 18):
             raise Unresolved("login", "Vertex AI needs a Google login, which is not looked at")
         return self._custom() or self._anonymous() or self._builtin()
 
     def _is_enabled(self) -> None:
-        blocks = self.world.config.get("providers")
-        block = blocks.get(str(self.asked)) if isinstance(blocks, dict) else None
-        if not custom_providers.is_enabled(block, self.world):
+        blocks = self.inputs.config.get("providers")
+        block = blocks.get(str(self.requested)) if isinstance(blocks, dict) else None
+        if not custom_providers.is_enabled(block, self.inputs):
             raise Unresolved(
-                "disabled", f"providers.{self.asked}.enabled is false", falls_back=False
+                "disabled", f"providers.{self.requested}.enabled is false", falls_back=False
             )
 
     def _means_custom(self, name: str) -> bool:
@@ -122,14 +124,14 @@ class _Resolver:
 
     def _custom(self) -> RequestSettings | None:
         """Resolve a custom provider, or the bare address of a fallback entry."""
-        if self._means_custom(self.asked) and self.base_url:
+        if self._means_custom(self.requested) and self.base_url:
             url = self.base_url.like(self.base_url.rstrip("/"))
             pooled = self._pooled(url, None, None)
             if pooled:
                 return pooled
-            key, others = usable(self.world, [self.key, *self._env_keys(url)])
+            key, others = usable(self.inputs, [self.key, *self._env_keys(url)])
             return RequestSettings("custom", url, self._mode(url), key or NO_KEY, [], others)
-        found = custom_providers.find(self.world, self.asked)
+        found = custom_providers.find(self.inputs, self.requested)
         if found is None:
             return None
         url = self.base_url or found.base_url
@@ -140,10 +142,10 @@ class _Resolver:
         return pooled or self._of_entry(found, url)
 
     def _of_entry(self, found: CustomProvider, url: Text) -> RequestSettings:
-        named = self.world.getenv(found.key_env) if found.key_env else ABSENT
+        named = self.inputs.getenv(found.key_env) if found.key_env else ABSENT
         if named:
             named = Text(named, found.key_env.source._replace(via=named.source))
-        key, others = usable(self.world, [self.key, found.api_key, named, *self._env_keys(url)])
+        key, others = usable(self.inputs, [self.key, found.api_key, named, *self._env_keys(url)])
         mode = found.api_mode or self._mode(url)
         return RequestSettings(
             "custom", url, mode, key or NO_KEY, self._ignored(url, found), others
@@ -156,7 +158,7 @@ class _Resolver:
 
     def _env_keys(self, url: str) -> list[Text]:
         """Return other providers' keys that may be sent to an address; older releases send any."""
-        getenv, gated = self.world.getenv, self.release.since(0, 15)
+        getenv, gated = self.inputs.getenv, self.release.since(0, 15)
         openai = urls.belongs(url, "openai.com") or urls.belongs(url, "openai.azure.com")
         found = []
         if openai or not gated:
@@ -167,7 +169,7 @@ class _Resolver:
         return [*found, getenv(vendor)] if vendor else found
 
     def _pooled(self, url: Text, mode: str | None, name: str | None) -> RequestSettings | None:
-        pool = custom_providers.pool_for(self.world, url, name)
+        pool = custom_providers.pool_for(self.inputs, url, name)
         entry = pool.select() if pool else None
         if pool is None or entry is None or not entry.token:
             return None
@@ -196,60 +198,60 @@ class _Resolver:
         given = self.base_url or self.key
         if given:
             explicit = builtin_providers.with_explicit_settings(
-                self.world, name, self.model, self.base_url, self.key
+                self.inputs, name, self.model, self.base_url, self.key
             )
             if explicit:
                 return explicit
         if name != "openrouter" or self._may_pool():
-            pool = builtin_providers.pool(self.world, name)
+            pool = builtin_providers.pool(self.inputs, name)
             entry = pool.select() if pool else None
             if pool and entry and entry.token:
                 return self._from_pool(name, pool)
         return (
-            builtin_providers.without_pool(self.world, name, self.model, self.asked)
+            builtin_providers.without_pool(self.inputs, name, self.model, self.requested)
             or self._openrouter()
         )
 
     def _from_pool(self, name: str, pool: Pool) -> RequestSettings:
-        return builtin_providers.from_pool(self.world, name, self.model, pool)
+        return builtin_providers.from_pool(self.inputs, name, self.model, pool)
 
     def _may_pool(self) -> bool:
         elsewhere = (
             self.base_url
-            or self.world.getenv("OPENAI_BASE_URL")
-            or self.world.getenv("OPENROUTER_BASE_URL")
+            or self.inputs.getenv("OPENAI_BASE_URL")
+            or self.inputs.getenv("OPENROUTER_BASE_URL")
             or (self.address and self.written in ("auto", "custom"))
         )
-        return self.asked in ("openrouter", "auto") and not elsewhere and not self.key
+        return self.requested in ("openrouter", "auto") and not elsewhere and not self.key
 
     def _provider(self) -> str:
         """Return the built-in provider of this name, or the one that the available keys select."""
-        meant = self.release.provider(self.asked)
+        meant = self.release.provider(self.requested)
         if meant:
             return meant
-        if self.asked != "auto":
-            raise Unresolved("unknown", f"no provider is called {self.asked!s}")
+        if self.requested != "auto":
+            raise Unresolved("unknown", f"no provider is called {self.requested!s}")
         if self.key or self.base_url:
             return "openrouter"
-        found = builtin_providers.detect(self.world, self.written)
+        found = builtin_providers.auto_provider(self.inputs, self.written)
         if found is None:
             raise Unresolved("none", "no provider is configured, and no key of one is set")
         return found
 
     def _openrouter(self) -> RequestSettings:
         """Resolve OpenRouter, or the address that replaces it."""
-        getenv = self.world.getenv
-        asked = "custom" if self._means_custom(self.asked) else str(self.asked)
+        getenv = self.inputs.getenv
+        asked = "custom" if self._means_custom(self.requested) else str(self.requested)
         router, own = getenv("OPENROUTER_BASE_URL"), getenv("CUSTOM_BASE_URL")
         configured = self.address if self._trusts_address(asked) else ABSENT
         default = Text(self.release.addresses["openrouter"], Source(DEFAULT, "OpenRouter"))
         able = [one for one in (self.base_url, own, configured, router, default) if one]
         url = able[0].like(able[0].rstrip("/"))
-        key, others = usable(self.world, self._router_keys(url, asked, router, bool(configured)))
+        key, others = usable(self.inputs, self._router_keys(url, asked, router, bool(configured)))
         provider = "custom" if asked == "custom" else "openrouter"
-        mode = custom_providers.api_mode(self.world, self.model.get("api_mode"))
+        mode = custom_providers.api_mode(self.inputs, self.model.get("api_mode"))
         if provider == "custom":
-            named = str(self.asked) if asked != self.asked else None
+            named = str(self.requested) if asked != self.requested else None
             pooled = self._pooled(url, mode, named)
             if pooled:
                 return pooled
@@ -276,11 +278,13 @@ class _Resolver:
         return not urls.belongs(self.address, "openrouter.ai") and urls.is_loopback(self.address)
 
     def _router_keys(self, url: Text, asked: str, router: Text, configured: bool) -> list[Text]:
-        getenv, gated = self.world.getenv, self.release.since(0, 15)
+        getenv, gated = self.inputs.getenv, self.release.since(0, 15)
         mirror = asked == "openrouter" and router and url == router.rstrip("/") and gated
         if urls.belongs(url, "openrouter.ai") or mirror:
             return [self.key, getenv("OPENROUTER_API_KEY"), getenv("OPENAI_API_KEY")]
-        keys = [stripped(self.model[k]) for k in ("api_key", "api") if _is_text(self.model.get(k))]
+        keys = [
+            stripped_text(self.model[k]) for k in ("api_key", "api") if _is_text(self.model.get(k))
+        ]
         inline = next((one for one in keys if one), ABSENT)
         found = [self.key, inline if configured else ABSENT]
         if urls.belongs(url, "ollama.com"):

@@ -6,11 +6,11 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import auxiliary, fallback, request_route
-from hermes_doctor.settings.access import Access, accesses
-from hermes_doctor.settings.inputs import ABSENT, World
+from hermes_doctor.settings.access import Access, platform_accesses
+from hermes_doctor.settings.inputs import ABSENT, SettingInputs
 from hermes_doctor.settings.key_state import key_of
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
-from hermes_doctor.settings.sourced_text import DEFAULT, Answer, Key, Source, Text
+from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source, Text
 
 _NOWHERE = Source(DEFAULT, "not set")
 
@@ -27,11 +27,11 @@ class Route(NamedTuple):
 
     path: str
     """Its path in config.yaml: `model`, or an entry of the fallback chain."""
-    requested: Answer
-    model: Answer
-    provider: Answer | None
-    base_url: Answer | None
-    api_mode: Answer | None
+    requested: ResolvedValue
+    model: ResolvedValue
+    provider: ResolvedValue | None
+    base_url: ResolvedValue | None
+    api_mode: ResolvedValue | None
     key: Key | None
     trouble: RouteProblem | None = None
 
@@ -40,10 +40,10 @@ class SideTask(NamedTuple):
     """The settings of a side task; only `auto` means that it follows the main model."""
 
     name: str
-    provider: Answer
-    model: Answer | None
-    base_url: Answer | None
-    api_mode: Answer | None
+    provider: ResolvedValue
+    model: ResolvedValue | None
+    base_url: ResolvedValue | None
+    api_mode: ResolvedValue | None
     key: Key | None
 
 
@@ -59,96 +59,96 @@ class Resolved(NamedTuple):
     fallback: tuple[Route, ...]
     tasks: tuple[SideTask, ...]
     platforms: tuple[Access, ...]
-    world: World
+    world: SettingInputs
     """The inputs. Contains secrets."""
     doubts: tuple[str, ...] = ()
     """What could not be read, and why."""
 
 
-def of(world: World, doubts: tuple[str, ...] = ()) -> Resolved:
+def of(inputs: SettingInputs, doubts: tuple[str, ...] = ()) -> Resolved:
     """Resolve all settings of a gateway from its inputs."""
-    main, falls_back = _main(world)
-    chain = tuple(_link(world, link) for link in fallback.chain(world))
+    main, falls_back = _main(inputs)
+    chain = tuple(_link(inputs, link) for link in fallback.chain(inputs))
     used: Route | None = main
     if main.trouble:
-        used = _instead(world, main) if falls_back else None
+        used = _instead(inputs, main) if falls_back else None
     return Resolved(
-        release=world.release.version,
+        release=inputs.release.version,
         main=main,
         used=used,
         fallback=chain,
-        tasks=tuple(_task(one) for one in auxiliary.tasks(world)),
-        platforms=tuple(accesses(world)),
-        world=world,
+        tasks=tuple(_task(one) for one in auxiliary.tasks(inputs)),
+        platforms=tuple(platform_accesses(inputs)),
+        world=inputs,
         doubts=doubts,
     )
 
 
-def _main(world: World) -> tuple[Route, bool]:
+def _main(inputs: SettingInputs) -> tuple[Route, bool]:
     asked = Text("auto")
     others: list[Text] = []
-    model = model_answer(world)
+    model = model_answer(inputs)
     try:
-        asked, others = request_route.requested_provider(world)
-        found = request_route.resolve(world, asked)
+        asked, others = request_route.requested_provider(inputs)
+        found = request_route.resolve(inputs, asked)
     except Unresolved as error:
         trouble = RouteProblem(error.kind, str(error))
-        return _route(world, "model", asked, others, model, None, trouble), error.falls_back
+        return _route(inputs, "model", asked, others, model, None, trouble), error.falls_back
     if not model.value:
-        model = _default_model(world, found.provider)
-    return _route(world, "model", asked, others, model, found, None), False
+        model = _default_model(inputs, found.provider)
+    return _route(inputs, "model", asked, others, model, found, None), False
 
 
-def model_answer(world: World) -> Answer:
+def model_answer(inputs: SettingInputs) -> ResolvedValue:
     """Return the model's name as the gateway sends it, without expanding `${NAME}`."""
-    model = world.gateway.get("model")
+    model = inputs.gateway.get("model")
     if not isinstance(model, dict):
         written = model if isinstance(model, str) else ""
-        return Answer(str(written), world.source(written, "model") if written else _NOWHERE)
+        return ResolvedValue(str(written), inputs.source(written, "model") if written else _NOWHERE)
     able = [(key, model[key]) for key in ("default", "model") if model.get(key)]
     if not able:
-        return Answer("", _NOWHERE)
-    made = [Answer(str(value), world.source(value, "model", key)) for key, value in able]
-    return Answer(made[0].value, made[0].source, tuple(made[1:]))
+        return ResolvedValue("", _NOWHERE)
+    made = [ResolvedValue(str(value), inputs.source(value, "model", key)) for key, value in able]
+    return ResolvedValue(made[0].value, made[0].source, tuple(made[1:]))
 
 
-def _default_model(world: World, provider: str) -> Answer:
-    found = world.release.topic("models").get(provider, "")
-    return Answer(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
+def _default_model(inputs: SettingInputs, provider: str) -> ResolvedValue:
+    found = inputs.release.topic("models").get(provider, "")
+    return ResolvedValue(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
 
 
-def _instead(world: World, main: Route) -> Route | None:
+def _instead(inputs: SettingInputs, main: Route) -> Route | None:
     """Return the first fallback with credentials; if it names no model, with the main one."""
-    routes = (_link(world, link) for link in fallback.tried_links(world))
+    routes = (_link(inputs, link) for link in fallback.tried_links(inputs))
     found = next((one for one in routes if not one.trouble), None)
     if found is None or found.model.value:
         return found
     model = main.model
     if not model.value and found.provider and found.provider.value:
-        model = _default_model(world, found.provider.value)
+        model = _default_model(inputs, found.provider.value)
     return found._replace(model=model)
 
 
-def _link(world: World, link: fallback.Link) -> Route:
-    model = Answer(str(link.model), link.model.source)
+def _link(inputs: SettingInputs, link: fallback.FallbackEntry) -> Route:
+    model = ResolvedValue(str(link.model), link.model.source)
     try:
-        found = link.resolve(world)
+        found = link.resolve(inputs)
     except Unresolved as error:
         trouble = RouteProblem(error.kind, str(error))
-        return _route(world, link.path, link.provider, [], model, None, trouble)
-    return _route(world, link.path, link.provider, [], model, found, None)
+        return _route(inputs, link.path, link.provider, [], model, None, trouble)
+    return _route(inputs, link.path, link.provider, [], model, found, None)
 
 
 def _route(
-    world: World,
+    inputs: SettingInputs,
     path: str,
     asked: Text,
     others: list[Text],
-    model: Answer,
+    model: ResolvedValue,
     found: RequestSettings | None,
     trouble: RouteProblem | None,
 ) -> Route:
-    said: Any = Answer(str(asked), asked.source, tuple(answer(one) for one in others))
+    said: Any = ResolvedValue(str(asked), asked.source, tuple(answer(one) for one in others))
     if found is None:
         return Route(path, said, model, None, None, None, None, trouble)
     url = found.base_url
@@ -156,10 +156,10 @@ def _route(
         path=path,
         requested=said,
         model=model,
-        provider=Answer(found.provider, asked.source),
-        base_url=Answer(str(url), url.source, tuple(answer(one) for one in found.urls)),
-        api_mode=Answer(str(found.api_mode), _mode_source(found.api_mode)),
-        key=key_of(world.release, found.key, found.keys),
+        provider=ResolvedValue(found.provider, asked.source),
+        base_url=ResolvedValue(str(url), url.source, tuple(answer(one) for one in found.urls)),
+        api_mode=ResolvedValue(str(found.api_mode), _mode_source(found.api_mode)),
+        key=key_of(inputs.release, found.key, found.keys),
     )
 
 
@@ -168,13 +168,13 @@ def _mode_source(mode: str) -> Source:
     return mode.source if isinstance(mode, Text) else told
 
 
-def answer(value: Text) -> Answer:
+def answer(value: Text) -> ResolvedValue:
     """Return a value that is not a secret as an answer."""
-    return Answer(str(value), value.source)
+    return ResolvedValue(str(value), value.source)
 
 
 def _task(task: auxiliary.Task) -> SideTask:
-    def maybe(value: Text) -> Answer | None:
+    def maybe(value: Text) -> ResolvedValue | None:
         return answer(value) if value else None
 
     return SideTask(

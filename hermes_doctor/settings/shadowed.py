@@ -15,7 +15,7 @@ from hermes_doctor.settings.sourced_text import CONFIG, Source, Text
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
 
-class Shadowed(NamedTuple):
+class OverriddenSetting(NamedTuple):
     """A setting, and the variable that overrides it."""
 
     path: Path
@@ -24,7 +24,7 @@ class Shadowed(NamedTuple):
     """Where the variable is set."""
 
 
-def shadowed(found: Resolved) -> Iterator[Shadowed]:
+def overridden_settings(found: Resolved) -> Iterator[OverriddenSetting]:
     """Yield the overridden settings of platforms that would start, if the values differ."""
     world = found.world
     started = {one.name for one in found.platforms}
@@ -41,15 +41,17 @@ def shadowed(found: Resolved) -> Iterator[Shadowed]:
             for other in key.shadows:
                 differs = other.fingerprint != key.fingerprint
                 if other.source.kind == CONFIG and key.source.kind != CONFIG and differs:
-                    yield Shadowed(tuple(other.source.name.split(".")), key.name, key.source)
+                    yield OverriddenSetting(
+                        tuple(other.source.name.split(".")), key.name, key.source
+                    )
 
 
-def _one(found: Resolved, path: Path, value: Any, variable: str) -> Iterator[Shadowed]:
+def _one(found: Resolved, path: Path, value: Any, variable: str) -> Iterator[OverriddenSetting]:
     counts = found.world.variables.get(variable)
     if value is None or counts is None or not counts or counts.source.kind == CONFIG:
         return
     if _meaning(value) != _meaning(counts):
-        yield Shadowed(path, variable, counts.source)
+        yield OverriddenSetting(path, variable, counts.source)
 
 
 def _meaning(value: Any) -> frozenset[str]:

@@ -66,18 +66,18 @@ def text(value: Any, source: Source = BUILT_IN) -> Text:
     return Text(str(value) if value else "", source)
 
 
-def stripped(value: Any) -> Text:
+def stripped_text(value: Any) -> Text:
     """Convert a value to text without surrounding spaces."""
     found = text(value)
     return found.like(found.strip())
 
 
-class Answer(NamedTuple):
+class ResolvedValue(NamedTuple):
     """The value that is used, its source, and the values that it overrides."""
 
     value: str | None
     source: Source
-    shadows: tuple[Answer, ...] = ()
+    shadows: tuple[ResolvedValue, ...] = ()
 
 
 class Key(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import provider_entries
-from hermes_doctor.settings.closest_word import unambiguous
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.closest_word import unambiguous_match
+from hermes_doctor.settings.inputs import SettingInputs
 
 MEANT = {
     "aliyun": "alibaba",
@@ -36,18 +36,18 @@ SELLERS = (
 """Vendors whose models OpenRouter sells, besides those in Hermes' own lists."""
 
 
-class Gone(NamedTuple):
-    """The releases that have a provider."""
+class ReleaseRange(NamedTuple):
+    """The first and the last release that has a provider."""
 
     first: str
     last: str
 
 
-def meant(world: World, word: str) -> str | None:
+def meant(world: SettingInputs, word: str) -> str | None:
     """Return the provider that a name stands for; custom providers come first."""
     bare = word.strip().lower().removeprefix("custom:")
-    mine = {one.name.lower(): one.word(world) for one in provider_entries.own_providers(world)}
-    name = unambiguous(bare, mine)
+    mine = {one.name.lower(): one.word(world) for one in provider_entries.provider_entries(world)}
+    name = unambiguous_match(bare, mine)
     if name:
         return mine[name]
     listed = MEANT.get(bare)
@@ -56,19 +56,19 @@ def meant(world: World, word: str) -> str | None:
     known = [*world.release.registry, "openrouter", "custom", *world.release.aliases]
     if bare in ADDRESSES and bare not in known:  # a provider of its own, not a typo
         return None
-    name = unambiguous(bare, known)
+    name = unambiguous_match(bare, known)
     return world.release.provider(name) if name else None
 
 
-def elsewhere(world: World, word: str) -> Gone | None:
+def elsewhere(world: SettingInputs, word: str) -> ReleaseRange | None:
     """Return the releases that know a provider which this one does not."""
     for topic in ("registry", "aliases"):
         form = world.release.ever(topic).get(word)
         if form:
-            return Gone(form["from"], form["to"])
+            return ReleaseRange(form["from"], form["to"])
     return None
 
 
-def is_seller(world: World, word: str) -> bool:
+def is_seller(world: SettingInputs, word: str) -> bool:
     """Tell whether resellers have models of a vendor with this name."""
     return word in SELLERS.split() or word in world.release.ever("vendors")

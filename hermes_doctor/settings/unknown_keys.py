@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.settings.closest_word import nearest
+from hermes_doctor.settings.closest_word import closest_word
 from hermes_doctor.settings.document import Document, Path
 from hermes_doctor.settings.release import Release
 
@@ -17,7 +17,7 @@ _ENTRIES = {"providers": _PROVIDER, "custom_providers": _PROVIDER, "platforms": 
 """Sections whose entries have arbitrary names but known keys."""
 
 
-class Misspelt(NamedTuple):
+class MisspeltKey(NamedTuple):
     """A key that is probably a typo of another one."""
 
     path: Path
@@ -25,7 +25,7 @@ class Misspelt(NamedTuple):
     line: int
 
 
-def misspelt(document: Document, release: Release) -> Iterator[Misspelt]:
+def misspelt_keys(document: Document, release: Release) -> Iterator[MisspeltKey]:
     """Yield the unknown keys of this file that are close to a known one.
 
     Unknown keys that resemble no known key are not reported, because plugins of Hermes read keys
@@ -40,10 +40,10 @@ def misspelt(document: Document, release: Release) -> Iterator[Misspelt]:
         known = _known(path, sections, platforms)
         if known is None or key in known or not isinstance(key, str) or key.isupper():
             continue
-        here = [name for name, forms in known.items() if is_of(forms, release)]
-        meant = None if key in elsewhere else nearest(key, here)
+        here = [name for name, forms in known.items() if is_in_release(forms, release)]
+        meant = None if key in elsewhere else closest_word(key, here)
         if meant and (*path[:-1], meant) not in document.keys:
-            yield Misspelt(path, meant, place.line)
+            yield MisspeltKey(path, meant, place.line)
 
 
 def _known(
@@ -71,10 +71,11 @@ def _sections(keys: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def is_of(forms: Any, release: Release) -> bool:
-    """Tell whether this release has it."""
+def is_in_release(forms: Any, release: Release) -> bool:
+    """Return whether a key exists in this release."""
     return any(
-        "from" not in form or numbers(form["from"]) <= release.version <= numbers(form["to"])
+        "from" not in form
+        or parse_release(form["from"]) <= release.version <= parse_release(form["to"])
         for form in forms
     )
 
@@ -85,5 +86,5 @@ def entries_for_release(topic: str, release: Release) -> dict[str, Any]:
         entry: form["is"]
         for entry, forms in load_knowledge("keys").get(topic, {}).items()
         for form in forms
-        if numbers(form["from"]) <= release.version <= numbers(form["to"])
+        if parse_release(form["from"]) <= release.version <= parse_release(form["to"])
     }

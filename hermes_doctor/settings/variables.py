@@ -1,4 +1,4 @@
-"""The variables and config.yaml of a gateway, merged with little effort.
+"""The variables and config.yaml of a gateway, without resolving providers
 
 The variables that the running process was started with (or those of its service) are overridden by
 .env, as in Hermes. If config.yaml cannot be read, it is empty, as for Hermes.
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
     file: frozenset[str]
     """The names that come from .env."""
     config: Mapping[str, Any]
-    unsure: tuple[str, ...]
+    unreadable: tuple[str, ...]
     """What could not be read, and why."""
 
     def value(self, name: str) -> str:

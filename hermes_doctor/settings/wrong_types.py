@@ -8,7 +8,7 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import fallback, provider_entries
 from hermes_doctor.settings.document import Path
-from hermes_doctor.settings.inputs import World, section
+from hermes_doctor.settings.inputs import SettingInputs, section
 
 _TOP = ("provider", "base_url")
 _MODEL = ("default", "model", "provider", "base_url", "api_key")
@@ -18,7 +18,7 @@ SMALLEST = 64_000
 """The minimum context length that Hermes requires."""
 
 
-class Odd(NamedTuple):
+class WrongType(NamedTuple):
     """A value that must be text but is not."""
 
     path: Path
@@ -27,27 +27,27 @@ class Odd(NamedTuple):
     """The text as written, if quotes would make it valid."""
 
 
-def odd(world: World) -> Iterator[Odd]:
+def odd(world: SettingInputs) -> Iterator[WrongType]:
     """Yield numbers, booleans, lists and mappings where text is required."""
     model = world.raw.get("model")
     if model and not isinstance(model, str | dict):
         yield _odd(world, ("model",), model)
     yield from _of(world, world.raw, (), _TOP)
     yield from _of(world, section(world.raw, "model"), ("model",), _MODEL)
-    for entry in provider_entries.own_providers(world):
+    for entry in provider_entries.provider_entries(world):
         yield from _of(world, entry.block, entry.path, _ENTRY)
     for path, link in fallback.entries(world):
         yield from _of(world, link, path, _LINK)
 
 
-def _of(world: World, block: Any, path: Path, keys: tuple[str, ...]) -> Iterator[Odd]:
+def _of(world: SettingInputs, block: Any, path: Path, keys: tuple[str, ...]) -> Iterator[WrongType]:
     for key in keys:
         value = block.get(key)
         if value is not None and not isinstance(value, str):
             yield _odd(world, (*path, key), value)
 
 
-def _odd(world: World, path: Path, value: Any) -> Odd:
+def _odd(world: SettingInputs, path: Path, value: Any) -> WrongType:
     kind = {bool: "a yes or no", int: "a number", float: "a number", dict: "a mapping"}.get(
         type(value), "a list" if isinstance(value, list) else f"a {type(value).__name__}"
     )
@@ -56,7 +56,7 @@ def _odd(world: World, path: Path, value: Any) -> Odd:
     if place and not isinstance(value, dict | list):
         start, end = world.document.span(place)
         written = world.document.data[start:end].decode()
-    return Odd(path, kind, written)
+    return WrongType(path, kind, written)
 
 
 def whole(value: Any) -> int | None:

@@ -9,7 +9,7 @@ import yaml
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings import config_file
-from hermes_doctor.settings.config_file import ConfigFile, Fault
+from hermes_doctor.settings.config_file import ConfigFile, ParseError
 
 BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
 """Blanks that look like a space but are not one for YAML."""
@@ -33,9 +33,9 @@ class YamlMistake(NamedTuple):
     what: str
     """In words, with what to do about it."""
     line: int | None = None
-    mended: bytes | None = None
+    repaired: bytes | None = None
     """The repaired file, if a rule repairs it and the result parses."""
-    how: str = ""
+    repair: str = ""
     """What the repair does."""
     shown: str = ""
     """The line with possible secrets redacted."""
@@ -45,9 +45,9 @@ class _Rule(NamedTuple):
     """A kind of mistake that is visible in the text."""
 
     what: str
-    how: str
+    repair: str
     line: Callable[[list[str]], int | None]
-    mends: tuple[Callable[[str], str], ...]
+    repairs: tuple[Callable[[str], str], ...]
 
 
 def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
@@ -58,7 +58,7 @@ def yaml_mistake(file: ConfigFile) -> YamlMistake | None:
     return found._replace(shown=_shown(file.data, found.line)) if found and found.line else found
 
 
-def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
+def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
     bare = data.replace(b"\0", b"")
     try:
         text = data.decode("utf-8")
@@ -76,13 +76,13 @@ def _mistake(data: bytes, fault: Fault) -> YamlMistake | None:
         )
     found = [(rule, line) for rule in _RULES if (line := rule.line(lines))]
     for rule, line in found:
-        mended = _mended(text, rule.mends)
+        mended = _mended(text, rule.repairs)
         if mended:
-            return YamlMistake(rule.what, line, mended, rule.how)
+            return YamlMistake(rule.what, line, mended, rule.repair)
     if len(found) > 1:
         mended = _mended(text, _together([rule for rule, _ in found]))
         if mended:
-            how = ", and ".join(rule.how for rule, _ in found)
+            how = ", and ".join(rule.repair for rule, _ in found)
             return YamlMistake(found[0][0].what, found[0][1], mended, how)
     here = next((YamlMistake(rule.what, line) for rule, line in found if line == fault.line), None)
     return here or _told(text, lines, fault)
@@ -93,7 +93,7 @@ def _shown(data: bytes, line: int) -> str:
     return redaction.redact_lines(texts)[-1].strip() if len(texts) == line else ""
 
 
-def _encoding(data: bytes, fault: Fault) -> YamlMistake:
+def _encoding(data: bytes, fault: ParseError) -> YamlMistake:
     name = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     if name is None:
         return YamlMistake(
@@ -107,8 +107,8 @@ def _encoding(data: bytes, fault: Fault) -> YamlMistake:
         mended = b""
     return YamlMistake(
         f"The file is saved as {name}, as some editors on Windows do. Save it as UTF-8.",
-        mended=mended if mended and config_file.parse(mended)[1] is None else None,
-        how="saved as UTF-8",
+        repaired=mended if mended and config_file.parse(mended)[1] is None else None,
+        repair="saved as UTF-8",
     )
 
 
@@ -189,12 +189,12 @@ def _together(rules: list[_Rule]) -> tuple[Callable[[str], str], ...]:
     def chained(number: int) -> Callable[[str], str]:
         def change(text: str) -> str:
             for rule in rules:
-                text = rule.mends[min(number, len(rule.mends) - 1)](text)
+                text = rule.repairs[min(number, len(rule.repairs) - 1)](text)
             return text
 
         return change
 
-    return tuple(chained(number) for number in range(max(len(rule.mends) for rule in rules)))
+    return tuple(chained(number) for number in range(max(len(rule.repairs) for rule in rules)))
 
 
 def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
@@ -217,7 +217,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
     return data if config_file.parse(data)[0] else None
 
 
-def _told(text: str, lines: list[str], fault: Fault) -> YamlMistake | None:
+def _told(text: str, lines: list[str], fault: ParseError) -> YamlMistake | None:
     """Derive the mistake from the parser's message and the line."""
     error = _error(text)
     if error is None:
@@ -292,7 +292,7 @@ def _error(text: str) -> yaml.MarkedYAMLError | None:
     return None
 
 
-def _at_the_top(fault: Fault) -> YamlMistake | None:
+def _at_the_top(fault: ParseError) -> YamlMistake | None:
     if "is a list at the top" in fault.what:
         return YamlMistake(
             "The file begins with a dash: settings are `name: value`, without one.", 1

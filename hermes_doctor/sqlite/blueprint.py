@@ -24,7 +24,7 @@ class Column(NamedTuple):
     NOT NULL): silent or crash. Harmless changes are not listed."""
 
 
-class Table(NamedTuple):
+class TableBlueprint(NamedTuple):
     """One ordinary table of the schema; shadow tables of virtual tables are not listed."""
 
     name: str
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     orders: tuple[tuple[str, ...], ...] = ()
     """The column orders a file can have, depending on the releases that upgraded it."""
-    lazy: bool = False
+    created_on_demand: bool = False
     """Hermes creates it only when it is first needed, so a missing one is not a finding."""
     if_unkeyed: str = "harmless"
     """What the release does when the table has lost its primary key."""
@@ -47,7 +47,7 @@ class Blueprint(NamedTuple):
 
     database: str
     release: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TableBlueprint]
     virtual: Mapping[str, str] = EMPTY
     """The SQL of the full-text tables."""
     indexes: Mapping[str, str] = EMPTY

@@ -7,7 +7,7 @@ import re
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 
 MOST_PAGES = 2000
 SHADOWS = ("data", "idx", "content", "docsize", "config")
@@ -16,7 +16,7 @@ HERMES_FULLTEXT = {"messages_fts": "messages", "messages_fts_trigram": "messages
 FTS = pattern(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 
-class Entry(NamedTuple):
+class SchemaRow(NamedTuple):
     """One row of `sqlite_master`."""
 
     kind: str
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 class Catalog(NamedTuple):
     """The schema of one database, as far as it could be read."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[SchemaRow, ...]
     damaged: bool = False
     """Some rows of the schema could not be read."""
 
@@ -73,18 +73,20 @@ class Catalog(NamedTuple):
         return None
 
 
-def read(pages: Pages) -> Catalog:
+def read(pages: DatabasePages) -> Catalog:
     """Read as much of the schema as possible; damage sets `damaged` and never raises."""
-    entries: list[Entry] = []
+    entries: list[SchemaRow] = []
     damaged = False
     try:
-        for row in records.rows(pages, 1, most=MOST_PAGES):
+        for row in records.rows(pages, 1, max_pages=MOST_PAGES):
             kind, name, table, root, sql = (*row, None, None, None, None, None)[:5]
             if not (isinstance(kind, str) and isinstance(name, str) and isinstance(table, str)):
                 damaged = True
                 continue
             number = root if isinstance(root, int) else 0
-            entries.append(Entry(kind, name, table, number, sql if isinstance(sql, str) else ""))
+            entries.append(
+                SchemaRow(kind, name, table, number, sql if isinstance(sql, str) else "")
+            )
     except CouldNotLook:
         damaged = True
     return Catalog(tuple(entries), damaged)

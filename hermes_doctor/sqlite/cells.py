@@ -15,14 +15,14 @@ ROW_LIMIT = 256 * 1024 * 1024
 SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 
 
-class Lost:
+class LostValue:
     """The type of `LOST`: a value whose page is missing; only its serial type is known."""
 
     def __repr__(self) -> str:
         return "LOST"
 
 
-LOST = Lost()
+LOST = LostValue()
 
 
 class Cell(NamedTuple):
@@ -33,7 +33,7 @@ class Cell(NamedTuple):
     """The bytes that were found."""
     length: int
     """The length that the cell declares."""
-    frayed: bool = False
+    bad_overflow: bool = False
 
 
 @dataclass(slots=True)
@@ -43,27 +43,27 @@ class Row:
     rowid: int
     kinds: list[int]
     """The serial type of each column, which gives the length even of a lost value."""
-    values: list[Value | Lost]
+    values: list[Value | LostValue]
     whole: bool = True
     rest: bytes = b""
     """The remaining first bytes of the first value that is LOST."""
 
-    frayed: bool = False
+    bad_overflow: bool = False
     """Its last overflow page has a next page, which is invalid: it may belong to another row."""
 
-    def length(self, place: int) -> int:
+    def length(self, column: int) -> int:
         """The length in bytes of a text or blob, also of a LOST one."""
-        kind = self.kinds[place] if place < len(self.kinds) else 0
+        kind = self.kinds[column] if column < len(self.kinds) else 0
         return (kind - 12) >> 1 if kind >= 12 else 0
 
 
-def page_header(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]] | None:
+def page_header(page: bytes, offset: int, usable: int) -> tuple[int, tuple[int, ...]] | None:
     """The type of a b-tree page and its cell offsets; None if it is not a b-tree page."""
-    kind = page[at]
+    kind = page[offset]
     if kind not in (13, 10, 5, 2):
         return None
-    free, cells, content, fragments = struct.unpack_from(">HHHB", page, at + 1)
-    start = at + (8 if kind > 5 else 12)
+    free, cells, content, fragments = struct.unpack_from(">HHHB", page, offset + 1)
+    start = offset + (8 if kind > 5 else 12)
     content = content or 65536
     if (
         fragments > 60
@@ -77,18 +77,18 @@ def page_header(page: bytes, at: int, usable: int) -> tuple[int, tuple[int, ...]
     return kind, struct.unpack_from(f">{cells}H", page, start)
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, offset: int) -> tuple[int, int]:
     """Decode SQLite's variable-length integer; also return the offset after it."""
-    byte = data[at]
+    byte = data[offset]
     if byte < 0x80:
-        return byte, at + 1
+        return byte, offset + 1
     value = byte & 0x7F
-    for n in range(at + 1, at + 8):
+    for n in range(offset + 1, offset + 8):
         byte = data[n]
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
             return value, n + 1
-    return value << 8 | data[at + 8], at + 9
+    return value << 8 | data[offset + 8], offset + 9
 
 
 def to_signed(value: int) -> int:
@@ -129,56 +129,58 @@ def kinds_of(payload: bytes) -> tuple[list[int], int]:
     return kinds, length
 
 
-def values_of(payload: bytes, kinds: list[int], at: int, *, whole: bool) -> list[Value | Lost]:
+def values_of(
+    payload: bytes, kinds: list[int], offset: int, *, whole: bool
+) -> list[Value | LostValue]:
     """The values of a record; values past the end of a truncated payload are LOST."""
-    values: list[Value | Lost] = []
+    values: list[Value | LostValue] = []
     end = len(payload)
     for kind in kinds:
         if kind >= 12:
-            stop = at + ((kind - 12) >> 1)
+            stop = offset + ((kind - 12) >> 1)
             if stop > end:
                 values.append(LOST)
             elif kind & 1:
-                values.append(text(payload[at:stop]))
+                values.append(text(payload[offset:stop]))
             else:
-                values.append(payload[at:stop])
-            at = stop
+                values.append(payload[offset:stop])
+            offset = stop
         elif kind == 0:
             values.append(None)
         elif kind >= 8:
             values.append(kind - 8)
         else:
-            stop = at + SIZES[kind]
+            stop = offset + SIZES[kind]
             if stop > end:
                 values.append(LOST)
             elif kind == 7:
-                values.append(float(struct.unpack_from(">d", payload, at)[0]))
+                values.append(float(struct.unpack_from(">d", payload, offset)[0]))
             else:
-                values.append(int.from_bytes(payload[at:stop], "big", signed=True))
-            at = stop
-    if whole and at != end:
+                values.append(int.from_bytes(payload[offset:stop], "big", signed=True))
+            offset = stop
+    if whole and offset != end:
         raise ValueError("the record is not as long as its head says")
     return values
 
 
-def truncated_value(payload: bytes, kinds: list[int], at: int) -> bytes:
+def truncated_value(payload: bytes, kinds: list[int], offset: int) -> bytes:
     """The available bytes of the value in which a truncated payload ends."""
     for kind in kinds:
         size = (kind - 12) >> 1 if kind >= 12 else SIZES[kind]
-        if at + size > len(payload):
-            return payload[at:]
-        at += size
+        if offset + size > len(payload):
+            return payload[offset:]
+        offset += size
     return b""
 
 
-class Mangled(str):
+class ReplacedText(str):
     """Text with invalid UTF-8 bytes replaced, because Hermes cannot read it otherwise."""
 
     raw: bytes
     """The bytes as stored."""
 
 
-class Raw(bytes):
+class RawText(bytes):
     """Text with invalid UTF-8 that is written back byte for byte."""
 
     __slots__ = ()
@@ -189,6 +191,6 @@ def text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        mangled = Mangled(raw.decode("utf-8", "replace"))
+        mangled = ReplacedText(raw.decode("utf-8", "replace"))
         mangled.raw = raw
         return mangled

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import NamedTuple, pattern
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
+    from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
     from hermes_doctor.sqlite.schema import Schema
 
 _WORDS = pattern(r"--[^\n]*|'(?:[^']|'')*'|\w+|[^\w\s\"`\[\];]")
 
 
-class Changed(NamedTuple):
+class ChangedPart(NamedTuple):
     """One part of the schema that differs from the release's declaration."""
 
     kind: str
@@ -37,7 +37,7 @@ class Changed(NamedTuple):
         return f"{self.table}.{self.name}" if self.kind == "column" else self.name
 
 
-def find_changed(found: Schema, plan: Blueprint) -> list[Changed]:
+def find_changed(found: Schema, plan: Blueprint) -> list[ChangedPart]:
     """List all differences that are more than spelling.
 
     An upgrade appends columns and keeps the rest of the SQL as an older release wrote it. So the
@@ -46,7 +46,7 @@ def find_changed(found: Schema, plan: Blueprint) -> list[Changed]:
     return [*_tables(found, plan), *_owned(found, plan)]
 
 
-def _tables(found: Schema, plan: Blueprint) -> Iterator[Changed]:
+def _tables(found: Schema, plan: Blueprint) -> Iterator[ChangedPart]:
     for name, table in plan.tables.items():
         if found.declarations.get(name, table.sql) == table.sql:
             continue  # missing, or identical to the letter
@@ -60,14 +60,14 @@ def _tables(found: Schema, plan: Blueprint) -> Iterator[Changed]:
                 yield from _column(name, column, mine)
 
 
-def _key(table: Table, there: Mapping[str, Column]) -> Iterator[Changed]:
+def _key(table: TableBlueprint, there: Mapping[str, Column]) -> Iterator[ChangedPart]:
     wanted = _keys({column.name.lower(): column for column in table.columns})
     mine = _keys(there)
     if mine == wanted:
         return
     lost = not mine or (len(mine) == 1 and mine[0][0] == wanted[0][0])
     what = f"{table.name} has {'no' if lost else 'another'} primary key"
-    yield Changed("key", table.name, table.name, what, table.if_unkeyed if lost else "crash")
+    yield ChangedPart("key", table.name, table.name, what, table.if_unkeyed if lost else "crash")
 
 
 def _keys(columns: Mapping[str, Column]) -> list[tuple[str, bool]]:
@@ -77,7 +77,7 @@ def _keys(columns: Mapping[str, Column]) -> list[tuple[str, bool]]:
     return [(name, numbered) for _, name in parts]
 
 
-def _column(table: str, column: Column, mine: Column) -> Iterator[Changed]:
+def _column(table: str, column: Column, mine: Column) -> Iterator[ChangedPart]:
     place = f"{table}.{column.name}"
     told = []
     effects = {"harmless"}
@@ -98,10 +98,10 @@ def _column(table: str, column: Column, mine: Column) -> Iterator[Changed]:
         told.append("has another type")
     if told:
         effect = next(one for one in ("crash", "silent", "healed", "harmless") if one in effects)
-        yield Changed("column", table, column.name, f"{place} {' and '.join(told)}", effect)
+        yield ChangedPart("column", table, column.name, f"{place} {' and '.join(told)}", effect)
 
 
-def _owned(found: Schema, plan: Blueprint) -> Iterator[Changed]:
+def _owned(found: Schema, plan: Blueprint) -> Iterator[ChangedPart]:
     for kind, parts, there in (
         ("index", plan.indexes, found.indexes),
         ("trigger", plan.triggers, found.triggers),
@@ -118,7 +118,7 @@ def _owned(found: Schema, plan: Blueprint) -> Iterator[Changed]:
                     effect, what = "crash", f"{name} lets a value be there only once"
                 elif must and not unique:
                     what = f"{name} is not unique"
-            yield Changed(kind, plan.table_of[name], name, what, effect)
+            yield ChangedPart(kind, plan.table_of[name], name, what, effect)
 
 
 def _words(sql: str) -> list[str]:

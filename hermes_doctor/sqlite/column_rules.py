@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.blueprint import Column, Table
+    from hermes_doctor.sqlite.blueprint import Column, TableBlueprint
 
 _OWN = r"(?:^|[(,\n])\s*{name}\s[^,]*?\b(?:REFERENCES|UNIQUE|CHECK|COLLATE|GENERATED)\b"
 _SHARED = r"\b(?:KEY|UNIQUE)\s*\([^)]*\b{name}\b"
 
 
-def constrained(table: Table, column: Column) -> bool:
+def has_constraints(table: TableBlueprint, column: Column) -> bool:
     """Whether the column has constraints other than NOT NULL and a default."""
     return any(
         re.search(form.format(name=re.escape(column.name)), table.sql, re.IGNORECASE)
@@ -20,18 +20,18 @@ def constrained(table: Table, column: Column) -> bool:
     )
 
 
-def can_append(table: Table, column: Column) -> bool:
+def can_append(table: TableBlueprint, column: Column) -> bool:
     """Whether `ALTER TABLE ADD COLUMN` can add it, whatever rows exist."""
     default = column.default
     return not (
         column.key
-        or constrained(table, column)
+        or has_constraints(table, column)
         or (column.notnull and default is None)
         or (default is not None and (default.startswith("(") or "CURRENT_" in default.upper()))
     )
 
 
-def value_for_old_rows(table: Table, column: Column) -> str | None:
+def value_for_old_rows(table: TableBlueprint, column: Column) -> str | None:
     """The SQL of the value that existing rows get in the column; None if there is no safe value.
 
     It is the default if there is one, else NULL, else an empty text or zero. An integer primary
@@ -45,7 +45,7 @@ def value_for_old_rows(table: Table, column: Column) -> str | None:
         return column.default
     if not column.notnull:
         return "NULL"
-    if constrained(table, column):
+    if has_constraints(table, column):
         return None
     return "''" if column.type.upper() == "TEXT" else "0"
 
@@ -53,12 +53,12 @@ def value_for_old_rows(table: Table, column: Column) -> str | None:
 def column_definition(column: Column) -> str:
     """The column definition for `ADD COLUMN`."""
     return (
-        f"{quoted(column.name)} {column.type}"
+        f"{quote_name(column.name)} {column.type}"
         + (" NOT NULL" if column.notnull else "")
         + (f" DEFAULT {column.default}" if column.default is not None else "")
     )
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Quote an identifier for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -10,19 +10,19 @@ from pathlib import Path
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.blueprint import Blueprint, Column, Table
-from hermes_doctor.sqlite.changed_parts import Changed
+from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
+from hermes_doctor.sqlite.changed_parts import ChangedPart
 from hermes_doctor.sqlite.column_rules import (
     can_append,
     column_definition,
-    quoted,
+    quote_name,
     value_for_old_rows,
 )
-from hermes_doctor.sqlite.missing_parts import Missing, triggers_feeding, words_of
+from hermes_doctor.sqlite.missing_parts import MissingPart, triggers_feeding, words_of
 
 
 def complete(
-    path: Path, plan: Blueprint, missing: Sequence[Missing], changed: Sequence[Changed] = ()
+    path: Path, plan: Blueprint, missing: Sequence[MissingPart], changed: Sequence[ChangedPart] = ()
 ) -> list[str]:
     """Create missing parts and replace changed ones in one transaction; return what was done.
 
@@ -36,7 +36,7 @@ def complete(
             work = _Completion(db, plan)
             work.make(missing, changed)
             db.execute("COMMIT")
-            return work.said
+            return work.messages
     except sqlite3.IntegrityError as error:
         raise CannotFix(
             text(
@@ -60,7 +60,7 @@ class _Completion:
     def __init__(self, db: sqlite3.Connection, plan: Blueprint) -> None:
         self.db = db
         self.plan = plan
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.again: set[str] = set()
         """The tables to rebuild as declared."""
         self.renumbered: set[str] = set()
@@ -68,7 +68,7 @@ class _Completion:
         self.dropped: set[str] = set()
         """Indexes and triggers that differed and were dropped."""
 
-    def make(self, missing: Sequence[Missing], changed: Sequence[Changed] = ()) -> None:
+    def make(self, missing: Sequence[MissingPart], changed: Sequence[ChangedPart] = ()) -> None:
         """Create tables first, then columns, indexes and triggers, then full-text tables."""
         touched: dict[str, list[Column]] = {}
         missing = [*missing, *self._given_up(changed)]
@@ -86,17 +86,17 @@ class _Completion:
         for virtual in self.plan.virtual:
             self._full_text(virtual, missing, set(touched))
 
-    def _given_up(self, changed: Sequence[Changed]) -> Iterator[Missing]:
+    def _given_up(self, changed: Sequence[ChangedPart]) -> Iterator[MissingPart]:
         """Drop changed indexes and triggers and yield them as missing; mark tables to rebuild."""
         for one in changed:
             if one.kind in ("column", "key"):
                 self.again.add(one.table)
                 self.renumbered |= {one.table} if one.kind == "key" else set()
             else:
-                self.db.execute(f"DROP {one.kind} {quoted(one.name)}")
+                self.db.execute(f"DROP {one.kind} {quote_name(one.name)}")
                 self.dropped.add(one.name)
-                self.said.append(f"The {one.kind} {one.name} was made as declared.")
-                yield Missing(one.kind, one.table, one.name, "unknown")
+                self.messages.append(f"The {one.kind} {one.name} was made as declared.")
+                yield MissingPart(one.kind, one.table, one.name, "unknown")
 
     def _index(self, name: str, sql: str) -> None:
         """Create an index. Skip it if duplicate values prevent it, or if it needs a column that
@@ -108,7 +108,7 @@ class _Completion:
             if name in self.dropped or error.sqlite_errorname.startswith(no_room):
                 raise
 
-    def _full_text(self, virtual: str, missing: Sequence[Missing], touched: set[str]) -> None:
+    def _full_text(self, virtual: str, missing: Sequence[MissingPart], touched: set[str]) -> None:
         """Create a full-text table or its triggers, and index the rows that they missed.
 
         The full-text table may have the only copy of the text of a lost column, so it is left
@@ -146,27 +146,27 @@ class _Completion:
         found = self.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
         return found.fetchone() is not None
 
-    def _table(self, table: Table, lost: list[Column]) -> None:
+    def _table(self, table: TableBlueprint, lost: list[Column]) -> None:
         if not self._has(table.name):
             self.db.execute(table.sql)
         elif table.name in self.again:
             self._rebuild(table, lost)
-            self.said.append(f"The table {table.name} was rebuilt as declared, with its rows.")
+            self.messages.append(f"The table {table.name} was rebuilt as declared, with its rows.")
         elif all(can_append(table, column) for column in lost):
             for column in lost:
                 self.db.execute(
-                    f"ALTER TABLE {quoted(table.name)} ADD COLUMN {column_definition(column)}"
+                    f"ALTER TABLE {quote_name(table.name)} ADD COLUMN {column_definition(column)}"
                 )
         else:
             self._rebuild(table, lost)
 
-    def _rebuild(self, table: Table, lost: list[Column]) -> None:
+    def _rebuild(self, table: TableBlueprint, lost: list[Column]) -> None:
         """Create the table again as declared and move all rows, indexes and triggers to it.
 
         Columns that the release does not know are appended. The AUTOINCREMENT counter is kept
         too; otherwise the number of a deleted row would be used again.
         """
-        db, name = self.db, quoted(table.name)
+        db, name = self.db, quote_name(table.name)
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
         values = {name: self._filled(table, column) for name, column in there.items()}
@@ -182,16 +182,16 @@ class _Completion:
         fresh = f"{table.name}_as_declared"
         db.execute(_renamed(table.sql, fresh))
         for column in strange:
-            db.execute(f"ALTER TABLE {quoted(fresh)} ADD COLUMN {column_definition(column)}")
+            db.execute(f"ALTER TABLE {quote_name(fresh)} ADD COLUMN {column_definition(column)}")
         for column in table.columns:
             if column.name not in values:  # Hermes adds and fills it itself
-                db.execute(f"ALTER TABLE {quoted(fresh)} DROP COLUMN {quoted(column.name)}")
+                db.execute(f"ALTER TABLE {quote_name(fresh)} DROP COLUMN {quote_name(column.name)}")
         db.execute(
-            f"INSERT INTO {quoted(fresh)} ({', '.join(map(quoted, values))})"
+            f"INSERT INTO {quote_name(fresh)} ({', '.join(map(quote_name, values))})"
             f" SELECT {', '.join(values.values())} FROM {name} ORDER BY rowid"
         )
         db.execute(f"DROP TABLE {name}")
-        db.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {name}")
+        db.execute(f"ALTER TABLE {quote_name(fresh)} RENAME TO {name}")
         for (sql,) in belongings:
             db.execute(sql)
         if next_number is not None and "AUTOINCREMENT" in table.sql.upper():
@@ -199,23 +199,23 @@ class _Completion:
             db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
             db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table.name, highest))
 
-    def _filled(self, table: Table, there: Column) -> str:
+    def _filled(self, table: TableBlueprint, there: Column) -> str:
         """The SQL of a column's value; NULLs written since its default was lost get the default."""
-        name, column = quoted(there.name), table.column(there.name)
+        name, column = quote_name(there.name), table.column(there.name)
         if column is None or column.key:
             return name
         default = value_for_old_rows(table, column) if column.notnull else column.default
         if there.notnull or default is None or (not column.notnull and there.default is not None):
             return name
-        sql = f"SELECT count(*) FROM {quoted(table.name)} WHERE {name} IS NULL"
+        sql = f"SELECT count(*) FROM {quote_name(table.name)} WHERE {name} IS NULL"
         (count,) = self.db.execute(sql).fetchone()
         if not count:
             return name
-        self.said.append(f"Rows of {table.name} that got the declared {there.name}: {count:,}.")
+        self.messages.append(f"Rows of {table.name} that got the declared {there.name}: {count:,}.")
         return f"coalesce({name}, {default})"
 
     def _columns(self, table: str) -> dict[str, Column]:
-        rows = self.db.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+        rows = self.db.execute(f"PRAGMA table_xinfo({quote_name(table)})").fetchall()
         if any(row[6] for row in rows):
             raise CannotFix(
                 text("{table} has computed columns, which no Hermes makes", table=table)
@@ -234,7 +234,7 @@ class _Completion:
         self.db.execute(f"DELETE FROM {virtual}")
         self.db.execute(fulltext.indexing_sql(self._search(virtual), "main"))
 
-    def _search(self, virtual: str) -> fulltext.Index:
+    def _search(self, virtual: str) -> fulltext.FulltextIndex:
         """The full-text table as the release declares it, with how it is filled."""
         [index] = fulltext.parse_indexes({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
         return index
@@ -242,4 +242,4 @@ class _Completion:
 
 def _renamed(sql: str, name: str) -> str:
     """The CREATE TABLE statement of the atlas with another table name."""
-    return f"CREATE TABLE {quoted(name)} " + sql[sql.index("(") :]
+    return f"CREATE TABLE {quote_name(name)} " + sql[sql.index("(") :]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite import first_page
 from hermes_doctor.sqlite.catalog import Catalog
-from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unchecked
+from hermes_doctor.sqlite.coverage import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.freelist import Freelist
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.reader import Reader
-from hermes_doctor.sqlite.snapshot import Files
-from hermes_doctor.sqlite.wal import EMPTY, Log
+from hermes_doctor.sqlite.snapshot import DatabaseFiles
+from hermes_doctor.sqlite.wal import EMPTY, WriteAheadLog
 from hermes_doctor.system.files import MEGABYTE
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.hot_journal import Cutoff
+    from hermes_doctor.sqlite.hot_journal import JournalVerdict
     from hermes_doctor.sqlite.verdict import Damage
 
 SMALL_BYTES = 4 * MEGABYTE
@@ -44,21 +44,21 @@ WatchProgress = Callable[[Callable[[], float]], None]
 class Condition(NamedTuple):
     """What one examination of a database found."""
 
-    files: Files
+    files: DatabaseFiles
     header: Header
     holders: tuple[int, ...] = ()
     """The processes that have it open."""
-    fault: first_page.Fault | None = None
+    fault: first_page.FirstPageFault | None = None
     """Its first page is damaged; nothing else was examined."""
-    journal: Cutoff | None = None
+    journal: JournalVerdict | None = None
     """It has the journal of an unfinished transaction; nothing else was examined."""
-    log: Log = EMPTY
+    log: WriteAheadLog = EMPTY
     truncated: tuple[int, int] | None = None
     """Actual and expected number of pages; nothing else was examined."""
     catalog: Catalog | None = None
     free: Freelist | None = None
     damage: Damage | None = None
-    flaws: tuple[Flaw, ...] = ()
+    flaws: tuple[FulltextFlaw, ...] = ()
     unjudged: tuple[Unchecked, ...] = ()
     rebuild: Rebuild | None = None
     """Hermes has not finished rebuilding its search index."""

@@ -32,13 +32,13 @@ TRIES = 200
 _KEEPS_LOG, _KEEPS_NONE = b"\2\2", b"\1\1"
 
 
-def write_copy(source: Path, target: int, held: Snapshot) -> Iterator[int]:
+def write_copy(source: Path, target: int, expected: Snapshot) -> Iterator[int]:
     """Write the copy into an empty file; yield repeatedly how many of its bytes are final.
 
-    `held` is the snapshot of the source from before the read transaction started.
+    `expected` is the snapshot of the source from before the read transaction started.
     """
-    with _opened(source, held) as book:
-        log = needed(book)
+    with _opened(source, expected) as book:
+        log = log_not_in_file(book)
         before = _head(book)
         length, size = os.fstat(book.main).st_size, size_of(book, log)
         first = os.pread(book.main, 20, 0)
@@ -58,25 +58,25 @@ def write_copy(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             raise CannotFix("its log was begun anew")
 
 
-class Known(Protocol):
+class EarlierCopy(Protocol):
     """An earlier copy to compare with, so that unchanged chunks need not be read."""
 
     def holds(self, fd: int, start: int, end: int) -> bool:
         """Whether it has the same bytes as the file from `start` to `end`."""
 
-    def has(self, data: bytes, at: int) -> bool:
+    def has(self, data: bytes, offset: int) -> bool:
         """Whether it has these bytes at this offset."""
 
 
 def read_chunks(
-    source: Path, held: Snapshot, known: Known | None = None
+    source: Path, expected: Snapshot, known: EarlierCopy | None = None
 ) -> Iterator[bytes | range]:
     """Yield the same state in chunks of equal length (except the last); nothing is written.
 
     For a chunk that `known` already has, only its byte range is yielded.
     """
-    with _opened(source, held) as book:
-        log = needed(book)
+    with _opened(source, expected) as book:
+        log = log_not_in_file(book)
         before = _head(book)
         length, size = os.fstat(book.main).st_size, size_of(book, log)
         for start in range(0, size, CHUNK):
@@ -100,7 +100,7 @@ def read_chunks(
             raise CannotFix("its log was begun anew")
 
 
-def _is(known: Known, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
+def _is(known: EarlierCopy, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
     """Whether `known` has this chunk, with the pages of the log applied."""
     if not all(known.has(page, at) for at, page in laid):
         return False
@@ -122,8 +122,8 @@ def _bytes(fd: int, start: int, end: int) -> bytes:
 
 
 @contextmanager
-def _opened(source: Path, held: Snapshot) -> Iterator[OpenFiles]:
-    """Open the files of a database; raise if the main file was replaced since `held`."""
+def _opened(source: Path, expected: Snapshot) -> Iterator[OpenFiles]:
+    """Open the files of a database; raise if the main file was replaced since `expected`."""
     with ExitStack() as stack:
         found: list[int | None] = []
         for suffix in ("", "-wal", "-shm"):
@@ -140,38 +140,38 @@ def _opened(source: Path, held: Snapshot) -> Iterator[OpenFiles]:
         main, log, index = found
         assert main is not None
         now = Snapshot.of(os.fstat(main))
-        if (now.dev, now.ino) != (held.dev, held.ino):
+        if (now.dev, now.ino) != (expected.dev, expected.ino):
             raise CannotFix("it was replaced")
         yield OpenFiles(main, log, index)
 
 
-def needed(book: OpenFiles) -> wal.Log:
+def log_not_in_file(files: OpenFiles) -> wal.WriteAheadLog:
     """The part of the write-ahead log that is not yet in the file.
 
     The -shm file tells, because the reader keeps it valid.
     """
-    if book.log is None or os.fstat(book.log).st_size < wal.HEAD:
+    if files.log is None or os.fstat(files.log).st_size < wal.HEAD:
         return wal.EMPTY
     for _ in range(TRIES):
-        living = book.shm_header()
+        living = files.shm_header()
         if living is not None and living.done >= living.committed:
             return wal.EMPTY
         if living is not None:
-            log = wal.read(book.log, until=living.committed, living=True)
+            log = wal.read(files.log, committed=living.committed, live=True)
             fits = log.salts == living.salts and log.committed == living.committed
-            if fits and (now := book.shm_header()) and now.salts == living.salts:
+            if fits and (now := files.shm_header()) and now.salts == living.salts:
                 return log
         time.sleep(0.005)  # another process is writing it right now
     raise CannotFix("what is said of its log is not so")
 
 
-def _head(book: OpenFiles) -> bytes:
-    return os.pread(book.log, wal.HEAD, 0) if book.log is not None else b""
+def _head(files: OpenFiles) -> bytes:
+    return os.pread(files.log, wal.HEAD, 0) if files.log is not None else b""
 
 
-def size_of(book: OpenFiles, log: wal.Log) -> int:
+def size_of(files: OpenFiles, log: wal.WriteAheadLog) -> int:
     """The size of the copy; more than file and log together is refused, whatever they claim."""
-    held = os.fstat(book.main).st_size
+    held = os.fstat(files.main).st_size
     if not log.pages:
         return held
     size = log.db_pages * log.page_size
@@ -180,14 +180,16 @@ def size_of(book: OpenFiles, log: wal.Log) -> int:
     return size
 
 
-def _pages(book: OpenFiles, log: wal.Log, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _pages(
+    files: OpenFiles, log: wal.WriteAheadLog, start: int, end: int
+) -> Iterator[tuple[int, bytes]]:
     """The pages of the log in one byte range: the offset and the content of each."""
-    if book.log is None or not log.pages:
+    if files.log is None or not log.pages:
         return
     size = log.page_size
     for number in range(start // size + 1, end // size + 1):
         if number in log.pages:
-            data = os.pread(book.log, size, log.pages[number])
+            data = os.pread(files.log, size, log.pages[number])
             if len(data) < size:
                 raise CannotFix("its log became shorter")
             yield (number - 1) * size, data

@@ -12,7 +12,7 @@ import re
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, Catalog
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.fulltext_options import options
 from hermes_doctor.sqlite.reader import UNFINISHED, Reader
 
@@ -25,7 +25,7 @@ _CONDITIONAL = pattern(
 )
 
 
-class Flaw(NamedTuple):
+class FulltextFlaw(NamedTuple):
     """One thing that is wrong with a full-text table."""
 
     table: str
@@ -55,7 +55,7 @@ class Rebuild(NamedTuple):
     """The triggers in the file use both numbers."""
 
 
-class Source(NamedTuple):
+class IndexedText(NamedTuple):
     """The table or view that has the text of a full-text table."""
 
     name: str
@@ -82,7 +82,7 @@ def rebuild_of(reader: Reader, catalog: Catalog, seconds: float | None) -> Rebui
     return Rebuild(int(found[HIGH_WATER]), None if progress is None else int(progress), declared)
 
 
-def source_of(catalog: Catalog, table: str) -> Source | Unchecked | None:
+def source_of(catalog: Catalog, table: str) -> IndexedText | Unchecked | None:
     """Return what one of Hermes' own indexes covers; None for any other index."""
     if table not in HERMES_FULLTEXT:
         return None
@@ -93,12 +93,12 @@ def source_of(catalog: Catalog, table: str) -> Source | Unchecked | None:
             return None
         if _conditional(catalog, table):
             return Unchecked(table, "its triggers leave out rows")
-        return Source(source, "id", view=False)
+        return IndexedText(source, "id", view=False)
     name, key = said["content"], said.get("content_rowid", "rowid")
     if name in catalog.tables and not FTS.match(_sql(catalog, "table", name)):
-        return Source(name, key, view=False)
+        return IndexedText(name, key, view=False)
     if _sql(catalog, "view", name):
-        return Source(name, key, view=True)
+        return IndexedText(name, key, view=True)
     return Unchecked(table, "what it indexes is missing") if name else None
 
 
@@ -110,7 +110,7 @@ def compare_with_source(
     *,
     seconds: float | None,
     whole: bool,
-) -> Flaw | Unchecked | None:
+) -> FulltextFlaw | Unchecked | None:
     """Find rows that the index should have and lacks, or has and should not have."""
     source = source_of(catalog, table)
     if source is None or isinstance(source, Unchecked):
@@ -122,17 +122,21 @@ def compare_with_source(
         early = one.count(f"SELECT count(*) FROM {one.sizes} WHERE {_gap(rebuild)}")
         if early:
             what = f"it already holds {early} rows that Hermes would index a second time"
-            return Flaw(table, what, "later")
-    unknown = one.unknown(f"{quoted(source.key)} <= {rebuild.progress}" if rebuild else "1")
+            return FulltextFlaw(table, what, "later")
+    unknown = one.unknown(f"{quote_name(source.key)} <= {rebuild.progress}" if rebuild else "1")
     stray = one.stray()
     if one.refused == UNFINISHED:
         return Unchecked(table, "there was no time to compare it with what it indexes")
     if one.refused:
         return Unchecked(table, f"SQLite could not evaluate what it indexes ({one.refused})")
     if unknown:
-        return Flaw(table, f"{unknown} rows of {source.name} are missing from it", "some", unknown)
+        return FulltextFlaw(
+            table, f"{unknown} rows of {source.name} are missing from it", "some", unknown
+        )
     if stray:
-        return Flaw(table, f"it holds {stray} rows that {source.name} no longer has", "some")
+        return FulltextFlaw(
+            table, f"it holds {stray} rows that {source.name} no longer has", "some"
+        )
     return None
 
 
@@ -148,13 +152,13 @@ class _Compared:
         reader: Reader,
         catalog: Catalog,
         table: str,
-        source: Source,
+        source: IndexedText,
         seconds: float | None,
         whole: bool,
     ) -> None:
         self.reader = reader
-        self.sizes = quoted(f"{table}_docsize")
-        self.rows = quoted(source.name)
+        self.sizes = quote_name(f"{table}_docsize")
+        self.rows = quote_name(source.name)
         self.source = source
         self.seconds = seconds
         self.whole = whole
@@ -174,7 +178,10 @@ class _Compared:
 
     def without(self, one: tuple[str, str], other: tuple[str, str], condition: str) -> int:
         """How many rows of one are not in the other; an ordinary index must not be used."""
-        (here, key), (there, partner) = (one[0], quoted(one[1])), (other[0], quoted(other[1]))
+        (here, key), (there, partner) = (
+            (one[0], quote_name(one[1])),
+            (other[0], quote_name(other[1])),
+        )
         hint = "" if self.source.view else " NOT INDEXED"
         parts = [f"{here}{hint}"]
         if not self.whole:

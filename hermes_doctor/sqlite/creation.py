@@ -16,9 +16,9 @@ def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
     A full-text table that this SQLite cannot create is omitted with its triggers, as Hermes does.
     """
     db = sqlite3.connect(path)
-    lazy = {table.name for table in plan.tables.values() if table.lazy}
+    lazy = {table.name for table in plan.tables.values() if table.created_on_demand}
     for table in plan.tables.values():
-        if not table.lazy:
+        if not table.created_on_demand:
             db.execute(table.sql)
     for name, sql in plan.indexes.items():
         if plan.table_of[name] not in lazy:

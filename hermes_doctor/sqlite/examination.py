@@ -13,28 +13,29 @@ from hermes_doctor.sqlite import (
     freelist,
     header as headers,
     inspector,
-    log_ancestry as descents,
+    log_ancestry,
+    page_counts,
 )
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.condition import Condition, WatchProgress
-from hermes_doctor.sqlite.coverage import Flaw
+from hermes_doctor.sqlite.coverage import FulltextFlaw
 from hermes_doctor.sqlite.fulltext_check import (
     check_all,
     differs_by_release,
     openable_tables,
     passes_own_check,
 )
-from hermes_doctor.sqlite.pages import Pages, PagesWithLog
-from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.pages import DatabasePages, PagesWithLog
+from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
 from hermes_doctor.sqlite.snapshot import OpenFiles, read_image
-from hermes_doctor.sqlite.wal import EMPTY, Log, ShmHeader
+from hermes_doctor.sqlite.wal import EMPTY, ShmHeader, WriteAheadLog
 from hermes_doctor.system import time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.verdict import Damage
 
 
-def _complaints(answers: list[tuple[str, Answer]]) -> list[tuple[str, str]]:
+def _complaints(answers: list[tuple[str, QueryResult]]) -> list[tuple[str, str]]:
     return [
         (table, str(row[0])) for table, one in answers for row in one.rows if row and row[0] != "ok"
     ]
@@ -45,14 +46,14 @@ class Examination:
 
     def __init__(
         self,
-        book: OpenFiles,
+        files: OpenFiles,
         found: Condition,
         deep: bool,
         seconds: float,
         watch: WatchProgress | None,
     ) -> None:
         self.watch = watch
-        self.book = book
+        self.open_files = files
         self.found = found
         self.deep = deep
         self.seconds = seconds
@@ -66,22 +67,22 @@ class Examination:
         if how == inspector.LEFTOVER_LOG:
             try:
                 reader = InProcess(self.found.files.path, how)
-                log = self.left(reader)
+                log = self.read_unused_log(reader)
             except CouldNotLook as why:
                 doubt = str(why)
-                log = self.book.read_log(live=False, seconds=0.03)
-        elif self.book.log is not None:
-            log = self.book.read_log(live=bool(self.found.holders), seconds=0.03)
+                log = self.open_files.read_log(live=False, seconds=0.03)
+        elif self.open_files.log is not None:
+            log = self.open_files.read_log(live=bool(self.found.holders), seconds=0.03)
         self.found = self.found._replace(log=log)
         fault = self.first_page()
         if fault is not None:
             return self.end(reader, fault=fault)
-        sheets = PagesWithLog(self.book, log, self.found.header)
-        truncated = self.truncated(sheets)
+        pages = PagesWithLog(self.open_files, log, self.found.header)
+        truncated = page_counts.truncation(self.found, pages)
         if truncated:
-            return self.end(reader, **self.cut_off(sheets, truncated))
-        self.found = self.found._replace(catalog=catalogs.read(sheets), free=freelist.read(sheets))
-        if encoded := self.wrong_encoding():
+            return self.end(reader, **self.cut_off(pages, truncated))
+        self.found = self.found._replace(catalog=catalogs.read(pages), free=freelist.read(pages))
+        if encoded := page_counts.wrong_encoding(self.found):
             return self.end(reader, fault=encoded)
         try:
             if reader is None:
@@ -89,13 +90,13 @@ class Examination:
         except CouldNotLook as why:
             doubt = str(why)
         if reader is None:
-            return self.found._replace(doubt=doubt, damage=self.by_hand(sheets))
+            return self.found._replace(doubt=doubt, damage=self.by_hand(pages))
         if self.watch and isinstance(reader, InProcess):
             touched, size = reader.touched, max(1, self.found.files.main.size)
             self.watch(lambda: min(1.0, touched() / size))
         reader.ask("BEGIN")  # so that a writer does not change the data between queries
         try:
-            return self.asked(reader, sheets)
+            return self.ask_sqlite(reader, pages)
         finally:
             reader.ask("ROLLBACK")
 
@@ -122,90 +123,55 @@ class Examination:
             else inspector.NOT_IN_USE
         )
 
-    def left(self, reader: Reader) -> Log:
+    def read_unused_log(self, reader: Reader) -> WriteAheadLog:
         """Read a write-ahead log that no process uses; SQLite tells how many frames are valid."""
         answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
         index = ShmHeader.parse(answer.log_index)
         committed = index.committed if index else 0
-        return self.book.read_log(live=False, committed=committed, seconds=0.03)
+        return self.open_files.read_log(live=False, committed=committed, seconds=0.03)
 
-    def limit(self, times: float) -> float | None:
+    def limit(self, factor: float) -> float | None:
         if self.deep:
             return None
-        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * times
+        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * factor
 
-    def first_page(self) -> sqlite_first_page.Fault | None:
+    def first_page(self) -> sqlite_first_page.FirstPageFault | None:
         at = self.found.log.pages.get(1)
         newest = None
-        if at is not None and self.book.log is not None:
-            newest = os.pread(self.book.log, self.found.log.page_size, at)
+        if at is not None and self.open_files.log is not None:
+            newest = os.pread(self.open_files.log, self.found.log.page_size, at)
             if newest[:16] != headers.MAGIC:
                 newest = None
-        return sqlite_first_page.judge(self.book.main, self.found.header, newest)
+        return sqlite_first_page.judge(self.open_files.main, self.found.header, newest)
 
-    def wrong_encoding(self) -> sqlite_first_page.Fault | None:
-        """The fault if the header says UTF-16 but the table names are readable as UTF-8."""
-        assert self.found.catalog is not None
-        if self.found.log.pages or self.found.header.head[56:60] not in (b"\0\0\0\2", b"\0\0\0\3"):
-            return None
-        if not any(entry.kind in ("table", "index") for entry in self.found.catalog.entries):
-            return None
-        return sqlite_first_page.Fault("fields", "its head has a wrong encoding", {"encoding": 1})
-
-    def wrong_count(self, damage: Damage | None, sheets: Pages) -> sqlite_first_page.Fault | None:
-        """The fault if the header claims too few pages and the damage is in the pages beyond."""
-        there, uneven = divmod(self.found.header.snapshot.size, sheets.page_size)
-        if not damage or uneven or self.found.log.pages or there <= self.found.header.page_count:
-            return None
-        if not any(self.found.header.page_count < page <= there for page in damage.pages):
-            return None
-        what = f"its head claims {self.found.header.page_count} pages, and there are {there}"
-        return sqlite_first_page.Fault("fields", what, {"page_count": there})
-
-    def truncated(self, sheets: Pages) -> tuple[int, int] | None:
-        """Actual and expected page count if pages are neither in the file nor in the log."""
-        there = self.found.header.snapshot.size // sheets.page_size
-        first = sheets.read(1)
-        trusted = first[24:28] == first[92:96]
-        claimed = self.found.log.db_pages or (int.from_bytes(first[28:32], "big") if trusted else 0)
-        if claimed <= there:
-            uneven = self.found.header.snapshot.size % sheets.page_size
-            return (there, there + 1) if uneven and not self.found.log.pages else None
-        if not self.missing(sheets, there, claimed):
-            return None
-        return there, claimed
-
-    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
-        """How many pages behind the end of the file are not in the write-ahead log."""
-        # A forged log may claim any number of pages, so they are not counted one by one.
-        unwritten = 0x40000000 // sheets.page_size + 1  # SQLite's lock bytes; never written
-        not_missing = {*sheets.frames, unwritten}
-        return claimed - there - sum(there < number <= claimed for number in not_missing)
-
-    def open(self, how: str, small: bool) -> Reader:
-        if small and how != inspector.LEFTOVER_LOG:
+    def open(self, file_state: str, in_memory: bool) -> Reader:
+        if in_memory and file_state != inspector.LEFTOVER_LOG:
             try:
-                return InMemory(read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP))
+                return InMemory(
+                    read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP)
+                )
             except CouldNotLook:  # a busy writer can prevent a consistent image
-                if how != inspector.IN_USE:
+                if file_state != inspector.IN_USE:
                     raise
         if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
             raise CouldNotLook("it is in use, and reading it would hold its writer up")
-        if how == inspector.IN_USE and (self.book.log is None or self.book.index is None):
+        if file_state == inspector.IN_USE and (
+            self.open_files.log is None or self.open_files.index is None
+        ):
             raise CouldNotLook("it is in use, but its log or the index of it is gone")
-        return InProcess(self.found.files.path, how)
+        return InProcess(self.found.files.path, file_state)
 
-    def asked(self, reader: Reader, sheets: Pages) -> Condition:
+    def ask_sqlite(self, reader: Reader, pages: DatabasePages) -> Condition:
         """Ask SQLite for its verdict and interpret it."""
-        damage, finished = self.verdict(reader, sheets)
+        damage, finished = self.verdict(reader, pages)
         if damage is None and not finished and self.suspicious():
             self.seconds = condition.ATTRIBUTION_SECONDS
-            damage, finished = self.verdict(reader, sheets)
-        if counted := self.wrong_count(damage, sheets):
+            damage, finished = self.verdict(reader, pages)
+        if counted := page_counts.wrong_count(self.found, damage, pages):
             return self.end(reader, fault=counted)
         if damage is not None:
             try:
-                if self.foreign(sheets, reader, damage):
+                if self.foreign(pages, reader, damage):
                     return self.found._replace(damage=damage, reader=reader)
             except CouldNotLook as doubt:
                 return self.end(reader, doubt=str(doubt))
@@ -218,19 +184,21 @@ class Examination:
             same = [t for t in damage.inverted if differs_by_release(reader, catalog, t)]
             found = found._replace(benign=frozenset(same))
         if damage and damage.indexes and not damage.rows:
-            found = found._replace(damage=self.witnessed(reader, catalog, damage))
+            found = found._replace(damage=self.find_disputed_rows(reader, catalog, damage))
         whole = self.deep or self.small
         rebuild, seen, unjudged = check_all(reader, catalog, seconds=self.limit(1), whole=whole)
         found = found._replace(rebuild=rebuild, unjudged=unjudged)
         if self.deep and damage is None:
-            seen += tuple(self.verified(reader, seen))
+            seen += tuple(self.run_fts5_check(reader, seen))
             if catalog.searches and not self.small:
                 found = found._replace(partly="its search was not compared word by word")
         elif not finished:
             found = found._replace(partly="only a part of its pages was read")
         return found._replace(flaws=seen, reader=reader)
 
-    def witnessed(self, reader: Reader, catalog: catalogs.Catalog, damage: Damage) -> Damage:
+    def find_disputed_rows(
+        self, reader: Reader, catalog: catalogs.Catalog, damage: Damage
+    ) -> Damage:
         """Find tables whose rows contradict their indexes: there the row may be the damaged one."""
         from dataclasses import replace
 
@@ -240,10 +208,10 @@ class Examination:
         disputed = count_contradictions(reader, catalog, damage.indexes, limit)
         return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
 
-    def verdict(self, reader: Reader, sheets: Pages) -> tuple[Damage | None, bool]:
+    def verdict(self, reader: Reader, pages: DatabasePages) -> tuple[Damage | None, bool]:
         assert self.found.catalog is not None
         whole = self.deep or self.small
-        answers: list[tuple[str, Answer]] = []
+        answers: list[tuple[str, QueryResult]] = []
         if whole:
             limit = None if self.deep else max(self.seconds, condition.SMALL_QUERY_SECONDS)
             answers.append(("", reader.ask("PRAGMA integrity_check(100)", limit)))
@@ -267,12 +235,12 @@ class Examination:
             [*said, *([("", f"freelist: {free}")] if free else [])],
             errors[0].said or "damaged" if errors else "",
             self.found.catalog,
-            sheets,
+            pages,
             seconds=60.0 if self.deep else condition.ATTRIBUTION_SECONDS,
         )
         return (damage if damage.any else None), finished
 
-    def slices(self, reader: Reader, pragma: str) -> list[tuple[str, Answer]]:
+    def slices(self, reader: Reader, pragma: str) -> list[tuple[str, QueryResult]]:
         """Check the schema, then table by table: briefly for a large file, all for a damaged one.
 
         An interrupted check returns nothing, so it is done in small parts.
@@ -283,15 +251,15 @@ class Examination:
         schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
             return [("", schema)]
-        answers: list[tuple[str, Answer]] = []
+        answers: list[tuple[str, QueryResult]] = []
         tables = [name for name in self.found.catalog.tables if not name.startswith("sqlite_")]
         worths = {name: self.found.catalog.worth(name) == "search" for name in tables}
         for name in sorted(tables, key=lambda name: (worths[name], name)):
             left = limit - clock.read()
             if left <= 0:
-                return [*answers, ("", Answer([], "SQLITE_INTERRUPT"))]
+                return [*answers, ("", QueryResult([], "SQLITE_INTERRUPT"))]
             if "virtual" not in self.sql(name).lower()[:16]:
-                answers.append((name, reader.ask(f"PRAGMA {pragma}({quoted(name)})", left)))
+                answers.append((name, reader.ask(f"PRAGMA {pragma}({quote_name(name)})", left)))
         return answers
 
     def sql(self, name: str) -> str:
@@ -300,37 +268,37 @@ class Examination:
             e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
         )
 
-    def cut_off(self, sheets: Pages, truncated: tuple[int, int]) -> dict[str, object]:
+    def cut_off(self, pages: DatabasePages, truncated: tuple[int, int]) -> dict[str, object]:
         """Decide whether missing pages mean a truncated file or a foreign write-ahead log."""
         try:
-            return {} if self.foreign(sheets) else {"truncated": truncated}
+            return {} if self.foreign(pages) else {"truncated": truncated}
         except CouldNotLook as doubt:
             return {"doubt": str(doubt)}
 
     def suspicious(self) -> bool:
         """Whether the change counters prove that an unused log does not belong to the file."""
-        if self.found.holders or not self.found.log.committed or self.book.log is None:
+        if self.found.holders or not self.found.log.committed or self.open_files.log is None:
             return False
-        found = descents.of_log(self.found.header, self.book.log, self.found.log)
-        return found.level == descents.IMPOSSIBLE
+        found = log_ancestry.of_log(self.found.header, self.open_files.log, self.found.log)
+        return found.level == log_ancestry.IMPOSSIBLE
 
     def foreign(
-        self, sheets: Pages, pair: Reader | None = None, damage: Damage | None = None
+        self, pages: DatabasePages, with_log: Reader | None = None, damage: Damage | None = None
     ) -> bool:
         """Whether the file is sound only without its log; the result is stored in `found`."""
-        if not self.found.log.committed or self.book.log is None:
+        if not self.found.log.committed or self.open_files.log is None:
             return False
-        from hermes_doctor.sqlite.foreign_log import Suspicion
+        from hermes_doctor.sqlite.foreign_log import ForeignLogTest
 
-        suspicion = Suspicion(self, sheets)
-        why = suspicion.proof(pair, damage)
+        suspicion = ForeignLogTest(self, pages)
+        why = suspicion.proof(with_log, damage)
         self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
         return bool(why)
 
-    def verified(self, reader: Reader, seen: tuple[Flaw, ...]) -> list[Flaw]:
+    def run_fts5_check(self, reader: Reader, flaws: tuple[FulltextFlaw, ...]) -> list[FulltextFlaw]:
         """Run FTS5's own check, which writes, on an in-memory image of a small database."""
         assert self.found.catalog is not None
-        known = {flaw.table for flaw in seen}
+        known = {flaw.table for flaw in flaws}
         tables = [name for name in openable_tables(self.found.catalog) if name not in known]
         if not tables or not self.small:
             return []
@@ -339,10 +307,10 @@ class Examination:
             if not isinstance(reader, InMemory):
                 log = None if self.found.holders else self.found.log
                 picture = InMemory(
-                    read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP, log=log)
+                    read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=log)
                 )
             return [
-                Flaw(name, "it does not agree with itself", "search")
+                FulltextFlaw(name, "it does not agree with itself", "search")
                 for name in tables
                 if not passes_own_check(picture, name)
                 and not differs_by_release(picture, self.found.catalog, name)
@@ -353,7 +321,7 @@ class Examination:
             if picture is not reader:
                 picture.close()
 
-    def by_hand(self, sheets: Pages) -> Damage | None:
+    def by_hand(self, pages: DatabasePages) -> Damage | None:
         """Damage that our own parser found, for files that SQLite cannot be asked about."""
         assert self.found.catalog is not None
         broken = self.found.free is not None and self.found.free.fault is not None
@@ -362,5 +330,5 @@ class Examination:
         from hermes_doctor.sqlite.verdict import find_damage
 
         return find_damage(
-            [], "damaged", self.found.catalog, sheets, seconds=condition.ATTRIBUTION_SECONDS
+            [], "damaged", self.found.catalog, pages, seconds=condition.ATTRIBUTION_SECONDS
         )

@@ -21,12 +21,12 @@ from hermes_doctor.sqlite.condition import (
     Condition,
     WatchProgress,
 )
-from hermes_doctor.sqlite.snapshot import Files, OpenFiles, database_files, open_files
+from hermes_doctor.sqlite.snapshot import DatabaseFiles, OpenFiles, database_files, open_files
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.hot_journal import Cutoff
+    from hermes_doctor.sqlite.hot_journal import JournalVerdict
 
 
 def examine(
@@ -63,7 +63,7 @@ def examine(
     raise CouldNotLook(text("{path}: is being written just now", path=path.name))
 
 
-def _unchanged(before: Files) -> bool:
+def _unchanged(before: DatabaseFiles) -> bool:
     """Whether the files are unchanged since they were examined."""
     now = database_files(before.path)
     return (now.main, now.wal, now.journal) == (before.main, before.wal, before.journal)
@@ -79,7 +79,7 @@ def _once(
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
         if header.empty:
-            return found._replace(log=book.read_log(most=256))
+            return found._replace(log=book.read_log(max_frames=256))
         if beside.journal.kind == "file" and (cut := _cut_off(book, found, deep=deep)):
             return found._replace(journal=cut)
         from hermes_doctor.sqlite.examination import Examination
@@ -87,7 +87,7 @@ def _once(
         return Examination(book, found, deep, seconds, watch).run()
 
 
-def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
+def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> JournalVerdict | None:
     """Judge a rollback journal that SQLite would play back when it next opens the file."""
     from hermes_doctor.sqlite import hot_journal
     from hermes_doctor.sqlite.exclusive import in_use
@@ -100,4 +100,4 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> Cutoff | None:
             text("{files_path}: is being written just now", files_path=found.files.path.name)
         )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
-    return hot_journal.judge(book, path, found.header, most=most, limit=limit)
+    return hot_journal.judge(book, path, found.header, max_bytes=most, limit=limit)

@@ -16,7 +16,7 @@ USUAL = 4096
 _KINDS = (0x02, 0x05, 0x0A, 0x0D)
 
 
-class Fault(NamedTuple):
+class FirstPageFault(NamedTuple):
     """Why SQLite cannot open a file, or reads it wrongly."""
 
     kind: str
@@ -27,7 +27,7 @@ class Fault(NamedTuple):
     """The correct values of the header fields that are wrong."""
 
 
-def judge(fd: int, header: Header, page_one: bytes | None) -> Fault | None:
+def judge(fd: int, header: Header, page_one: bytes | None) -> FirstPageFault | None:
     """Find the fault of the first page; `page_one` is its version in the write-ahead log, if any.
 
     With one the page in the file is not examined, because SQLite does not read it either.
@@ -41,17 +41,17 @@ def judge(fd: int, header: Header, page_one: bytes | None) -> Fault | None:
         if not fields:
             return None
         names = ", ".join(name.replace("_", " ") for name in fields)
-        return Fault("fields", f"its head has a wrong {names}", fields)
+        return FirstPageFault("fields", f"its head has a wrong {names}", fields)
     if header.rest_is_sound and not header.magic:
         what = "the 16 magic bytes are damaged; all the rest of the header is sound"
-        return Fault("magic", what)
+        return FirstPageFault("magic", what)
     for page_size in (USUAL, *sorted(PAGE_SIZES - {USUAL}, reverse=True)):
         if _sound(head, page_size) and _plausible(fd, size, page_size):
-            return Fault("fields", _seen(header), {"page_size": page_size, "all": 1})
+            return FirstPageFault("fields", _seen(header), {"page_size": page_size, "all": 1})
     if header.magic and header.page_size and len(head) < 512:
-        return Fault("other", f"it ends after {len(head)} bytes")
+        return FirstPageFault("other", f"it ends after {len(head)} bytes")
     gone = _plausible(fd, size, header.page_size if header.magic and header.page_size else USUAL)
-    return Fault("lost" if gone else "other", _seen(header))
+    return FirstPageFault("lost" if gone else "other", _seen(header))
 
 
 def _seen(header: Header) -> str:

@@ -13,11 +13,12 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import condition, inspector, log_ancestry as descents
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite import condition, inspector, log_ancestry
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.log_contradictions import Comparison
-from hermes_doctor.sqlite.pages import Pages
-from hermes_doctor.sqlite.reader import Answer, InMemory, InProcess, Reader
+from hermes_doctor.sqlite.page_counts import missing_pages
+from hermes_doctor.sqlite.pages import DatabasePages
+from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
 from hermes_doctor.sqlite.snapshot import read_image
 from hermes_doctor.sqlite.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.wal import EMPTY
@@ -37,10 +38,10 @@ _NOT_PROVEN = (
 )
 
 
-class Examination(Protocol):
+class RunningExamination(Protocol):
     """The part of a running examination that is needed here."""
 
-    book: OpenFiles
+    open_files: OpenFiles
     found: Condition
     deep: bool
 
@@ -48,35 +49,32 @@ class Examination(Protocol):
     def small(self) -> bool:
         """Whether the database can be examined in memory."""
 
-    def limit(self, times: float) -> float | None:
+    def limit(self, factor: float) -> float | None:
         """How many seconds a query may take."""
 
-    def missing(self, sheets: Pages, there: int, claimed: int) -> int:
-        """How many pages behind the end of the file are not in the write-ahead log."""
 
-
-class Suspicion:
+class ForeignLogTest:
     """Checks whether a damaged database is sound without its write-ahead log."""
 
-    def __init__(self, examination: Examination, sheets: Pages) -> None:
-        assert examination.book.log is not None
+    def __init__(self, examination: RunningExamination, pages: DatabasePages) -> None:
+        assert examination.open_files.log is not None
         self.examination = examination
-        self.sheets = sheets
+        self.pages = pages
         self.found = examination.found
-        self.book = examination.book
-        self.log = examination.book.log
+        self.open_files = examination.open_files
+        self.log = examination.open_files.log
         self.deep = examination.deep
         self.proven = True
         """Whether the log is proven to be foreign, not only to do damage."""
 
-    def proof(self, pair: Reader | None, damage: Damage | None) -> str:
+    def proof(self, with_log: Reader | None, damage: Damage | None) -> str:
         """Why the log has to be set aside; empty if it does not have to be.
 
-        `pair` reads the file with its log; it is None if pages are missing. Raises CouldNotLook if
-        there was no time to compare the two files, or to check the file alone.
+        `with_log` reads the file with its log; it is None if pages are missing. Raises
+        CouldNotLook if there was no time to compare the two files, or to check the file alone.
         """
         began = self.settled()
-        why = self.contradiction(cut_off=pair is None)
+        why = self.contradiction(cut_off=with_log is None)
         if not why and damage is not None and damage.rows:
             why, self.proven = _NOT_PROVEN, False
         if not why:
@@ -88,32 +86,32 @@ class Suspicion:
         try:
             if not self.is_sound(alone):
                 return ""
-            readable = pair is not None and damage is not None and not damage.rows
-            kept = readable and pair is not None and self.holds(pair, alone)
+            readable = with_log is not None and damage is not None and not damage.rows
+            kept = readable and with_log is not None and self.holds(with_log, alone)
             return "" if kept or self.settled() != began else why
         finally:
             alone.close()
 
     def settled(self) -> tuple[int, int, bytes]:
         """A mark that changes when a process checkpoints the log or restarts it."""
-        st = os.fstat(self.book.main)
+        st = os.fstat(self.open_files.main)
         return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)
 
     def contradiction(self, *, cut_off: bool) -> str:
         """Why this log cannot have started from this file; empty if it can."""
         if cut_off:
             # A log contains all pages it adds, so its own database had the missing ones before.
-            there = self.found.header.snapshot.size // self.sheets.page_size
+            there = self.found.header.snapshot.size // self.pages.page_size
             pages = self.found.log.db_pages
-            missing = self.examination.missing(self.sheets, there, pages)
+            missing = missing_pages(self.pages, there, pages)
             return (
                 f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
             )
-        descent = descents.of_log(self.found.header, self.log, self.found.log)
-        if descent.level == descents.IMPOSSIBLE:
+        descent = log_ancestry.of_log(self.found.header, self.log, self.found.log)
+        if descent.level == log_ancestry.IMPOSSIBLE:
             return descent.what
         assert self.found.catalog is not None
-        compared = Comparison(self.sheets)
+        compared = Comparison(self.pages)
         compared.walk(
             self.found.catalog.roots, None if self.deep else condition.ATTRIBUTION_SECONDS
         )
@@ -123,26 +121,26 @@ class Suspicion:
             return ""
         return f"{len(compared.between):,} pages of it do not fit the pages of the database"
 
-    def is_sound(self, alone: Reader) -> bool:
+    def is_sound(self, without_log: Reader) -> bool:
         """Whether SQLite finds the file sound without its log; CouldNotLook if time ran out.
 
         A full-text table that another SQLite version filled does not count as damage.
         """
         limit = None if self.deep else condition.ATTRIBUTION_SECONDS
-        answer = alone.ask("PRAGMA integrity_check(100)", limit)
+        answer = without_log.ask("PRAGMA integrity_check(100)", limit)
         said = [str(row[0]) for row in answer.rows]
         if answer.unfinished:  # skip the full-text tables: they take longest
-            said, answer = self.tables_of(alone)
+            said, answer = self.tables_of(without_log)
         if any(one != "ok" and OTHER_RELEASE not in one for one in said):
             return False
         if answer.unfinished:
             raise CouldNotLook(_NO_TIME)
         return not answer.error
 
-    def tables_of(self, alone: Reader) -> tuple[list[str], Answer]:
+    def tables_of(self, without_log: Reader) -> tuple[list[str], QueryResult]:
         """Check one table after the other with SQLite, without the full-text tables."""
         clock = time_limits.Stopwatch()
-        listed = alone.ask(
+        listed = without_log.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
             condition.ATTRIBUTION_SECONDS,
         )
@@ -151,8 +149,8 @@ class Suspicion:
         for (name,) in listed.rows:
             left = condition.FILE_ALONE_SECONDS - clock.read()
             if left <= 0:
-                return said, Answer([], "SQLITE_INTERRUPT")
-            answer = alone.ask(f"PRAGMA quick_check({quoted(str(name))})", left)
+                return said, QueryResult([], "SQLITE_INTERRUPT")
+            answer = without_log.ask(f"PRAGMA quick_check({quote_name(str(name))})", left)
             said += [str(row[0]) for row in answer.rows]
             if answer.error:
                 break
@@ -161,18 +159,24 @@ class Suspicion:
     def alone(self) -> Reader:
         """A reader of the file without its log."""
         if self.examination.small:
-            return InMemory(read_image(self.book, most=2 * condition.SMALL_BYTES_DEEP, log=EMPTY))
+            return InMemory(
+                read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=EMPTY)
+            )
         return InProcess(self.found.files.path, inspector.NOT_IN_USE)
 
-    def holds(self, pair: Reader, alone: Reader) -> bool:
+    def holds(self, log_reader: Reader, without_log: Reader) -> bool:
         """Whether each table has, with the log, at least as many rows and as high a rowid."""
-        listed = alone.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        listed = without_log.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+        )
         assert self.found.catalog is not None
         for name in (str(row[0]) for row in listed.rows):
             if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
                 continue
-            sql = f"SELECT count(*), max(rowid) FROM {quoted(name)} NOT INDEXED"
-            with_log, without = (one.ask(sql, self.examination.limit(100)) for one in (pair, alone))
+            sql = f"SELECT count(*), max(rowid) FROM {quote_name(name)} NOT INDEXED"
+            with_log, without = (
+                one.ask(sql, self.examination.limit(100)) for one in (log_reader, without_log)
+            )
             if with_log.error or without.error:
                 return False
             counts = zip(with_log.rows[0], without.rows[0], strict=True)

@@ -6,7 +6,7 @@ import struct
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 
 MOST_TRUNKS = 64
 
@@ -19,7 +19,7 @@ class Freelist(NamedTuple):
     fault: str | None = None
 
 
-def read(pages: Pages) -> Freelist:
+def read(pages: DatabasePages) -> Freelist:
     """Follow at most MOST_TRUNKS pages of the list; a longer list is judged by its start."""
     head = pages.read(1)
     trunk, count = struct.unpack_from(">II", head, 32)

@@ -16,7 +16,7 @@ from functools import cache
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.fulltext_options import options
 from hermes_doctor.system import progress
 
@@ -25,7 +25,7 @@ HASH = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Index:
+class FulltextIndex:
     """A full-text table and what its insert trigger puts into it."""
 
     name: str
@@ -57,7 +57,7 @@ INSERT = pattern(
 TEXTS = pattern(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
 
 
-def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[Index]:
+def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[FulltextIndex]:
     """Parse full-text tables, each with the insert trigger that fills it."""
     fills = {}
     for sql in triggers.values():
@@ -68,22 +68,27 @@ def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> li
     for name, sql in virtual.items():
         found = fills.get(name)
         if found is None:
-            indexes.append(Index(name, sql))
+            indexes.append(FulltextIndex(name, sql))
             continue
         _, _, text = "".join(found["values"].split()).partition(",")
         columns = tuple(TEXTS.findall(text))
         simple = "||''||".join(f"coalesce(new.{column},'')" for column in columns)
         if "' '" not in found["values"] or text.lower() != simple.lower():
             columns = ()
-        indexes.append(Index(name, sql, found["table"], found["fields"], found["values"], columns))
+        indexes.append(
+            FulltextIndex(name, sql, found["table"], found["fields"], found["values"], columns)
+        )
     return indexes
 
 
-Permit = Callable[[sqlite3.Connection, Index], AbstractContextManager[None]]
+Permit = Callable[[sqlite3.Connection, FulltextIndex], AbstractContextManager[None]]
 
 
 def fill(
-    database: sqlite3.Connection, index: Index, source: str = "main", permit: Permit | None = None
+    database: sqlite3.Connection,
+    index: FulltextIndex,
+    source: str = "main",
+    permit: Permit | None = None,
 ) -> None:
     """Create a full-text table and fill it from the rows of its table.
 
@@ -104,7 +109,7 @@ def fill(
     clear_settings(database, index)
 
 
-def create(database: sqlite3.Connection, index: Index) -> None:
+def create(database: sqlite3.Connection, index: FulltextIndex) -> None:
     """Create a full-text table with settings for filling it in one pass."""
     try:
         database.execute(index.sql)
@@ -112,24 +117,24 @@ def create(database: sqlite3.Connection, index: Index) -> None:
         raise CannotFix("the SQLite of this Python cannot make full-text tables") from error
     if not can_write_shadow_tables():
         return  # the settings could not be reset afterwards
-    name = quoted(index.name)
+    name = quote_name(index.name)
     for option, value in (("automerge", 0), ("hashsize", HASH)):
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
 
 
-def rebuild(database: sqlite3.Connection, index: Index) -> None:
+def rebuild(database: sqlite3.Connection, index: FulltextIndex) -> None:
     """Fill a table that keeps no text from the table that has it."""
-    name = quoted(index.name)
+    name = quote_name(index.name)
     database.execute(f"INSERT INTO {name}({name}) VALUES('rebuild')")
 
 
-def refill(database: sqlite3.Connection, index: Index, texts: str) -> None:
+def refill(database: sqlite3.Connection, index: FulltextIndex, texts: str) -> None:
     """Fill a new full-text table with the text of the old one, which is in the table `texts`."""
     names = columns(database, index)
-    fields = ", ".join(map(quoted, names))
+    fields = ", ".join(map(quote_name, names))
     values = ", ".join(f"c{place}" for place in range(len(names)))
     database.execute(
-        f"INSERT INTO {quoted(index.name)}(rowid, {fields}) SELECT id, {values} FROM {texts}"
+        f"INSERT INTO {quote_name(index.name)}(rowid, {fields}) SELECT id, {values} FROM {texts}"
     )
 
 
@@ -139,60 +144,64 @@ def read_settings(database: sqlite3.Connection, table: str) -> list[tuple[str, o
 
 
 def apply_settings(
-    database: sqlite3.Connection, index: Index, values: Sequence[tuple[str, object]]
+    database: sqlite3.Connection, index: FulltextIndex, values: Sequence[tuple[str, object]]
 ) -> None:
     """Apply these settings to the new full-text table."""
-    name = quoted(index.name)
+    name = quote_name(index.name)
     for pair in values:
         database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", pair)
 
 
-def row_count_sql(index: Index) -> str:
+def row_count_sql(index: FulltextIndex) -> str:
     """The SQL that counts the rows of an index.
 
     One without text of its own would count the rows of its source, so its sizes are counted.
     """
     known = index.external and "columnsize" not in options(index.sql)
     behind = f"{index.name}_docsize" if known else index.name
-    return f"SELECT count(*) FROM {quoted(behind)}"
+    return f"SELECT count(*) FROM {quote_name(behind)}"
 
 
-def columns(database: sqlite3.Connection, index: Index) -> list[str]:
+def columns(database: sqlite3.Connection, index: FulltextIndex) -> list[str]:
     """The columns of a full-text table, in the order in which it stores their texts."""
     rows = database.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", [index.name])
     return [row[0] for row in rows]
 
 
-def indexing_sql(index: Index, source: str, condition: str = "") -> str:
+def indexing_sql(index: FulltextIndex, source: str, condition: str = "") -> str:
     """The SQL that indexes the rows of its table."""
     return (
-        f"INSERT INTO main.{quoted(index.name)}({index.fields}) SELECT {index.expression} "
-        f"FROM {source}.{quoted(index.table)} AS new {condition}"
+        f"INSERT INTO main.{quote_name(index.name)}({index.fields}) SELECT {index.expression} "
+        f"FROM {source}.{quote_name(index.table)} AS new {condition}"
     )
 
 
-def clear_settings(database: sqlite3.Connection, index: Index) -> None:
+def clear_settings(database: sqlite3.Connection, index: FulltextIndex) -> None:
     """Remove all settings, because Hermes creates the table without any."""
     if can_write_shadow_tables():
-        database.execute(f"DELETE FROM {quoted(index.name + '_config')} WHERE k <> 'version'")
+        database.execute(f"DELETE FROM {quote_name(index.name + '_config')} WHERE k <> 'version'")
 
 
-def check_integrity(database: sqlite3.Connection, index: Index, *, against: bool = False) -> str:
-    """Raise unless the index is sound; `against` also compares it with text stored elsewhere."""
-    name = quoted(index.name)
+def check_integrity(
+    database: sqlite3.Connection, index: FulltextIndex, *, compare_content: bool = False
+) -> str:
+    """Raise unless the index is sound; `compare_content` also compares it with its source."""
+    name = quote_name(index.name)
     try:
         database.execute(
-            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(against)]
+            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(compare_content)]
         )
     except sqlite3.DatabaseError as error:
         raise CannotFix("the full-text table that was made is not sound") from error
     return f"integrity-check of {index.name}"
 
 
-def split_slowest(indexes: Sequence[Index], *, beside: bool) -> tuple[Index | None, list[Index]]:
-    """Separate the slowest index, for a thread of its own (`beside`), from the others."""
+def split_slowest(
+    indexes: Sequence[FulltextIndex], *, threaded: bool
+) -> tuple[FulltextIndex | None, list[FulltextIndex]]:
+    """Separate the slowest index, for a thread of its own (`threaded`), from the others."""
     slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
-    if not beside or not can_write_shadow_tables():
+    if not threaded or not can_write_shadow_tables():
         slow = None
     return slow, [one for one in indexes if one is not slow]
 

@@ -14,8 +14,8 @@ from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import coverage
 from hermes_doctor.sqlite.catalog import HERMES_FULLTEXT, SHADOWS, Catalog
-from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.coverage import Flaw, Rebuild, Unchecked
+from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.sqlite.coverage import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer, options
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.records import varint
@@ -30,17 +30,19 @@ MOST = 2000
 
 def check_all(
     reader: Reader, catalog: Catalog, *, seconds: float | None, whole: bool
-) -> tuple[Rebuild | None, tuple[Flaw, ...], tuple[Unchecked, ...]]:
+) -> tuple[Rebuild | None, tuple[FulltextFlaw, ...], tuple[Unchecked, ...]]:
     """Check all full-text tables: Hermes' unfinished rebuild, flaws, and what was not checked."""
     rebuild = coverage.rebuild_of(reader, catalog, seconds)
     said = list(flaws(reader, catalog, rebuild, seconds=seconds, whole=whole))
-    wrong = tuple(one for one in said if isinstance(one, Flaw))
+    wrong = tuple(one for one in said if isinstance(one, FulltextFlaw))
     return rebuild, wrong, tuple(one for one in said if isinstance(one, Unchecked))
 
 
 def openable_tables(catalog: Catalog) -> list[str]:
     """The full-text tables that every SQLite can open."""
-    return [name for name in catalog.searches if not foreign_tokenizer(declared(catalog, name))]
+    return [
+        name for name in catalog.searches if not foreign_tokenizer(create_statement(catalog, name))
+    ]
 
 
 def flaws(
@@ -50,19 +52,19 @@ def flaws(
     *,
     seconds: float | None,
     whole: bool,
-) -> Iterator[Flaw | Unchecked]:
+) -> Iterator[FulltextFlaw | Unchecked]:
     """Yield the flaws of all tables; unless `whole`, only both ends of a table are read."""
     for table in catalog.searches:
-        if tokenizer := foreign_tokenizer(declared(catalog, table)):
+        if tokenizer := foreign_tokenizer(create_statement(catalog, table)):
             yield Unchecked(table, f"this SQLite does not have its tokenizer {shown([tokenizer])}")
             continue
         gone = [shadow for shadow in SHADOWS if not _has(catalog, table, shadow)]
         if gone:
             lost = "content" in gone and table not in HERMES_FULLTEXT
             behind = shown([f"{table}_{gone[0]}"])
-            yield Flaw(table, f"its table {behind} is missing", "writes", lost=lost)
+            yield FulltextFlaw(table, f"its table {behind} is missing", "writes", lost=lost)
             continue
-        flaw: Flaw | Unchecked | None
+        flaw: FulltextFlaw | Unchecked | None
         flaw = _structure(reader, table, seconds, whole) or _opens(reader, table, seconds)
         if flaw is None:
             flaw = coverage.compare_with_source(
@@ -72,7 +74,7 @@ def flaws(
             yield flaw
 
 
-def declared(catalog: Catalog, table: str) -> str:
+def create_statement(catalog: Catalog, table: str) -> str:
     """The CREATE statement of a table."""
     return next(e.sql for e in catalog.entries if (e.kind, e.name) == ("table", table))
 
@@ -82,18 +84,19 @@ def _has(catalog: Catalog, table: str, shadow: str) -> bool:
         return True
     # A table with external content, or without sizes, has no such shadow table by design.
     absent = {"content": "content", "docsize": "columnsize"}.get(shadow)
-    return absent is not None and absent in options(declared(catalog, table))
+    return absent is not None and absent in options(create_statement(catalog, table))
 
 
-def _opens(reader: Reader, table: str, seconds: float | None) -> Flaw | None:
+def _opens(reader: Reader, table: str, seconds: float | None) -> FulltextFlaw | None:
     """Search for a nonsense word, which reads the structure and the top of the index."""
     answer = reader.ask(
-        f"SELECT rowid FROM {quoted(table)} WHERE {quoted(table)} MATCH 'zqxjzqxj' LIMIT 1", seconds
+        f"SELECT rowid FROM {quote_name(table)} WHERE {quote_name(table)} MATCH 'zqxjzqxj' LIMIT 1",
+        seconds,
     )
     if answer.error == "SQLITE_ERROR" and _CANNOT_OPEN.search(answer.said):
-        return Flaw(table, "SQLite cannot open it", "writes")
+        return FulltextFlaw(table, "SQLite cannot open it", "writes")
     if answer.damaged or answer.error == "SQLITE_CONSTRAINT":
-        return Flaw(table, "a search in it fails", "search")
+        return FulltextFlaw(table, "a search in it fails", "search")
     return None
 
 
@@ -102,22 +105,24 @@ def _count(reader: Reader, sql: str, seconds: float | None) -> int:
     return int(answer.rows[0][0]) if answer.rows else 0
 
 
-def _structure(reader: Reader, table: str, seconds: float | None, whole: bool) -> Flaw | None:
+def _structure(
+    reader: Reader, table: str, seconds: float | None, whole: bool
+) -> FulltextFlaw | None:
     """Check that the structure record exists, is valid, and lists only existing segments."""
-    data = quoted(f"{table}_data")
+    data = quote_name(f"{table}_data")
     answer = reader.ask(f"SELECT hex(block) FROM {data} WHERE id = {STRUCTURE}", seconds)
     if answer.error:
         return None  # the tree itself is damaged, or there was no time
     if not answer.rows:
-        return Flaw(table, "its structure record is missing", "writes")
+        return FulltextFlaw(table, "its structure record is missing", "writes")
     try:
         segments = segments_of(bytes.fromhex(answer.rows[0][0]))
     except (CouldNotLook, ValueError):
-        return Flaw(table, "its structure record is damaged", "writes")
+        return FulltextFlaw(table, "its structure record is damaged", "writes")
     for number, first, last in segments:
         if missing := _pages(reader, data, (number, first, last), seconds, whole):
             noun = "page of its index is" if missing == 1 else "pages of its index are"
-            return Flaw(table, f"{missing} {noun} gone", "search")
+            return FulltextFlaw(table, f"{missing} {noun} gone", "search")
         if flaw := _terms(reader, table, (number, first, last), seconds, whole):
             return flaw
     return None
@@ -149,10 +154,10 @@ def _terms(
     segment: tuple[int, int, int],
     seconds: float | None,
     whole: bool,
-) -> Flaw | None:
+) -> FulltextFlaw | None:
     """Check that each page on which a term starts is in the index of terms."""
     number, first, last = segment
-    data, index = quoted(f"{table}_data"), quoted(f"{table}_idx")
+    data, index = quote_name(f"{table}_data"), quote_name(f"{table}_idx")
     known = _count(reader, f"SELECT count(*) FROM {index} WHERE segid = {number}", seconds)
     low, high = (number << 37) + first, (number << 37) + last
     if not whole:
@@ -165,7 +170,7 @@ def _terms(
     )
     # A merge in progress may have moved the start of a segment by one page.
     if known + 1 < wanted or (wanted and not known):
-        return Flaw(table, "its index of terms has lost entries", "search")
+        return FulltextFlaw(table, "its index of terms has lost entries", "search")
     return None
 
 
@@ -202,7 +207,7 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
 
 def passes_own_check(reader: Reader, table: str) -> bool:
     """Run FTS5's own check of a table; it writes, so use it only on an in-memory image."""
-    name = quoted(table)
+    name = quote_name(table)
     answer = reader.ask(f"INSERT INTO {name}({name}) VALUES ('integrity-check')")
     return answer.error != "SQLITE_CORRUPT_VTAB"
 
@@ -220,7 +225,7 @@ def differs_by_release(reader: Reader, catalog: Catalog, table: str) -> bool:
     return bool(
         _count(
             reader,
-            f"SELECT count(*) FROM (SELECT 1 FROM {quoted(source)} "
+            f"SELECT count(*) FROM (SELECT 1 FROM {quote_name(source)} "
             "WHERE instr(CAST(content AS BLOB), x'00') LIMIT 1)",
             None,
         )

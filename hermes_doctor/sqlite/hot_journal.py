@@ -23,7 +23,7 @@ from hermes_doctor.system.files import open_regular
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
 
 
-class Cutoff(NamedTuple):
+class JournalVerdict(NamedTuple):
     """The verdict on the journal of an interrupted transaction, with the evidence for it.
 
     The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
@@ -35,19 +35,21 @@ class Cutoff(NamedTuple):
     records: int = 0
 
 
-def judge(book: OpenFiles, path: Path, header: Header, *, most: int, limit: float | None) -> Cutoff:
-    """Judge the journal at `path`; SQLite is asked about files of up to `most` bytes."""
+def judge(
+    files: OpenFiles, path: Path, header: Header, *, max_bytes: int, limit: float | None
+) -> JournalVerdict:
+    """Judge the journal at `path`; SQLite is asked about files of up to `max_bytes`."""
     fd = open_regular(path)
     try:
         undo = journals.read(fd, header.page_size)
-        log = book.read_log(live=False, seconds=0.03)
-        kin = log_ancestry.of_journal(book.main, header, fd, undo, log)
+        log = files.read_log(live=False, seconds=0.03)
+        kin = log_ancestry.of_journal(files.main, header, fd, undo, log)
         # A database that uses its write-ahead log leaves no journal: nothing to compare.
-        sound = None if log.committed else _sound(book.main, header, fd, undo, most, limit)
+        sound = None if log.committed else _sound(files.main, header, fd, undo, max_bytes, limit)
     finally:
         os.close(fd)
     kind = _kind(kin, sound)
-    return Cutoff(kind, (kin.what, *_told(sound)), len(undo.places))
+    return JournalVerdict(kind, (kin.what, *_told(sound)), len(undo.places))
 
 
 def is_hot(path: Path) -> bool:
@@ -86,11 +88,11 @@ def _told(sound: Sound) -> tuple[str, ...]:
 
 
 def _sound(
-    main: int, header: Header, fd: int, undo: journals.Undo, most: int, limit: float | None
+    main: int, header: Header, fd: int, undo: journals.Undo, max_bytes: int, limit: float | None
 ) -> Sound:
-    if max(header.snapshot.size, undo.pages * undo.page_size) > most:
+    if max(header.snapshot.size, undo.pages * undo.page_size) > max_bytes:
         return None
-    data = os.pread(main, most, 0)
+    data = os.pread(main, max_bytes, 0)
     try:
         return _passes(journals.rolled_back(fd, undo, data), limit), _passes(data, limit)
     except CouldNotLook:

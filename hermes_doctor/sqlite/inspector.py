@@ -53,14 +53,16 @@ HARMLESS = frozenset(
 """Functions that read only their arguments, return no more than these contain, and are fast."""
 
 
-def main(how: str, path: str) -> None:
+def main(file_state: str, path: str) -> None:
     """Answer queries until standard input ends."""
     index: list[int] = []
-    if not only_reading(path, index if how == LEFTOVER_LOG else None):
+    if not only_reading(path, index if file_state == LEFTOVER_LOG else None):
         say({"error": "NO_HOOK"})
         return
     try:
-        connection = _sqlite3.connect(address(path, how), uri=True, isolation_level=None, timeout=1)
+        connection = _sqlite3.connect(
+            address(path, file_state), uri=True, isolation_level=None, timeout=1
+        )
     except _sqlite3.Error as error:
         say({"error": name(error)})
         return
@@ -84,13 +86,13 @@ def say(answer: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def address(path: str, how: str) -> str:
+def address(path: str, file_state: str) -> str:
     """The file as an SQLite URI, with all special bytes escaped."""
     escaped = "".join(
         chr(byte) if 48 <= byte < 58 or 65 <= (byte & 0xDF) < 91 or byte == 47 else f"%{byte:02x}"
         for byte in os.fsencode(path)
     )
-    return f"file:{escaped}?{OPTIONS[how]}"
+    return f"file:{escaped}?{OPTIONS[file_state]}"
 
 
 class TimedConnection:

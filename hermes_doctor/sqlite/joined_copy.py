@@ -40,7 +40,7 @@ def is_needed(parts: Parts) -> bool:
         return _is_hot(journal) or bool(log is not None and wal.read(log).pages)
 
 
-def write(parts: Parts, target: int) -> None:
+def write_joined(parts: Parts, target: int) -> None:
     """Write the joined content into an empty file."""
     with _opened(parts) as (main, log, journal):
         if main is None:

@@ -35,7 +35,7 @@ READY = 30.0
 Progress = Callable[[int], None]
 
 
-class Copied(NamedTuple):
+class CopyResult(NamedTuple):
     """The result of copying a database in use."""
 
     verdict: str
@@ -46,7 +46,7 @@ class Copied(NamedTuple):
     """The digests of the chunks."""
 
 
-def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied:
+def copy(source: Path, target: Path, progress: Progress | None = None) -> CopyResult:
     """Copy a database in use into a new file.
 
     During the copy a worker holds a read transaction. That never blocks a writer of a database
@@ -57,7 +57,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
     held = snapshot(source)
     try:
         with _followed(target) as follower:
-            with disk.new_file(target, lasting=False) as fd, _held_still(source) as reader:
+            with disk.new_file(target, durable=False) as fd, _held_still(source) as reader:
                 final = 0
                 for now in consistent_copy.write_copy(source, fd, held):
                     follower.send(str(now))
@@ -73,7 +73,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> Copied
         moved = places and places[0] != target
         if moved and disk.digest(target, like=sha256) != sha256:
             raise CannotFix("the copy is not what was written")
-        return Copied(verdict, sha256, pieces)
+        return CopyResult(verdict, sha256, pieces)
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)
         raise Trouble(

@@ -13,7 +13,7 @@ import struct
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.sqlite.header import MAGIC, Header
 from hermes_doctor.sqlite.journal import Undo
-from hermes_doctor.sqlite.wal import FRAME, HEAD, Log
+from hermes_doctor.sqlite.wal import FRAME, HEAD, WriteAheadLog
 
 PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible"
 
@@ -44,7 +44,7 @@ class _First(NamedTuple):
         return cls(changes, pages, schema, page[18:20] == b"\2\2")
 
 
-def of_journal(main: int, header: Header, journal: int, undo: Undo, log: Log) -> Ancestry:
+def of_journal(main: int, header: Header, journal: int, undo: Undo, log: WriteAheadLog) -> Ancestry:
     """Whether a journal can be that of the file's last transaction."""
     now = _First.of(header.head)
     if undo.shared:
@@ -88,7 +88,7 @@ def _equal(main: int, journal: int, undo: Undo) -> bool:
     )
 
 
-def of_log(header: Header, log_fd: int, log: Log) -> Ancestry:
+def of_log(header: Header, log_fd: int, log: WriteAheadLog) -> Ancestry:
     """Whether a write-ahead log can have started from this file, or a checkpointed state of it.
 
     The first version of page 1 in a log has a change counter one higher than the file that the log
@@ -114,7 +114,7 @@ def of_log(header: Header, log_fd: int, log: Log) -> Ancestry:
     return Ancestry(IMPOSSIBLE, f"it holds {span}, and the database is at {now.changes:,}")
 
 
-def _begin(fd: int, log: Log) -> int:
+def _begin(fd: int, log: WriteAheadLog) -> int:
     """The offset of the first version of page 1 in a log."""
     step = FRAME + log.page_size
     for at in range(HEAD, HEAD + log.committed * step, step):
@@ -123,5 +123,5 @@ def _begin(fd: int, log: Log) -> int:
     return log.pages[1]
 
 
-def _page(fd: int, log: Log, at: int) -> bytes:
+def _page(fd: int, log: WriteAheadLog, at: int) -> bytes:
     return os.pread(fd, log.page_size, at)

@@ -17,7 +17,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import records
 from hermes_doctor.sqlite.catalog import MOST_PAGES
 from hermes_doctor.sqlite.cells import INTERIOR, LEAF, PARSE_ERRORS, page_header, to_signed, varint
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.system import time_limits
 
 ENOUGH = 2
@@ -42,7 +42,7 @@ class _Step(NamedTuple):
 class Comparison:
     """Walks the b-trees of a database with its write-ahead log applied."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: DatabasePages) -> None:
         self.pages = pages
         self.between: set[int] = set()
         """Pages of the log that do not fit the file."""
@@ -81,7 +81,7 @@ class Comparison:
         """By root page: the page of the schema that names it, which is not always page 1."""
         found: dict[int, int] = {}
         try:
-            for page, row in records.rows_with_pages(self.pages, 1, most=MOST_PAGES):
+            for page, row in records.rows_with_pages(self.pages, 1, max_pages=MOST_PAGES):
                 root = row[3] if len(row) > 3 else None
                 if isinstance(root, int) and root:
                     found.setdefault(root, page)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.schema import Schema
 
 
-class Missing(NamedTuple):
+class MissingPart(NamedTuple):
     """One part of the schema that is missing."""
 
     kind: str
@@ -27,7 +27,7 @@ class Missing(NamedTuple):
         return f"{self.table}.{self.name}" if self.kind == "column" else self.name
 
 
-def find_missing(found: Schema, plan: Blueprint) -> list[Missing]:
+def find_missing(found: Schema, plan: Blueprint) -> list[MissingPart]:
     """List all missing parts; empty for a database that has none of the tables.
 
     Only presence counts, because the SQL text differs with the releases that upgraded a file. An
@@ -40,26 +40,26 @@ def find_missing(found: Schema, plan: Blueprint) -> list[Missing]:
     return [*_tables(found, plan), *columns, *_owned(found, plan, columns)]
 
 
-def _tables(found: Schema, plan: Blueprint) -> Iterator[Missing]:
+def _tables(found: Schema, plan: Blueprint) -> Iterator[MissingPart]:
     for name, table in plan.tables.items():
-        if name not in found.declarations and not table.lazy:
-            yield Missing("table", name, name, plan.if_missing[name])
+        if name not in found.declarations and not table.created_on_demand:
+            yield MissingPart("table", name, name, plan.if_missing[name])
     for name in plan.virtual:
         if name not in found.virtual:
-            yield Missing("full-text table", name, name, plan.if_missing[name])
+            yield MissingPart("full-text table", name, name, plan.if_missing[name])
 
 
-def _columns(found: Schema, plan: Blueprint) -> Iterator[Missing]:
+def _columns(found: Schema, plan: Blueprint) -> Iterator[MissingPart]:
     for name, table in plan.tables.items():
         if found.declarations.get(name, table.sql) == table.sql:
             continue  # missing, or identical to the letter
         there = {column.lower() for column in found.tables.get(name, {})}  # SQLite ignores case
         for column in table.columns:
             if column.name.lower() not in there:
-                yield Missing("column", name, column.name, column.if_missing)
+                yield MissingPart("column", name, column.name, column.if_missing)
 
 
-def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[Missing]:
+def _owned(found: Schema, plan: Blueprint, columns: list[MissingPart]) -> Iterator[MissingPart]:
     later = {
         name for v in plan.virtual if v not in found.virtual for name in triggers_feeding(plan, v)
     }
@@ -74,7 +74,7 @@ def _owned(found: Schema, plan: Blueprint, columns: list[Missing]) -> Iterator[M
                 continue
             named = words_of(sql) if lost else frozenset()
             if not any(owner == table and column in named for owner, column in lost):
-                yield Missing(kind, table, name, plan.if_missing[name])
+                yield MissingPart(kind, table, name, plan.if_missing[name])
 
 
 def words_of(sql: str) -> frozenset[str]:

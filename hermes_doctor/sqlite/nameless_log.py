@@ -21,7 +21,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
 from hermes_doctor.system import disk
@@ -30,7 +30,7 @@ from hermes_doctor.system.workers import run_as_owner
 TRIES = 20
 
 
-class Image:
+class DatabaseImage:
     """The pages of a database with its write-ahead log applied."""
 
     def __init__(self, main: int, log: int | None) -> None:
@@ -53,25 +53,25 @@ class Image:
         """All pages with their numbers."""
         return ((number, self.page(number)) for number in range(1, self.count + 1))
 
-    def equals(self, other: Image) -> bool:
+    def equals(self, other: DatabaseImage) -> bool:
         """Whether both have the same bytes."""
         same = (self.page_size, self.count) == (other.page_size, other.count)
         return same and all(page == other.page(number) for number, page in self.pages())
 
-    def extends(self, earlier: Image) -> bool:
+    def extends(self, earlier: DatabaseImage) -> bool:
         """Whether this log is the earlier one with frames appended."""
         same = self.log.salts == earlier.log.salts and self.log.salts != b""
         return same and self.log.committed >= earlier.log.committed
 
-    def is_made_of(self, others: tuple[Image, ...]) -> bool:
-        """Whether every page is in another image, or was since that image's log was started."""
+    def is_made_of(self, images: tuple[DatabaseImage, ...]) -> bool:
+        """Whether each page equals a version of it in the file or the log of one of the others."""
         versions: dict[int, list[tuple[int, int]]] = {}
-        for other in others:
+        for other in images:
             for number, place in other.frames():
                 versions.setdefault(number, []).append((other.log_fd or 0, place))
         for number, page in self.pages():
             at = (number - 1) * self.page_size
-            if any(page in (one.page(number), _read(one.main, page, at)) for one in others):
+            if any(page in (one.page(number), _read(one.main, page, at)) for one in images):
                 continue
             if not any(_read(fd, page, place) == page for fd, place in versions.get(number, ())):
                 return False
@@ -165,7 +165,7 @@ def _holds(path: Path, known: wal.ShmHeader | None, log: int | None) -> bool:
     return copied.salts != known.salts or copied.committed >= known.committed
 
 
-class Compared(NamedTuple):
+class DatabaseComparison(NamedTuple):
     """SQLite's verdict on two databases, and which rows of the first the second lacks."""
 
     first: str
@@ -176,9 +176,9 @@ class Compared(NamedTuple):
     """By table: rows that are in both and differ."""
 
 
-def compare(first: Path, second: Path) -> Compared:
+def compare(first: Path, second: Path) -> DatabaseComparison:
     """Compare two databases that are not in use; both are in one folder."""
-    return Compared(*json.loads(run_as_owner(first, lambda here: _compare(here, second))))
+    return DatabaseComparison(*json.loads(run_as_owner(first, lambda here: _compare(here, second))))
 
 
 def _compare(first: Path, second: Path) -> str:
@@ -221,13 +221,13 @@ def _tables(db: sqlite3.Connection) -> list[str]:
 
 def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
     """How many rows the other database lacks, and how many differ in it."""
-    name = quoted(table)
+    name = quote_name(table)
     columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
     theirs = [row[1] for row in db.execute(f"PRAGMA other.table_info({name})")]
     total = db.execute(f"SELECT count(*) FROM main.{name}").fetchone()[0]
     if columns != theirs:
         return (total, 0) if not theirs else (0, total)
-    unequal = " OR ".join(f"a.{quoted(one)} IS NOT b.{quoted(one)}" for one in columns)
+    unequal = " OR ".join(f"a.{quote_name(one)} IS NOT b.{quote_name(one)}" for one in columns)
     joined = f"FROM main.{name} a LEFT JOIN other.{name} b ON a.rowid = b.rowid"
     try:
         missing = db.execute(f"SELECT count(*) {joined} WHERE b.rowid IS NULL").fetchone()[0]

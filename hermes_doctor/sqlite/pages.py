@@ -13,14 +13,14 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header as headers, journal as journals
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.snapshot import OpenFiles
-from hermes_doctor.sqlite.wal import Log
+from hermes_doctor.sqlite.wal import WriteAheadLog
 from hermes_doctor.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
 
 WAL_LIMIT = 64 * MEGABYTE
 """Only the frame headers of a log are read (24 bytes each), so this limits time, not memory."""
 
 
-class Pages:
+class DatabasePages:
     """Random access to the committed pages of one database."""
 
     def __init__(self, db: int, wal: int | None) -> None:
@@ -50,7 +50,7 @@ class Pages:
 
 
 @contextmanager
-def open_pages(path: Path) -> Iterator[Pages]:
+def open_pages(path: Path) -> Iterator[DatabasePages]:
     """Open the pages of the database at `path`; nothing is locked, created or changed."""
     descriptors = [open_regular(path)]
     try:
@@ -60,7 +60,7 @@ def open_pages(path: Path) -> Iterator[Pages]:
                 raise CouldNotLook("a transaction in it has not ended")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
-        yield Pages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
+        yield DatabasePages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
     except OSError as error:
         raise CouldNotLook(
             text("{path}: {lower}", path=path.name, lower=os.strerror(error.errno or 0).lower())
@@ -100,12 +100,12 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
     return frames
 
 
-class PagesWithLog(Pages):
+class PagesWithLog(DatabasePages):
     """The pages of a database whose write-ahead log has already been read."""
 
-    def __init__(self, book: OpenFiles, log: Log, header: Header) -> None:
-        self.db = book.main
-        self.wal = book.log
+    def __init__(self, files: OpenFiles, log: WriteAheadLog, header: Header) -> None:
+        self.db = files.main
+        self.wal = files.log
         self.frames = dict(log.pages)
         self.page_size = log.page_size if log.pages else header.page_size
         self.count = log.db_pages or header.snapshot.size // self.page_size

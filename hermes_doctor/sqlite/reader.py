@@ -25,7 +25,7 @@ UNFINISHED = "SQLITE_INTERRUPT"
 """SQLite's error name for a statement that was interrupted."""
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """SQLite's answer to one statement."""
 
     rows: list[Row]
@@ -52,7 +52,7 @@ class Reader(Protocol):
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """Return the rows of one statement; the time limit is for an idle machine.
 
         With `tables` it may read only these; see `inspector`.
@@ -67,7 +67,7 @@ class InMemory:
 
     def __init__(self, image: bytes) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.asked = inspector.TimedConnection(self.connection)
+        self.timed_connection = inspector.TimedConnection(self.connection)
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -78,11 +78,11 @@ class InMemory:
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return Answer(**self.asked.ask(sql, _by_the_clock(seconds), allowed))
+            return QueryResult(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Free the memory."""
@@ -94,13 +94,15 @@ class OnConnection:
     """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.asked = inspector.TimedConnection(connection)
+        self.timed_connection = inspector.TimedConnection(connection)
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
-        return Answer(**self.asked.ask(sql, seconds, None if tables is None else list(tables)))
+        return QueryResult(
+            **self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
+        )
 
     def close(self) -> None:
         """Leave the connection open: it belongs to the caller."""
@@ -109,10 +111,10 @@ class OnConnection:
 class InProcess:
     """Queries the file itself in a separate process that cannot write."""
 
-    def __init__(self, path: Path, how: str) -> None:
+    def __init__(self, path: Path, file_state: str) -> None:
         import subprocess
 
-        command = [sys.executable, "-I", "-S", inspector.__file__, how, str(path)]
+        command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
         self.guard = threading.Lock()
         try:
             self.process = subprocess.Popen(
@@ -130,7 +132,7 @@ class InProcess:
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> Answer:
+    ) -> QueryResult:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
@@ -139,8 +141,8 @@ class InProcess:
                 marshal.dump((sql, _by_the_clock(seconds), allowed), self.process.stdin)
                 self.process.stdin.flush()
             except (OSError, ValueError):
-                return Answer([], "GONE")
-            return Answer(**self._answer())
+                return QueryResult([], "GONE")
+            return QueryResult(**self._answer())
 
     def touched(self) -> int:
         """How many bytes of its files it has read so far; 0 if that is unknown."""

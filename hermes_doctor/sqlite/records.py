@@ -7,25 +7,27 @@ from collections.abc import Iterator
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 
 Value = None | int | float | str | bytes
 LEAF, INTERIOR = 0x0D, 0x05
 ROW_LIMIT = 16 * 1024 * 1024
 
 
-def rows(pages: Pages, root: int, *, most: int) -> Iterator[list[Value]]:
-    """The rows of the table at page `root`; raises if it has more than `most` pages."""
-    return (row for _, row in rows_with_pages(pages, root, most=most))
+def rows(pages: DatabasePages, root: int, *, max_pages: int) -> Iterator[list[Value]]:
+    """The rows of the table at page `root`; raises if it has more than `max_pages` pages."""
+    return (row for _, row in rows_with_pages(pages, root, max_pages=max_pages))
 
 
-def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int, list[Value]]]:
+def rows_with_pages(
+    pages: DatabasePages, root: int, *, max_pages: int
+) -> Iterator[tuple[int, list[Value]]]:
     """The same rows, each with the number of the leaf page that holds it."""
     seen: set[int] = set()
     todo = [root]
     while todo:
         number = todo.pop()
-        if number in seen or len(seen) >= most:
+        if number in seen or len(seen) >= max_pages:
             raise CouldNotLook(
                 text("the tree at page {root} is too large or runs in a circle", root=root)
             )
@@ -49,7 +51,7 @@ def rows_with_pages(pages: Pages, root: int, *, most: int) -> Iterator[tuple[int
                 yield number, record(_payload(pages, page, offset))
 
 
-def _payload(pages: Pages, page: bytes, offset: int) -> bytes:
+def _payload(pages: DatabasePages, page: bytes, offset: int) -> bytes:
     """The whole payload of one leaf cell, its overflow pages included."""
     length, offset = varint(page, offset)
     _, offset = varint(page, offset)
@@ -93,7 +95,7 @@ def record(payload: bytes) -> list[Value]:
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
-def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
+def _value(kind: int, payload: bytes, offset: int) -> tuple[Value, int]:
     if kind == 0:
         return None, 0
     if kind in (8, 9):
@@ -101,7 +103,7 @@ def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
     if kind in (10, 11):
         raise CouldNotLook("a row holds a value of a reserved kind")
     size = _INTEGERS.get(kind) or (8 if kind == 7 else (kind - 12) // 2)
-    raw = payload[at : at + size]
+    raw = payload[offset : offset + size]
     if len(raw) < size:
         raise CouldNotLook("a row is cut off")
     if kind in _INTEGERS:
@@ -111,16 +113,16 @@ def _value(kind: int, payload: bytes, at: int) -> tuple[Value, int]:
     return (raw.decode("utf-8", "replace") if kind % 2 else raw), size
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, offset: int) -> tuple[int, int]:
     """Decode SQLite's variable-length integer; also return the offset after it."""
     value = 0
     for n in range(9):
-        if at + n >= len(data):
+        if offset + n >= len(data):
             raise CouldNotLook("a number is cut off")
-        byte = data[at + n]
+        byte = data[offset + n]
         if n == 8:
-            return value << 8 | byte, at + 9
+            return value << 8 | byte, offset + 9
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
-            return value, at + n + 1
+            return value, offset + n + 1
     raise AssertionError  # the ninth byte always ends it

@@ -1,4 +1,4 @@
-"""SQL conditions that find the rows of the API server's cache that make requests fail."""
+"""SQL conditions for damaged rows in the API server's response cache."""
 
 _PLAIN = "data"
 for _word in ("-Infinity", "Infinity", "NaN"):  # Python reads and writes these, SQLite does not

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 
 from hermes_doctor.lazy import pattern
-from hermes_doctor.sqlite.catalog import Catalog, Entry
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.catalog import Catalog, SchemaRow
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.reader import Reader
 
 _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
@@ -21,7 +21,7 @@ _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 def count_contradictions(
     reader: Reader, catalog: Catalog, indexes: Iterable[str], seconds: float | None
 ) -> dict[str, int]:
-    """By table: how many rows have another value in one of these indexes."""
+    """Count, for each table, the rows whose value differs from an index entry."""
     found: dict[str, int] = {}
     wanted = set(indexes)
     for entry in catalog.entries:
@@ -32,21 +32,21 @@ def count_contradictions(
     return found
 
 
-def _differing(reader: Reader, index: Entry, seconds: float | None) -> int:
+def _differing(reader: Reader, index: SchemaRow, seconds: float | None) -> int:
     """Count rows that the index has by rowid, but with other values."""
-    parts = reader.ask(f"PRAGMA index_xinfo({quoted(index.name)})", seconds)
+    parts = reader.ask(f"PRAGMA index_xinfo({quote_name(index.name)})", seconds)
     keys = [part for part in parts.rows if part[5]]
     if parts.error or not keys or any(part[1] == -2 or not part[2] for part in keys):
         return 0  # an index of expressions has no values to compare
-    names = [quoted(str(part[2])) for part in keys]
+    names = [quote_name(str(part[2])) for part in keys]
     partial = _PARTIAL.search(index.sql)
     where = f" WHERE {partial[1]}" if partial else ""
     known = ", ".join(f"{name} AS k{number}" for number, name in enumerate(names))
     differs = " OR ".join(f"o.{name} IS NOT i.k{number}" for number, name in enumerate(names))
-    table = quoted(index.table)
+    table = quote_name(index.table)
     answer = reader.ask(
         f"SELECT count(*) FROM (SELECT rowid AS r, {known} FROM {table} "
-        f"INDEXED BY {quoted(index.name)}{where}) AS i CROSS JOIN {table} AS o NOT INDEXED "
+        f"INDEXED BY {quote_name(index.name)}{where}) AS i CROSS JOIN {table} AS o NOT INDEXED "
         f"ON o.rowid = i.r WHERE {differs}",
         seconds,
     )

@@ -87,7 +87,7 @@ def query_function(reader: Reader) -> Ask:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
+def open_saved(path: Path) -> Iterator[tuple[Ask, Ask]]:
     """Functions that query a saved database with its log, and the file without the log."""
     with (
         contextlib.closing(InProcess(path, inspector.LEFTOVER_LOG)) as whole,
@@ -98,7 +98,7 @@ def opened(path: Path) -> Iterator[tuple[Ask, Ask]]:
 
 def read_messages(path: Path) -> SavedMessages:
     """Read the messages that only the log of a saved message history has."""
-    with opened(path) as (whole, file):
+    with open_saved(path) as (whole, file):
         base = 0
         with contextlib.suppress(CouldNotLook):  # the table itself may be only in the log
             [[last]] = file("SELECT max(id) FROM messages")
@@ -112,7 +112,7 @@ def read_messages(path: Path) -> SavedMessages:
 
 def count_missing_tasks(path: Path, live: Ask) -> int:
     """Count the tasks that only the log of a saved board has and the live board lacks."""
-    with opened(path) as (whole, file):
+    with open_saved(path) as (whole, file):
         try:
             before = _tasks(file)
         except CouldNotLook:  # the table itself may be only in the log

@@ -97,7 +97,7 @@ def _once(path: Path) -> Schema:
     version_root = 0
     with pages.open_pages(path) as book:
         first = book.read(1)
-        for row in records.rows(book, 1, most=MOST_PAGES):
+        for row in records.rows(book, 1, max_pages=MOST_PAGES):
             if len(row) < 5 or not isinstance(row[1], str):
                 raise CouldNotLook(text("{path}: a row of its schema is damaged", path=path.name))
             kind, name, root, sql = row[0], row[1], row[3], row[4]
@@ -128,10 +128,10 @@ def _creates(sql: str, what: str) -> bool:
     return sql[: len(what) + 8].upper() == f"CREATE {what} "
 
 
-def _version(book: pages.Pages, root: int) -> int | None:
+def _version(book: pages.DatabasePages, root: int) -> int | None:
     """The number in `schema_version`; None if it is damaged or not a number."""
     with suppress(CouldNotLook):
-        found = [row[0] for row in records.rows(book, root, most=2) if row]
+        found = [row[0] for row in records.rows(book, root, max_pages=2) if row]
         return max((number for number in found if isinstance(number, int)), default=None)
     return None
 

@@ -12,15 +12,15 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.wal import Log
-from hermes_doctor.system.files import Snapshot, listing, open_regular, reason, size, snapshot
+from hermes_doctor.sqlite.wal import WriteAheadLog
+from hermes_doctor.system.files import Snapshot, list_folder, open_regular, reason, size, snapshot
 
 TRIES = 8
 ASIDE = "-wal.aside-"
 """The suffix that starts after the database name in the name of a log that was set aside."""
 
 
-class Files(NamedTuple):
+class DatabaseFiles(NamedTuple):
     """Snapshots of a database file and its sidecar files, after following symlinks."""
 
     path: Path
@@ -40,7 +40,7 @@ class Files(NamedTuple):
         return self.path.with_name(self.path.name + suffix)
 
 
-def database_files(path: Path) -> Files:
+def database_files(path: Path) -> DatabaseFiles:
     """Take snapshots of a database's files; a symlink is resolved first, as SQLite does."""
     try:
         real = path.resolve(strict=True)
@@ -49,13 +49,13 @@ def database_files(path: Path) -> Files:
     except (OSError, RuntimeError) as error:
         raise CouldNotLook(text("{path}: leads nowhere", path=path.name)) from error
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
-    return Files(real, snapshot(real), *beside)
+    return DatabaseFiles(real, snapshot(real), *beside)
 
 
 def set_aside_logs(path: Path) -> list[Path]:
     """The write-ahead logs of a database that were set aside next to it, oldest first."""
     try:
-        names = listing(path.parent)
+        names = list_folder(path.parent)
     except (CouldNotLook, FileNotFoundError):
         return []
     found = [path.with_name(name) for name in sorted(names) if name.startswith(path.name + ASIDE)]
@@ -88,8 +88,8 @@ class OpenFiles:
         live: bool = True,
         committed: int | None = None,
         seconds: float | None = None,
-        most: int | None = None,
-    ) -> Log:
+        max_frames: int | None = None,
+    ) -> WriteAheadLog:
         """Read the write-ahead log as the next reader sees it.
 
         The number of valid frames comes from the -shm file if a process uses the database (a
@@ -100,10 +100,10 @@ class OpenFiles:
             return wal.EMPTY
         living = self.shm_header() if live else None
         if living is not None:
-            found = wal.read(self.log, until=living.committed, living=True, most=most)
+            found = wal.read(self.log, committed=living.committed, live=True, max_frames=max_frames)
             if found.salts == living.salts and found.committed >= living.committed:
                 return found
-        return wal.read(self.log, until=committed, seconds=seconds, most=most)
+        return wal.read(self.log, committed=committed, seconds=seconds, max_frames=max_frames)
 
 
 @contextmanager
@@ -131,26 +131,26 @@ def open_files(path: Path) -> Iterator[OpenFiles]:
             raise CouldNotLook(reason(error, path)) from error
 
 
-def read_image(book: OpenFiles, *, most: int, log: Log | None = None) -> bytes:
+def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = None) -> bytes:
     """Read the whole database as a reader would see it, ready to be opened in memory.
 
     A writer may continue meanwhile: the log is read first, and if it is not restarted and no
     checkpoint goes past what was read, log and file belong together. Pass `log` if no process
-    writes it; pass the empty log to ignore it. More than `most` bytes are refused, whatever the
+    writes it; pass the empty log to ignore it. More than `max_bytes` are refused, whatever the
     files claim.
     """
     for _ in range(TRIES):
-        before = book.mark()
-        read = book.read_log() if log is None else log
-        living = book.shm_header() if log is None else None
-        data = bytearray(_all(book.main, most))
-        if read.pages and book.log is not None:
-            data = _overlaid(book.log, read, data, most)
-        after = book.shm_header()
+        before = files.mark()
+        read = files.read_log() if log is None else log
+        living = files.shm_header() if log is None else None
+        data = bytearray(_all(files.main, max_bytes))
+        if read.pages and files.log is not None:
+            data = _overlaid(files.log, read, data, max_bytes)
+        after = files.shm_header()
         if living and after and read.salts == living.salts:
             whole = after.salts == living.salts and after.backfill <= read.committed
         else:
-            whole = book.mark() == before
+            whole = files.mark() == before
         if whole:
             with suppress(IndexError):  # a database in memory has no log
                 data[18] = data[19] = 1
@@ -159,17 +159,17 @@ def read_image(book: OpenFiles, *, most: int, log: Log | None = None) -> bytes:
     raise CouldNotLook("it is being written just now")
 
 
-def _all(fd: int, most: int) -> bytes:
-    if os.fstat(fd).st_size > most:
-        raise CouldNotLook(text("is larger than {size}", size=size(most)))
-    return os.pread(fd, most, 0)
+def _all(fd: int, max_bytes: int) -> bytes:
+    if os.fstat(fd).st_size > max_bytes:
+        raise CouldNotLook(text("is larger than {size}", size=size(max_bytes)))
+    return os.pread(fd, max_bytes, 0)
 
 
-def _overlaid(fd: int, log: Log, data: bytearray, most: int) -> bytearray:
+def _overlaid(fd: int, log: WriteAheadLog, data: bytearray, max_bytes: int) -> bytearray:
     page = log.page_size
     length = max(len(data) // page, *log.pages) * page
-    if length > most:
-        raise CouldNotLook(text("is larger than {size}", size=size(most)))
+    if length > max_bytes:
+        raise CouldNotLook(text("is larger than {size}", size=size(max_bytes)))
     data.extend(bytes(max(0, length - len(data))))
     for number, at in log.pages.items():
         data[(number - 1) * page : number * page] = os.pread(fd, page, at)

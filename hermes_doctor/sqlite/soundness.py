@@ -56,9 +56,9 @@ def _judge(path: Path, question: Question) -> AbstractContextManager[Worker]:
     return start_worker(path, lambda _: _asked(path, question))
 
 
-def address(path: Path, more: str = "") -> str:
-    """The read-only SQLite URI of a database, whatever bytes its name contains."""
-    return f"file:{quote(os.fsencode(path))}?mode=ro{more}"
+def address(path: Path, options: str = "") -> str:
+    """Return the read-only SQLite URI of a database file."""
+    return f"file:{quote(os.fsencode(path))}?mode=ro{options}"
 
 
 def _asked(path: Path, question: Question) -> str:

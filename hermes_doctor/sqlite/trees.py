@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.records import varint
 from hermes_doctor.system import time_limits
 
@@ -28,7 +28,7 @@ class PageOwners:
 
 
 def find_owners(
-    pages: Pages,
+    pages: DatabasePages,
     roots: Iterable[tuple[str, int, bool]],
     *,
     seconds: float,
@@ -62,7 +62,12 @@ def find_owners(
 
 
 def _children(
-    pages: Pages, number: int, kinds: dict[int, str], found: PageOwners, name: str, overflow: bool
+    pages: DatabasePages,
+    number: int,
+    kinds: dict[int, str],
+    found: PageOwners,
+    name: str,
+    overflow: bool,
 ) -> list[tuple[int, bool]]:
     page = pages.read(number)
     start = 100 if number == 1 else 0
@@ -88,7 +93,7 @@ def _children(
     return [(child, not deep) for child in [*children, right]]
 
 
-def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
+def _is_interior(pages: DatabasePages, number: int, kinds: dict[int, str]) -> bool:
     """Whether a child is an interior page, like its siblings; a damaged one counts as one."""
     try:
         return kinds.get(pages.read(number)[0]) != "leaf"
@@ -97,7 +102,7 @@ def _is_interior(pages: Pages, number: int, kinds: dict[int, str]) -> bool:
 
 
 def _overflow(
-    pages: Pages, page: bytes, at: int, found: PageOwners, name: str, *, table: bool
+    pages: DatabasePages, page: bytes, at: int, found: PageOwners, name: str, *, table: bool
 ) -> None:
     """Follow the overflow pages of a long row."""
     length, at = varint(page, at)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hermes_doctor.lazy import pattern
 from hermes_doctor.sqlite.catalog import Catalog
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.trees import SCHEMA, PageOwners, find_owners
 
 _PAGES = pattern(r"\b[Pp]age (\d{1,10})|\bpage number (\d{1,10})")
@@ -45,7 +45,6 @@ class Damage:
     pages: frozenset[int] = frozenset()
     schema: bool = False
     """SQLite cannot read the list of tables."""
-    complaints: int = 0
     finished: bool = True
 
     @property
@@ -104,23 +103,22 @@ class _Reading:
 
 
 def find_damage(
-    said: Iterable[tuple[str, str]],
+    messages: Iterable[tuple[str, str]],
     error: str,
     catalog: Catalog,
-    pages: Pages | None,
+    pages: DatabasePages | None,
     *,
     seconds: float,
 ) -> Damage:
     """Find out what is damaged from the messages of a check (table, text) or its error."""
     reading = _Reading()
-    for table, text in said:
+    for table, text in messages:
         for sentence in text.split("\n"):
             reading.take(table, sentence)
     if malformed := _SCHEMA.search(error):
         return Damage(
             rows=frozenset({SCHEMA}),
             schema=True,
-            complaints=1,
             pages=frozenset({1}),
             searches=frozenset({malformed[1]} & set(catalog.searches)),
         )
@@ -142,7 +140,7 @@ def find_damage(
     return _sorted(names, reading, catalog, hit)
 
 
-def _owners(catalog: Catalog, pages: Pages, seconds: float) -> PageOwners:
+def _owners(catalog: Catalog, pages: DatabasePages, seconds: float) -> PageOwners:
     roots = [
         (entry.name, entry.root, entry.kind == "table") for entry in catalog.entries if entry.root
     ]
@@ -168,5 +166,4 @@ def _sorted(names: set[str], reading: _Reading, catalog: Catalog, pages: frozens
         pages=pages,
         rules=frozenset(reading.rules),
         schema=SCHEMA in names,
-        complaints=max(reading.count, len(names)),
     )

@@ -17,7 +17,7 @@ MOST = 8192
 LITTLE, BIG = 0x377F0682, 0x377F0683
 
 
-class Log(NamedTuple):
+class WriteAheadLog(NamedTuple):
     """The content of a write-ahead log, as far as it was read."""
 
     size: int
@@ -41,22 +41,22 @@ class Log(NamedTuple):
     """Every checksum was verified; if False, the time ran out before the end."""
 
 
-EMPTY = Log(0, head="empty")
+EMPTY = WriteAheadLog(0, head="empty")
 
 
 def read(
     fd: int,
     *,
     seconds: float | None = None,
-    most: int | None = None,
-    until: int | None = None,
-    living: bool = False,
-) -> Log:
-    """Read a log; `until` is the number of committed frames, if it is known from elsewhere.
+    max_frames: int | None = None,
+    committed: int | None = None,
+    live: bool = False,
+) -> WriteAheadLog:
+    """Read a log; `committed` is the number of committed frames, if it is known from elsewhere.
 
-    The checksums of these frames are not verified. With `living` the number comes from a running
-    writer, and later frames are ignored. Without `until` every checksum is verified, as far as
-    `seconds` allows. At most `most` frames are read.
+    The checksums of these frames are not verified. With `live` the number comes from a running
+    writer, and later frames are ignored. Without `committed` every checksum is verified, as far as
+    `seconds` allows. At most `max_frames` frames are read.
     """
     size = os.fstat(fd).st_size
     if size < HEAD:
@@ -72,7 +72,7 @@ def read(
     if head[24:32] != struct.pack(">II", *sums):
         return _headless(fd, size)
     walk = _Walk(fd, size, page_size, head[16:24], order)
-    return walk.run(sums, seconds, most, until, living)
+    return walk.run(sums, seconds, max_frames, committed, live)
 
 
 class _Walk:
@@ -87,36 +87,36 @@ class _Walk:
 
     def run(
         self,
-        sums: tuple[int, int],
+        checksums: tuple[int, int],
         seconds: float | None,
-        most: int | None,
-        until: int | None,
-        living: bool,
-    ) -> Log:
+        max_frames: int | None,
+        committed_frames: int | None,
+        live: bool,
+    ) -> WriteAheadLog:
         end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
         whole = (self.size - HEAD) // (FRAME + self.page_size)
-        slots = min(whole, most) if most is not None else whole
+        slots = min(whole, max_frames) if max_frames is not None else whole
         pages: dict[int, int] = {}
         pending: dict[int, int] = {}
         number = committed = db_pages = 0
         broken: int | None = None
         verified = slots == whole
         for number in range(slots):
-            if until is not None and number >= until:
-                broken = None if living else number
+            if committed_frames is not None and number >= committed_frames:
+                broken = None if live else number
                 break
             frame = self.head(number)
             if frame is None:
                 break
-            if until is None and verified:
+            if committed_frames is None and verified:
                 if end is not None and number % 16 == 0 and time.monotonic() > end:
                     verified = False
                 else:
-                    found = self.sums(number, frame, sums)
+                    found = self.sums(number, frame, checksums)
                     if found is None:
                         broken = number
                         break
-                    sums = found
+                    checksums = found
             page, commit = struct.unpack_from(">II", frame)
             pending[page] = HEAD + number * (FRAME + self.page_size) + FRAME
             if commit:
@@ -126,7 +126,7 @@ class _Walk:
         else:
             number = slots
         lost = self.commits_after(broken, min(slots, broken + MOST)) if broken is not None else 0
-        return Log(
+        return WriteAheadLog(
             self.size,
             self.page_size,
             self.salts,
@@ -176,7 +176,7 @@ class _Walk:
         return found
 
 
-def _headless(fd: int, size: int) -> Log:
+def _headless(fd: int, size: int) -> WriteAheadLog:
     """Read a log with a damaged header; page size and salts come from its frames."""
     for page_size in (4096, *sorted(PAGE_SIZES - {4096})):
         step = FRAME + page_size
@@ -191,8 +191,10 @@ def _headless(fd: int, size: int) -> Log:
             before: tuple[int, int] = struct.unpack_from(">II", first, 16)
             if walk.sums(1, second, before) is not None:
                 lost = walk.commits_after(0, min(whole, MOST))
-                return Log(size, page_size, first[8:16], "damaged", whole, lost_commits=lost)
-    return Log(size, head="damaged")
+                return WriteAheadLog(
+                    size, page_size, first[8:16], "damaged", whole, lost_commits=lost
+                )
+    return WriteAheadLog(size, head="damaged")
 
 
 def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:

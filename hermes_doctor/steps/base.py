@@ -19,7 +19,7 @@ Maker = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one path by a step; what is None stays as it is."""
+    """What a step does to one path; fields that are None leave that aspect unchanged."""
 
     path: Path
     expect: Snapshot

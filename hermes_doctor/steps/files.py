@@ -115,7 +115,7 @@ class MoveAside(Step):
 
 @dataclass(frozen=True)
 class MoveLog(MoveAside):
-    """Step that moves a log file into the vault which the gateway may still be writing."""
+    """Step that moves a log file into the vault although the gateway may still write to it."""
 
     def changes(self) -> Sequence[Change]:
         return [replace(change, growing=True) for change in super().changes()]

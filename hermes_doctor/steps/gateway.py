@@ -10,7 +10,7 @@ from typing import Protocol
 from hermes_doctor.steps.base import Change, Step
 
 
-class Service(Protocol):
+class GatewayControlProtocol(Protocol):
     """Gateway control: stops and starts the gateway of a home through its supervisor, if any.
 
     The contract: `stop` returns only when the process is gone, and `start` only when a new one
@@ -50,7 +50,7 @@ class Service(Protocol):
 class GatewayStep(Step):
     """Step that starts the gateway, or stops it before the files change and restarts it after."""
 
-    service: Service
+    service: GatewayControlProtocol
     restart: bool
     why: str
     expected: bool = False

@@ -14,7 +14,7 @@ from typing import ClassVar
 from hermes_doctor.gateway.detached import python_of
 from hermes_doctor.gateway.hermes_command import profile_arguments, refuse_other_profile
 from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
-from hermes_doctor.gateway.systemd import Manager, manager_of
+from hermes_doctor.gateway.systemd import SystemdManager, manager_of
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.message import text
@@ -44,7 +44,7 @@ class ReloadUnits(MachineAction):
     kind: ClassVar[str] = "reload-units"
 
     @property
-    def manager(self) -> Manager:
+    def manager(self) -> SystemdManager:
         """The systemd instance that runs this home's unit."""
         return manager_of(self.home, system=self.system)
 
@@ -58,7 +58,7 @@ class ReloadUnits(MachineAction):
         self.manager.refuse()
 
     def do(self) -> None:
-        self.manager.insist("daemon-reload")
+        self.manager.run_checked("daemon-reload")
 
     def revert(self) -> None:
         self.do()
@@ -74,7 +74,7 @@ class ResetFailed(MachineAction):
     kind: ClassVar[str] = "reset-failed-unit"
 
     @property
-    def manager(self) -> Manager:
+    def manager(self) -> SystemdManager:
         """The systemd instance that runs the unit."""
         return manager_of(self.home, system=self.system)
 
@@ -89,7 +89,7 @@ class ResetFailed(MachineAction):
         self.manager.refuse()
 
     def do(self) -> None:
-        self.manager.insist("reset-failed", self.unit)
+        self.manager.run_checked("reset-failed", self.unit)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class InstallService(MachineAction):
     lasting: ClassVar[bool] = True
 
     @property
-    def manager(self) -> Manager:
+    def manager(self) -> SystemdManager:
         """The systemd user instance of the home's owner."""
         return manager_of(self.home, system=False)
 
@@ -173,7 +173,7 @@ class InstallService(MachineAction):
                 *("--no-start-now", "--start-on-login"),
             ],
             user=owner,
-            env=Manager(owner).environment() | {"HERMES_HOME": str(self.home.path)},
+            env=SystemdManager(owner).environment() | {"HERMES_HOME": str(self.home.path)},
             limit=120,
             cwd=self.home.path,
         )
@@ -219,33 +219,33 @@ class InstallService(MachineAction):
     def _remove(self, name: str) -> None:
         path = self.path.parent / name
         if snapshot(path).kind == "file":
-            self.manager.insist("disable", name)
+            self.manager.run_checked("disable", name)
             disk.remove(path)
-            self.manager.insist("daemon-reload")
+            self.manager.run_checked("daemon-reload")
 
 
 @dataclass(frozen=True)
 class RevertAction(MachineAction):
     """Machine action that reverts another one, for `undo`; reverting it repeats the other."""
 
-    act: MachineAction
+    action: MachineAction
     kind: ClassVar[str] = _BACK
     lasting: ClassVar[bool] = True
 
     def words(self) -> dict[str, str]:
-        return {**self.act.words(), "of": self.act.kind}
+        return {**self.action.words(), "of": self.action.kind}
 
     def sentence(self) -> str:
-        return f"undo: {self.act.sentence()}"
+        return f"undo: {self.action.sentence()}"
 
     def refuse(self) -> None:
-        self.act.refuse()
+        self.action.refuse()
 
     def do(self) -> None:
-        self.act.revert()
+        self.action.revert()
 
     def revert(self) -> None:
-        self.act.do()
+        self.action.do()
 
 
 def action_from_record(home: Home, record: MachineActionRecord) -> MachineAction | None:

@@ -28,20 +28,20 @@ class Repair(NamedTuple):
     """The number of entries after the repair."""
 
 
-def best(home: Home, file: StoreFile) -> Repair | None:
+def best_repair(home: Home, file: StoreFile) -> Repair | None:
     """Repair a store from its own bytes and the newest intact copy; None if that is impossible."""
     from hermes_doctor.stores import store_file
 
     mended = repair_bytes(file.data, file.store)
     if mended is not None and mended.lossless:
-        why = text("{repair}; every entry is kept", repair=mended.how)
+        why = text("{repair}; every entry is kept", repair=mended.description)
         return _repair(file, mended, why, lossless=True)
     copies = store_file.intact_copies(home, file)
     newest = copies[0] if copies else None
     if mended is None:
         return _copied(file, newest) if newest else None
     both = _both(file, mended, newest) if newest else None
-    why = text("{repair}; only intact entries are kept", repair=mended.how)
+    why = text("{repair}; only intact entries are kept", repair=mended.description)
     return both or _repair(file, mended, why)
 
 
@@ -74,10 +74,10 @@ def _both(file: StoreFile, mended: RepairedStore, copy: TextCopy) -> Repair | No
     from hermes_doctor.stores.damage import examine_bytes
 
     theirs = examine_bytes(copy.data, file.store).values
-    data = _joined(file, mended.values, theirs, None if mended.cut else mended.lost)
+    data = _joined(file, mended.values, theirs, None if mended.cut_off else mended.lost)
     if data is None:
         return None
-    why = text("{repair}, and add entries of {copy}", repair=mended.how, copy=_of(copy))
+    why = text("{repair}, and add entries of {copy}", repair=mended.description, copy=_of(copy))
     before = entries_by_name(mended.values, file.store)
     return _made(file, data, _warned(file, why), before, mended.lost)
 

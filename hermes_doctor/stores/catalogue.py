@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 
 WHOLE, PART, NONE, FAILS, AGAIN = "whole", "part", "none", "fails", "again"
@@ -72,11 +72,6 @@ def stores() -> tuple[Store, ...]:
     return tuple(_store(kind, facts) for kind, facts in load_knowledge("stores").items())
 
 
-def store(kind: str) -> Store:
-    """Return the store of this kind."""
-    return next(one for one in stores() if one.kind == kind)
-
-
 def _store(kind: str, facts: Mapping[str, Any]) -> Store:
     mirror = facts.get("mirror_since")
     return Store(
@@ -98,7 +93,7 @@ def _store(kind: str, facts: Mapping[str, Any]) -> Store:
         says={outcome: facts[outcome] for outcome in _SAID if outcome in facts},
         overwritten=tuple(facts.get("overwritten", ())),
         spare=facts.get("spare", ""),
-        mirror_since=numbers(mirror) if mirror else None,
+        mirror_since=parse_release(mirror) if mirror else None,
         cache=facts.get("cache", False),
         read=facts["read"],
     )
@@ -114,6 +109,6 @@ def harmless_flaws(kind: str, installed: tuple[int, ...] | None) -> frozenset[st
 def outcome(kind: str, flaw: str, installed: tuple[int, ...] | None) -> str:
     """Return what a release makes of a flaw; the newest known release if it is unknown."""
     since: Mapping[str, str] = load_knowledge("loaders")[kind][flaw]
-    dated = sorted((numbers(version), said) for version, said in since.items())
+    dated = sorted((parse_release(version), said) for version, said in since.items())
     fitting = [said for version, said in dated if not installed or version <= installed]
     return fitting[-1] if fitting else dated[0][1]

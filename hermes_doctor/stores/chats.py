@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 
 _COMPLETE = (0, 16)
@@ -33,8 +33,8 @@ def unknown_platforms(values: Any, release: tuple[int, ...]) -> list[UnknownPlat
         if name not in known:
             found.append(UnknownPlatform(name, count, None))
             continue
-        since = min((one for form in known[name] for one in form["releases"]), key=numbers)
-        if max(release, _COMPLETE) < numbers(since):
+        since = min((one for form in known[name] for one in form["releases"]), key=parse_release)
+        if max(release, _COMPLETE) < parse_release(since):
             found.append(UnknownPlatform(name, count, since))
     return found
 

@@ -25,7 +25,7 @@ _BLANKS = b" \t\r\n"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-class Flaw(NamedTuple):
+class StoreFlaw(NamedTuple):
     """One thing that is wrong with a file."""
 
     kind: str
@@ -42,7 +42,7 @@ class ExaminedStore(NamedTuple):
 
     values: Any
     """None if nothing can be read without a repair."""
-    flaw: Flaw | None
+    damage: StoreFlaw | None
 
 
 def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> ExaminedStore:
@@ -51,9 +51,9 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
     The kinds in `harmless` are not flaws for the given release.
     """
     if not data.strip(_BLANKS):
-        return ExaminedStore(None, Flaw(EMPTY, "empty"))
+        return ExaminedStore(None, StoreFlaw(EMPTY, "empty"))
     if not data.strip(b"\0" + _BLANKS):
-        return ExaminedStore(None, Flaw(EMPTY, f"contains only {len(data):,} NUL bytes"))
+        return ExaminedStore(None, StoreFlaw(EMPTY, f"contains only {len(data):,} NUL bytes"))
     marked = data.startswith(codecs.BOM_UTF8)
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -61,13 +61,15 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
         kind = (
             "encoded as UTF-16" if data.startswith(_UTF16) else f"byte {error.start:,} is not UTF-8"
         )
-        return ExaminedStore(None, Flaw(BINARY, kind))
+        return ExaminedStore(None, StoreFlaw(BINARY, kind))
     found = _parsed(text)
-    if found.flaw is None:
+    if found.damage is None:
         flaws = (one for one in _shape(found.values, store) if one.kind not in harmless)
         found = ExaminedStore(found.values, next(flaws, None))
-    if found.flaw is None and marked:
-        return ExaminedStore(found.values, Flaw(BOM, "its first three bytes are a byte order mark"))
+    if found.damage is None and marked:
+        return ExaminedStore(
+            found.values, StoreFlaw(BOM, "its first three bytes are a byte order mark")
+        )
     return found
 
 
@@ -75,12 +77,12 @@ def _parsed(text: str) -> ExaminedStore:
     try:
         return _decoded(text)
     except RecursionError:
-        return ExaminedStore(None, Flaw(DEEP, "it is nested too deeply"))
+        return ExaminedStore(None, StoreFlaw(DEEP, "it is nested too deeply"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        return ExaminedStore(None, Flaw(TORN, f"{place}: not valid JSON from here"))
+        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
     except ValueError:
-        return ExaminedStore(None, Flaw(DEEP, "it holds a number that is too long to be one"))
+        return ExaminedStore(None, StoreFlaw(DEEP, "it holds a number that is too long to be one"))
 
 
 def _decoded(text: str) -> ExaminedStore:
@@ -91,25 +93,29 @@ def _decoded(text: str) -> ExaminedStore:
         place = f"line {error.lineno}, column {error.colno}"
     try:
         values = json.loads(text, strict=False)
-        return ExaminedStore(values, Flaw(CONTROL, f"{place}: a control character inside a text"))
+        return ExaminedStore(
+            values, StoreFlaw(CONTROL, f"{place}: a control character inside a text")
+        )
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
-        return ExaminedStore(None, Flaw(TORN, f"{place}: not valid JSON from here"))
+        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)
         count = len(text) - len(bare)
-        if inner.flaw is None:
-            return ExaminedStore(inner.values, Flaw(PADDING, f"{count:,} NUL bytes after the end"))
-        return ExaminedStore(None, Flaw(TORN, f"cut off, then {count:,} NUL bytes"))
+        if inner.damage is None:
+            return ExaminedStore(
+                inner.values, StoreFlaw(PADDING, f"{count:,} NUL bytes after the end")
+            )
+        return ExaminedStore(None, StoreFlaw(TORN, f"cut off, then {count:,} NUL bytes"))
     values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
     return ExaminedStore(
-        values, Flaw(TAIL, f"{len(text.lstrip()) - end:,} characters after the end")
+        values, StoreFlaw(TAIL, f"{len(text.lstrip()) - end:,} characters after the end")
     )
 
 
-def _shape(values: Any, store: Store) -> Iterator[Flaw]:
+def _shape(values: Any, store: Store) -> Iterator[StoreFlaw]:
     """Yield what is wrong with the structure of valid JSON, the most costly first."""
     if not has_type(values, store.top):
         yield _top(values, store)
@@ -117,25 +123,25 @@ def _shape(values: Any, store: Store) -> Iterator[Flaw]:
     odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
     held = not store.one_of or any(_holds(values, key, store) for key in store.one_of)
     if values and not held and (not odd or len(store.entries) > 1):
-        yield Flaw(WITHOUT, f"{' or '.join(store.one_of)} is missing")
+        yield StoreFlaw(WITHOUT, f"{' or '.join(store.one_of)} is missing")
     elif odd:
         kind = "a list" if store.inside == LIST else "an object"
-        yield Flaw(HOLDER, f"{odd[0]} is not {kind}")
+        yield StoreFlaw(HOLDER, f"{odd[0]} is not {kind}")
     else:
         yield from _of_entries(raw_entries(values, store), store)
 
 
-def _top(values: Any, store: Store) -> Flaw:
+def _top(values: Any, store: Store) -> StoreFlaw:
     wanted = "a list" if store.top == LIST else "an object"
     what = f"the file contains {_name(values)}, not {wanted}"
     if values is None:
-        return Flaw(NULL, "contains only `null`")
+        return StoreFlaw(NULL, "contains only `null`")
     if isinstance(values, dict | list):
-        return Flaw(BARE, what)
-    return Flaw(TEXT if isinstance(values, str) else NUMBER, what)
+        return StoreFlaw(BARE, what)
+    return StoreFlaw(TEXT if isinstance(values, str) else NUMBER, what)
 
 
-def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
+def _of_entries(entries: list[Any], store: Store) -> Iterator[StoreFlaw]:
     """Yield the flaws of single entries."""
     faults = [
         {*field_faults(one, store).values()} if has_type(one, store.entry) else {ENTRY}
@@ -147,10 +153,10 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[Flaw]:
     for kind, words in OF_ENTRIES.items():
         count = sum(kind in fault for fault in faults)
         if count:
-            yield Flaw(kind, f"{count} of its entries {words}", sound, behind)
+            yield StoreFlaw(kind, f"{count} of its entries {words}", sound, behind)
     count = len(duplicate_ids(entries, store))
     if count:
-        yield Flaw(TWICE, f"{count} of its entries have the id of another entry", sound)
+        yield StoreFlaw(TWICE, f"{count} of its entries have the id of another entry", sound)
 
 
 def duplicate_ids(entries: list[Any], store: Store) -> list[int]:

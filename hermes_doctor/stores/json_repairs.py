@@ -49,10 +49,10 @@ class RepairedStore(NamedTuple):
 
     data: bytes
     values: Any
-    how: str
+    description: str
     lost: tuple[str, ...] = ()
     """The names of entries that could not be kept."""
-    cut: bool = False
+    cut_off: bool = False
     """The file was cut off, so what followed is unknown."""
     guessed: bool = False
     """The meaning of its bytes is likely, but not certain."""
@@ -60,10 +60,10 @@ class RepairedStore(NamedTuple):
     @property
     def lossless(self) -> bool:
         """Whether everything that was readable is still there, and was all there was."""
-        return not (self.lost or self.cut or self.guessed)
+        return not (self.lost or self.cut_off or self.guessed)
 
 
-def repair_bytes(data: bytes, store: Store, often: int = 3) -> RepairedStore | None:
+def repair_bytes(data: bytes, store: Store, max_repairs: int = 3) -> RepairedStore | None:
     """Return the same entries in a file that Hermes reads; None if that is impossible.
 
     Behind one flaw there may be others, which are repaired in turn.
@@ -78,42 +78,44 @@ def repair_bytes(data: bytes, store: Store, often: int = 3) -> RepairedStore | N
     if made is None:
         return None
     found = examine_bytes(made.data, store)
-    if found.flaw and flaw and found.flaw.kind != flaw.kind and often:
-        return _on(made, repair_bytes(made.data, store, often - 1))
-    sound = found.flaw is None and entries_by_name(found.values, store)
+    if found.damage and flaw and found.damage.kind != flaw.kind and max_repairs:
+        return _on(made, repair_bytes(made.data, store, max_repairs - 1))
+    sound = found.damage is None and entries_by_name(found.values, store)
     return made._replace(values=found.values) if sound else None
 
 
 def _on(first: RepairedStore, then: RepairedStore | None) -> RepairedStore | None:
     """Combine one repair with the next."""
     return then and then._replace(
-        how=f"{first.how}, {then.how}",
+        description=f"{first.description}, {then.description}",
         lost=first.lost + then.lost,
-        cut=first.cut or then.cut,
+        cut_off=first.cut_off or then.cut_off,
         guessed=first.guessed or then.guessed,
     )
 
 
 class _Bench(NamedTuple):
-    """The input of a repair."""
+    """The bytes and values of a damaged store, with one method for each repair."""
 
     data: bytes
-    bare: bytes
+    without_bom: bytes
     """The data without a byte order mark."""
     values: Any
     store: Store
 
     def unmarked(self) -> RepairedStore:
         """Remove a byte order mark."""
-        return RepairedStore(self.bare, None, "remove its byte order mark")
+        return RepairedStore(self.without_bom, None, "remove its byte order mark")
 
     def unpadded(self) -> RepairedStore:
         """Remove the NUL bytes that a crash left at the end."""
-        return RepairedStore(self.bare.rstrip(b"\0"), None, "remove the NUL bytes after its end")
+        return RepairedStore(
+            self.without_bom.rstrip(b"\0"), None, "remove the NUL bytes after its end"
+        )
 
     def without_tail(self) -> RepairedStore:
         """Remove what follows the document's end, or merge it if it is a second document."""
-        text = self.bare.decode("utf-8").lstrip()
+        text = self.without_bom.decode("utf-8").lstrip()
         end = json.JSONDecoder(strict=False).raw_decode(text)[1]
         first = entries_by_name(self.values, self.store)
         later, whole = self._second(text[end:].lstrip().encode())
@@ -157,18 +159,18 @@ class _Bench(NamedTuple):
             )
         if not _NO_LETTER.search(self.data):
             data = self.data.decode("latin-1").encode("utf-8")
-            if examine_bytes(data, self.store).flaw is None:
+            if examine_bytes(data, self.store).damage is None:
                 how = "rewrite it from Latin-1 to UTF-8"
                 return RepairedStore(data, None, how, guessed=True)
         return self.salvaged()
 
     def salvaged(self) -> RepairedStore | None:
         """Keep the entries that can be read on their own."""
-        left = salvage(self.bare.decode("utf-8", "replace"), self.store)
+        left = salvage(self.without_bom.decode("utf-8", "replace"), self.store)
         if not entries_by_name(left.values, self.store):
             return None
         how = "keep the entries that can be read"
-        return RepairedStore(to_json(left.values), None, how, left.lost, cut=True)
+        return RepairedStore(to_json(left.values), None, how, left.lost, cut_off=True)
 
     def reheld(self) -> RepairedStore | None:
         """Turn entries in a mapping into a list; remove containers without entries."""
@@ -178,7 +180,9 @@ class _Bench(NamedTuple):
             how = f"turn {odd[0]} into a list"
             return RepairedStore(to_json({**self.values, odd[0]: [*held.values()]}), None, how)
         kept = {key: value for key, value in self.values.items() if key not in odd}
-        return RepairedStore(to_json(kept), None, f"remove the invalid {odd[0]}", (*odd,), cut=True)
+        return RepairedStore(
+            to_json(kept), None, f"remove the invalid {odd[0]}", (*odd,), cut_off=True
+        )
 
     def _no_holder(self, key: str) -> bool:
         return key in self.values and not has_type(self.values[key], self.store.inside)
@@ -237,7 +241,7 @@ class _Bench(NamedTuple):
 
     def closed(self) -> RepairedStore | None:
         """Keep the complete part of a file that is cut off."""
-        text = self.bare.decode("utf-8").rstrip("\0")
+        text = self.without_bom.decode("utf-8").rstrip("\0")
         found = truncated_json.close_truncated(text, self.store.entries)
         if found is None:
             return self.salvaged()
@@ -246,7 +250,7 @@ class _Bench(NamedTuple):
         deep = any(lost[: len(path)] == path and len(lost) > len(path) for path in paths)
         names = (_torn_name(found, self.store),) if deep else ()
         return RepairedStore(
-            found.text.encode(), None, "close it where it is cut off", names, cut=True
+            found.text.encode(), None, "close it where it is cut off", names, cut_off=True
         )
 
 

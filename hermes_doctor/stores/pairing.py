@@ -19,7 +19,7 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import ABSENT, MEGABYTE, Snapshot, listing, read
+from hermes_doctor.system.files import ABSENT, MEGABYTE, Snapshot, list_folder, read
 
 OLD, NEW = "pairing", "platforms/pairing"
 LIMITS = "_rate_limits.json"
@@ -79,9 +79,9 @@ def find(home: Path, release: tuple[int, ...] | None, now: float | None = None) 
     """Read the pairings of a home as a gateway of this release does; None means the newest."""
     folder, other = folders(home, release)
     moment = time.time() if now is None else now
-    names = listing(folder)
+    names = list_folder(folder)
     approved = _approved(folder, names)
-    elsewhere = _approved(other, listing(other))
+    elsewhere = _approved(other, list_folder(other))
     return Pairing(
         folder,
         other,
@@ -107,7 +107,7 @@ def folders(home: Path, release: tuple[int, ...] | None) -> tuple[Path, Path]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return listing(folder)
+        return list_folder(folder)
     except CouldNotLook:
         return ["unreadable"]  # Hermes also treats it as occupied
 

@@ -11,10 +11,10 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, TextCopy
 from hermes_doctor.stores.catalogue import NONE, PART, WHOLE, Store, harmless_flaws, outcome, stores
-from hermes_doctor.system.files import MEGABYTE, Snapshot, listing, read, read_tail
+from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, read, read_tail
 
 if TYPE_CHECKING:
-    from hermes_doctor.stores.damage import Flaw
+    from hermes_doctor.stores.damage import StoreFlaw
 
 LIMIT = 16 * MEGABYTE
 MOST = 200
@@ -32,7 +32,7 @@ class StoreFile(NamedTuple):
     data: bytes
     snapshot: Snapshot
     values: Any
-    flaw: Flaw | None
+    flaw: StoreFlaw | None
     outcome: str
     """What the installed Hermes makes of it."""
 
@@ -41,7 +41,7 @@ class Stores(NamedTuple):
     """All store files of a home, and those that could not be read."""
 
     found: tuple[StoreFile, ...]
-    doubts: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
     def of(self, kind: str) -> StoreFile | None:
         """Return the first one of a kind."""
@@ -72,7 +72,9 @@ def find(home: Home, release: tuple[int, ...] | None) -> Stores:
     return Stores(tuple(found.values()), tuple(doubts))
 
 
-def _outcome(store: Store, values: Any, flaw: Flaw | None, release: tuple[int, ...] | None) -> str:
+def _outcome(
+    store: Store, values: Any, flaw: StoreFlaw | None, release: tuple[int, ...] | None
+) -> str:
     """Return what Hermes makes of a file; if it is read in order, a flaw costs what follows."""
     if flaw is None:
         return WHOLE
@@ -95,7 +97,7 @@ def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:
         folder, _, prefix = before.rpartition("/")
         ending, slash, rest = after.partition("/")
         try:
-            names = listing(home / folder)
+            names = list_folder(home / folder)
         except CouldNotLook as doubt:
             doubts.append(str(doubt))
             continue
@@ -127,12 +129,12 @@ def intact_copies(home: Home, file: StoreFile) -> list[TextCopy]:
     return sorted(found.values(), key=lambda copy: copy.modified, reverse=True)
 
 
-def torn_transcripts(home: Home, *, deep: bool) -> list[tuple[str, int]]:
+def count_invalid_transcript_lines(home: Home, *, deep: bool) -> list[tuple[str, int]]:
     """Count the invalid lines of transcripts; a quick check reads only the ends of the latest."""
     import json
 
     try:
-        names = [n for n in listing(home / "sessions") if n.endswith(".jsonl")]
+        names = [n for n in list_folder(home / "sessions") if n.endswith(".jsonl")]
     except CouldNotLook:
         return []
     found = []

@@ -39,7 +39,7 @@ def is_inside() -> bool:
     return in_container()
 
 
-def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
+def is_main(pid: int, ancestors: Sequence[Ancestor]) -> bool:
     """Whether the container ends with this process: only init programs or scripts are above it.
 
     A process that `docker exec` starts has no parent in the container, and a process that a person
@@ -47,11 +47,11 @@ def is_main(pid: int, above: Sequence[Ancestor]) -> bool:
     """
     if pid == 1:
         return True
-    if not above or above[-1].pid != 1:
+    if not ancestors or ancestors[-1].pid != 1:
         return False
     return all(
         one.name in _INITS or (one.name in _SHELLS and len(command_line(one.pid)) > 1)
-        for one in above
+        for one in ancestors
     )
 
 
@@ -125,7 +125,7 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     if listed.code or not ids:
         return None if listed.code else []
     words = ("inspect", "--type", "container", "--format", _MOUNTS, *ids)
-    answer = commands.ask(command, *words, limit=limit, most=_MOST)
+    answer = commands.ask(command, *words, limit=limit, max_bytes=_MOST)
     if answer.code and not answer.out.strip():
         return None
     return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]

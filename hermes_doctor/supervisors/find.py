@@ -25,7 +25,6 @@ from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, sys
 from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
-    NOBODY,
     OTHER,
     S6,
     SYSTEMD_SYSTEM,
@@ -38,7 +37,6 @@ from hermes_doctor.supervisors.unit import (
 __all__ = [
     "DOCKER",
     "LAUNCHD",
-    "NOBODY",
     "OTHER",
     "S6",
     "SYSTEMD_SYSTEM",
@@ -46,7 +44,7 @@ __all__ = [
     "TASK",
     "Supervision",
     "Unit",
-    "find",
+    "find_supervisor",
 ]
 
 _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
@@ -58,7 +56,7 @@ _TRACES = (".container-mode", "logs/container-boot.log")
 
 
 class Supervision(NamedTuple):
-    """Describes which supervisor is responsible for the gateway of one home."""
+    """The supervisor of a home's gateway, and the evidence for it."""
 
     owner: Unit | None
     """The definition that runs the gateway, or that would start one; None if there is none."""
@@ -82,7 +80,7 @@ class Supervision(NamedTuple):
     """Whether this is the Windows Subsystem for Linux."""
 
 
-def find(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
+def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
     """Find the supervisor of this home's gateway."""
     unsure: list[str] = []
     try:
@@ -182,7 +180,7 @@ def _runs(unit: Unit, pid: int, home: Home) -> bool:
     line = wrapper.processes_between(unit.pid, pid)
     if line is None or any(one.name.startswith(_BY_HAND) for one in line):
         return False
-    return wrapper.is_for_home(unit, home.path) and wrapper.wraps(unit.pid, pid, home.path)
+    return wrapper.is_for_home(unit, home.path) and wrapper.is_wrapper_of(unit.pid, pid, home.path)
 
 
 def _units(home: Home, pid: int | None, place: ControlGroup, unsure: list[str]) -> list[Unit]:

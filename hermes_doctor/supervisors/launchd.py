@@ -10,7 +10,7 @@ from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.unit import LAUNCHD, Unit, home_of, runs_gateway
 from hermes_doctor.system import commands
-from hermes_doctor.system.files import MEGABYTE, listing, read, user_home
+from hermes_doctor.system.files import MEGABYTE, list_folder, read, user_home
 
 _LINE = pattern(r"^\t?(state|pid|runs|last exit code) = (\S+)", re.MULTILINE)
 _ABSENT = 113
@@ -26,7 +26,7 @@ def jobs() -> list[Unit]:
     """Return every job that runs a gateway, with its state from launchd."""
     found = []
     for folder in folders():
-        for name in listing(folder):
+        for name in list_folder(folder):
             if name.endswith(".plist"):
                 try:
                     data, _ = read(folder / name, MEGABYTE)
@@ -97,7 +97,7 @@ def _asked(unit: Unit) -> Unit:
     return told_of._replace(settings={**told_of.settings, "domain": domain})
 
 
-def with_status(unit: Unit, answer: commands.Answer) -> Unit:
+def with_status(unit: Unit, answer: commands.CommandOutput) -> Unit:
     """Add the output of `launchctl print` to a job."""
     if answer.code == _ABSENT or "Could not find service" in answer.err + answer.out:
         return unit._replace(state="inactive", settings={"Loaded": "no"})

@@ -10,7 +10,7 @@ from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.unit import S6, Unit
 from hermes_doctor.system import commands
-from hermes_doctor.system.files import listing, read
+from hermes_doctor.system.files import list_folder, read
 
 SCANNED = Path("/run/service")
 _VARIABLES = Path("/run/s6/container_environment")
@@ -27,7 +27,7 @@ def slots() -> list[Unit]:
     """Return every gateway that s6 supervises, each in a service folder (slot) of its own."""
     root = _root()
     found = []
-    for name in listing(SCANNED):
+    for name in list_folder(SCANNED):
         if not name.startswith(_PREFIX):
             continue
         profile = name.removeprefix(_PREFIX)

@@ -14,7 +14,7 @@ from hermes_doctor.supervisors.unit import Unit
 
 if TYPE_CHECKING:
     from hermes_doctor.supervisors.scope import Scope
-    from hermes_doctor.system.commands import User
+    from hermes_doctor.system.commands import RunAs
 
 _LINGER = Path("/var/lib/systemd")
 _SOCKETS = ("/run/systemd/private", "/run/dbus/system_bus_socket")
@@ -42,7 +42,7 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     else:
         user = _as(scope)
         runtime = runtime_folder(scope.uid)
-        if not bus_of(scope.uid):
+        if not is_user_manager_running(scope.uid):
             raise CouldNotLook(
                 text("the service manager of {scope} does not run", scope=scope.name)
             )
@@ -62,7 +62,7 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     return read_answer(answer.out)
 
 
-def _as(scope: Scope) -> User | None:
+def _as(scope: Scope) -> RunAs | None:
     if scope.uid is None or scope.uid == os.geteuid():
         return None
     if os.geteuid() != 0:
@@ -71,12 +71,12 @@ def _as(scope: Scope) -> User | None:
         )
     import pwd
 
-    from hermes_doctor.system.commands import User
+    from hermes_doctor.system.commands import RunAs
 
-    return User(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
+    return RunAs(scope.uid, pwd.getpwuid(scope.uid).pw_gid)
 
 
-def bus_of(uid: int) -> bool:
+def is_user_manager_running(uid: int) -> bool:
     """Whether the user manager of a user is running."""
     runtime = runtime_folder(uid)
     return any(os.path.exists(runtime / name) for name in ("systemd/private", "bus"))
@@ -108,7 +108,7 @@ def with_properties(unit: Unit, properties: Mapping[str, str]) -> Unit:
 
 def without_answer(scope: Scope, unit: Unit, why: str) -> Unit:
     """Mark a unit whose manager could not be asked; if no manager runs, the unit is inactive."""
-    if scope.uid is not None and _visible(scope.uid) and not bus_of(scope.uid):
+    if scope.uid is not None and _visible(scope.uid) and not is_user_manager_running(scope.uid):
         return unit._replace(state="inactive", settings={**unit.settings, "Manager": "absent"})
     return unit._replace(silence=why)
 

@@ -11,7 +11,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.scope import Scope, of_user, runtime_folder, system_scope
 from hermes_doctor.supervisors.systemctl import with_properties
 from hermes_doctor.supervisors.unit import Unit, home_of, runs_gateway
-from hermes_doctor.system.files import listing, read_head
+from hermes_doctor.system.files import list_folder, read_head
 
 _NAMED = pattern(r"hermes(-gateway(-[\w.-]+|@[\w.-]*)?)?\.service")
 _GENERATED = pattern(r"hermes-gateway([-@].*)?\.service")
@@ -21,7 +21,7 @@ _PACKAGED = ("/usr/lib", "/lib")
 """Folders with hundreds of units from packages; only units with Hermes' names are read there."""
 
 
-def here() -> bool:
+def is_installed() -> bool:
     """Whether systemd is installed on this machine."""
     return os.path.isdir("/etc/systemd") or os.path.isdir("/run/systemd/system")
 
@@ -40,7 +40,7 @@ def definitions(scope: Scope) -> list[Unit]:
 def _files(scope: Scope) -> Iterator[tuple[str, Path]]:
     for folder in scope.folders:
         try:
-            names = listing(folder)
+            names = list_folder(folder)
         except CouldNotLook:
             continue
         packaged = str(folder).startswith(_PACKAGED)
@@ -74,7 +74,7 @@ def _instances(scope: Scope, name: str, path: Path) -> Iterator[tuple[str, Path]
     for folder in scope.folders[:2]:
         for target in ("default.target.wants", "multi-user.target.wants"):
             try:
-                names = listing(folder / target)
+                names = list_folder(folder / target)
             except CouldNotLook:
                 continue
             yield from ((one, path) for one in names if one.startswith(stem) and one != name)
@@ -174,7 +174,7 @@ def will_restart(unit: Unit) -> tuple[bool | None, str]:
 
 def scopes(uids: Sequence[int]) -> list[Scope]:
     """Return the managers that may run a gateway for one of these users."""
-    if not here():
+    if not is_installed():
         return []
     found = [scope for uid in dict.fromkeys(uids) if (scope := of_user(uid))]
     return [*found, system_scope()]

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.supervisors.unit_file import seconds
+from hermes_doctor.supervisors.unit_file import parse_time_span
 
 SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
 LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
 OTHER = "other"
 """A supervisor that this tool knows by name only: supervisord, runit, pm2."""
-NOBODY = "nobody"
 _MANAGERS = {
     SYSTEMD_USER: "systemd",
     SYSTEMD_SYSTEM: "systemd",
@@ -93,18 +92,21 @@ class Unit(NamedTuple):
         return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def was_stopped(say: Callable[[str], str], state: str) -> bool:
+def was_stopped(get_property: Callable[[str], str], state: str) -> bool:
     """Whether a systemd unit was stopped on purpose, judging by its properties.
 
     After its process ends, a unit with Restart=always waits for a while and is then restarted. It
     becomes inactive at once only if it was stopped, whatever the exit code of its process was.
     """
-    if state not in ("inactive", "failed") or say("Restart") != "always":
+    if state not in ("inactive", "failed") or get_property("Restart") != "always":
         return False
-    if say("ExecMainStatus") in say("RestartPreventExitStatus").split():
+    if get_property("ExecMainStatus") in get_property("RestartPreventExitStatus").split():
         return False
-    ended, rested = say("ExecMainExitTimestampMonotonic"), say("StateChangeTimestampMonotonic")
-    pause = seconds(say("RestartUSec"))
+    ended, rested = (
+        get_property("ExecMainExitTimestampMonotonic"),
+        get_property("StateChangeTimestampMonotonic"),
+    )
+    pause = parse_time_span(get_property("RestartUSec"))
     if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
         return state == "inactive"
     return (int(rested) - int(ended)) / 1e6 < pause * 0.9

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import listing, read
+from hermes_doctor.system.files import list_folder, read
 
 _LIMIT = 256 * 1024
 _MOST_FILES = 100
@@ -40,23 +40,23 @@ class Definition(NamedTuple):
         values = self.settings.get(name)
         return values[-1] if values else ""
 
-    def program(self, say: Mapping[str, str]) -> list[str]:
-        """Return the command line that it starts, with the specifiers in `say` expanded."""
-        found = words(self.last("ExecStart"))
+    def program(self, specifiers: Mapping[str, str]) -> list[str]:
+        """Return the command line that it starts, with the specifiers in `specifiers` expanded."""
+        found = split_words(self.last("ExecStart"))
         if found:
             found[0] = found[0].lstrip(_PREFIXES)
-        return [expand_specifiers(word, say) for word in found]
+        return [expand_specifiers(word, specifiers) for word in found]
 
-    def environment(self, say: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, specifiers: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that it sets, also those from environment files."""
         made: dict[str, str] = {}
         for value in self.settings.get("Environment", ()):
-            for word in words(value):
+            for word in split_words(value):
                 name, given, text = word.partition("=")
                 if given:
-                    made[name] = expand_specifiers(text, say)
+                    made[name] = expand_specifiers(text, specifiers)
         for value in self.settings.get("EnvironmentFile", ()):
-            made |= _variables(Path(expand_specifiers(value.removeprefix("-"), say)))
+            made |= _variables(Path(expand_specifiers(value.removeprefix("-"), specifiers)))
         return made
 
 
@@ -79,7 +79,7 @@ def load(path: Path, folders: Sequence[Path]) -> Definition:
     return Definition(tuple(files), found)
 
 
-def parse(text: str, into: Settings) -> None:
+def parse(text: str, settings: Settings) -> None:
     """Add the settings of a file; an empty value removes all earlier values of its setting."""
     section, joined = "", ""
     for line in text.splitlines():
@@ -95,9 +95,9 @@ def parse(text: str, into: Settings) -> None:
         elif section in ("Unit", "Service", "Install") and "=" in bare:
             name, _, value = bare.partition("=")
             if value.strip():
-                into.setdefault(name.strip(), []).append(value.strip())
+                settings.setdefault(name.strip(), []).append(value.strip())
             else:
-                into.pop(name.strip(), None)
+                settings.pop(name.strip(), None)
 
 
 def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
@@ -114,7 +114,7 @@ def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
         for base in bases:
             place = folder / f"{base}.d"
             try:
-                names = listing(place, 1000)
+                names = list_folder(place, 1000)
             except CouldNotLook:
                 continue
             for one in names:
@@ -123,7 +123,7 @@ def _drop_ins(name: str, folders: Sequence[Path]) -> list[Path]:
     return [found[one] for one in sorted(found)][:_MOST_FILES]
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split a value into words as systemd does, respecting quotes."""
     import shlex
 
@@ -133,9 +133,9 @@ def words(text: str) -> list[str]:
         return text.split()
 
 
-def expand_specifiers(text: str, say: Mapping[str, str]) -> str:
+def expand_specifiers(text: str, specifiers: Mapping[str, str]) -> str:
     """Expand the specifiers (%h, %u, …) of a value; unknown ones stay."""
-    return re.sub(r"%(.)", lambda m: "%" if m[1] == "%" else say.get(m[1], m[0]), text)
+    return re.sub(r"%(.)", lambda m: "%" if m[1] == "%" else specifiers.get(m[1], m[0]), text)
 
 
 def _variables(path: Path) -> dict[str, str]:
@@ -152,7 +152,7 @@ def _variables(path: Path) -> dict[str, str]:
     return made
 
 
-def seconds(text: str) -> float | None:
+def parse_time_span(text: str) -> float | None:
     """Parse a time span in systemd's format into seconds; None if it is invalid or infinite."""
     parts = _SPAN.findall(text.strip())
     if not parts or not re.fullmatch(rf"(\s*{_SPAN.pattern})+\s*", text):

@@ -8,7 +8,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.unit import TASK, Unit
 from hermes_doctor.system import commands
-from hermes_doctor.system.files import listing
+from hermes_doctor.system.files import list_folder
 
 _FOLDER = "gateway-service"
 _TAGS = (
@@ -19,7 +19,7 @@ _TAGS = (
 
 def tasks(home: Home) -> list[Unit]:
     """Return the tasks of this home, by the launcher scripts that Hermes wrote for them."""
-    names = [name for name in listing(home / _FOLDER) if name.endswith(".cmd")]
+    names = [name for name in list_folder(home / _FOLDER) if name.endswith(".cmd")]
     return [_asked(home, name.removesuffix(".cmd")) for name in names]
 
 

@@ -23,7 +23,7 @@ def processes_between(main: int, pid: int) -> list[Ancestor] | None:
     return None if top is None else [*takewhile(lambda one: one.pid != main, line), top]
 
 
-def wraps(main: int, pid: int, home: Path) -> bool:
+def is_wrapper_of(main: int, pid: int, home: Path) -> bool:
     """Whether a main process is this gateway, or a parent of it with no other gateway between.
 
     An agent may start the gateway of another home. That process is in the control group of the
@@ -49,11 +49,11 @@ def _of_another(pid: int, home: Path) -> bool:
     from hermes_doctor.processes import gateway_command
 
     argv = command_line(pid)
-    claim = home_of.by_files(pid)
+    claim = home_of.home_by_lock_file(pid)
     if claim is None or not claim.locked:
         if not gateway_command.is_gateway(argv):
             return False
-        claim = claim or home_of.by_environment(pid, gateway_command.profile_in(argv))
+        claim = claim or home_of.home_by_environment(pid, gateway_command.profile_in(argv))
     return claim is None or not home_of.is_same_folder(claim.home, home)
 
 

@@ -45,11 +45,11 @@ def account(uid: int) -> Account:
     return Account(uid, entry.pw_gid, groups, entry.pw_name, folder)
 
 
-def refuse_untrusted(place: Path, user: Account | None) -> None:
+def refuse_untrusted(path: Path, user: Account | None) -> None:
     """Raise CannotFix if root would run as root something that another user could have written."""
     if os.geteuid() != 0 or (user is not None and user.uid != 0):
         return
     from hermes_doctor.system.trust import why_untrusted
 
-    if why := why_untrusted(place, firm=True):
-        raise CannotFix(f"root does not run what is in {place}: {why}")
+    if why := why_untrusted(path, strict=True):
+        raise CannotFix(f"root does not run what is in {path}: {why}")

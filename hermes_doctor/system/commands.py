@@ -23,14 +23,14 @@ _KEPT = (
 MOST = 1_000_000
 
 
-class User(NamedTuple):
+class RunAs(NamedTuple):
     """The user that a command runs as."""
 
     uid: int
     gid: int
 
 
-class Answer(NamedTuple):
+class CommandOutput(NamedTuple):
     """The exit code and the output of a command."""
 
     code: int
@@ -41,14 +41,14 @@ class Answer(NamedTuple):
 def ask(
     *command: str,
     env: Mapping[str, str] | None = None,
-    user: User | None = None,
+    user: RunAs | None = None,
     limit: float | None = None,
-    most: int = MOST,
-    given: bytes | None = None,
-) -> Answer:
+    max_bytes: int = MOST,
+    stdin: bytes | None = None,
+) -> CommandOutput:
     """Run a command that changes nothing; `CouldNotLook` when it does not answer in time.
 
-    `given` is what it reads from its standard input.
+    `stdin` is what it reads from its standard input.
     """
     import subprocess
 
@@ -61,7 +61,7 @@ def ask(
             command,
             env=environ | dict(env or {}),
             cwd="/",
-            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -71,14 +71,14 @@ def ask(
         raise CouldNotLook(f"{command[0]} could not be run") from error
     with process:
         try:
-            said = _wait(process, given, limit)
+            said = _wait(process, stdin, limit)
         except TimeoutError:
             raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
         finally:
             if process.returncode is None:  # not reaped yet, so the pid is still its own
                 _end(process)
-    out, err = (text[:most].decode("utf-8", "replace") for text in said)
-    return Answer(process.returncode, out, err)
+    out, err = (text[:max_bytes].decode("utf-8", "replace") for text in said)
+    return CommandOutput(process.returncode, out, err)
 
 
 def _wait(

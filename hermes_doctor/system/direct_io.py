@@ -129,10 +129,10 @@ class Buffers:
         self.piece[count:end] = bytes(end - count)
         return memoryview(self.piece)[:end]
 
-    def matches_disk(self, fd: int, at: int, count: int) -> bool:
+    def matches_disk(self, fd: int, offset: int, count: int) -> bool:
         """Whether the disk holds at this offset what was read; False if it cannot be read."""
         try:
-            read = os.preadv(fd, [memoryview(self.back)[: whole_pages(count)]], at)
+            read = os.preadv(fd, [memoryview(self.back)[: whole_pages(count)]], offset)
         except OSError:
             return False
         return read == count and not self._differ(*self._both, count)

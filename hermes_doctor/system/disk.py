@@ -104,10 +104,10 @@ def rename(old: Path, new: Path) -> None:
         os.rename(here.with_name(old.name), here)
 
 
-def exchange(one: Path, two: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Swap the files behind two names of one folder atomically; False where that is unsupported."""
-    with as_owner_of(two) as here:
-        return renameat2.call(here.with_name(one.name), here, renameat2.EXCHANGE)
+    with as_owner_of(second) as here:
+        return renameat2.call(here.with_name(first.name), here, renameat2.EXCHANGE)
 
 
 def rename_to_free(old: Path, new: Path) -> None:
@@ -189,8 +189,8 @@ def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> Non
     privileges.change_owner(path, uid, gid, from_root=from_root)
 
 
-def make_folder(path: Path, *, lasting: bool = True) -> None:
-    """Make a private folder and its missing parents; without `lasting`, it is not synced."""
+def make_folder(path: Path, *, durable: bool = True) -> None:
+    """Make a private folder and its missing parents; without `durable`, it is not synced."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -202,22 +202,22 @@ def make_folder(path: Path, *, lasting: bool = True) -> None:
             except FileExistsError:  # another worker was faster
                 if not os.path.isdir(here):
                     raise
-        if lasting:
+        if durable:
             sync_folder(folder.parent)
 
 
 @contextmanager
-def new_file(path: StrPath, mode: int = FILE_MODE, *, lasting: bool = True) -> Iterator[int]:
+def new_file(path: StrPath, mode: int = FILE_MODE, *, durable: bool = True) -> Iterator[int]:
     """Create a new file and yield its descriptor; it is synced at the end, removed on failure.
 
-    Without `lasting` it is not synced here: the code that finishes the file does that.
+    Without `durable` it is not synced here: the code that finishes the file does that.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with as_owner_of_str_path(path) as here:
         fd = os.open(here, flags, mode)
     try:
         yield fd
-        if lasting:
+        if durable:
             sync(fd)
     except BaseException:
         remove(Path(path))
@@ -232,7 +232,7 @@ def unnamed_file(folder: Path) -> int:
         with contextlib.suppress(OSError), as_owner_of(folder / "_") as here:
             return os.open(here.parent, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, FILE_MODE)
     path = folder / f".hermes-doctor-{os.urandom(8).hex()}"  # some disks do not support O_TMPFILE
-    with new_file(path, lasting=False) as fd:
+    with new_file(path, durable=False) as fd:
         remove(path)
         return os.dup(fd)
 
@@ -349,7 +349,7 @@ def _write_past_memory(fd: int, data: memoryview) -> bool:
 
 
 def write_or_skip(fd: int, data: bytes | memoryview) -> None:
-    """Write all of the data, but skip zeros, which leaves a hole; call `end_here` at the end."""
+    """Write the data, but skip zeros, which leaves a hole; call `truncate_here` at the end."""
     if sparse_files.is_empty(data):
         os.lseek(fd, len(data), os.SEEK_CUR)
     else:
@@ -365,19 +365,19 @@ def copy_stream(
     source: IO[bytes],
     target: int,
     progress: Progress | None = None,
-    most: int | None = None,
+    max_bytes: int | None = None,
     like: str | None = None,
     *,
     skip_zeros: bool = False,
 ) -> tuple[str, int]:
     """Copy a stream into an open descriptor; return its digest, in the form of `like`, and size.
 
-    It stops soon after `most` bytes, because a file may grow as fast as it is read. With
+    It stops soon after `max_bytes`, because a file may grow as fast as it is read. With
     `skip_zeros`, long runs of zeros become holes.
     """
     digest = digests.new_like(like)
     total = 0
-    while (most is None or total <= most) and (chunk := source.read(CHUNK)):
+    while (max_bytes is None or total <= max_bytes) and (chunk := source.read(CHUNK)):
         (write_or_skip if skip_zeros else write)(target, chunk)
         digest.update(chunk)
         total += len(chunk)
@@ -420,12 +420,12 @@ def _moved(source: int, target: int, start: int, length: int) -> int:
     return len(chunk)
 
 
-def write_at(fd: int, data: bytes, at: int) -> None:
+def write_at(fd: int, data: bytes, offset: int) -> None:
     """Write all of the data at an offset of a file."""
     view = memoryview(data)
     while view:
-        count = os.pwrite(fd, view, at)
-        view, at = view[count:], at + count
+        count = os.pwrite(fd, view, offset)
+        view, offset = view[count:], offset + count
 
 
 def truncate(fd: int, length: int) -> None:
@@ -448,11 +448,11 @@ def digest(path: StrPath, progress: Progress | None = None, like: str | None = N
     return total.hexdigest()
 
 
-def hash_while_written(path: Path, arriving: Iterator[int]) -> list[bytes]:
+def hash_while_written(path: Path, final_sizes: Iterator[int]) -> list[bytes]:
     """Compute the chunk digests of a file while it is still being written (see `digests`).
 
-    `arriving` yields how many bytes are final so far. The file is mapped, because that is fastest;
-    a read error of the disk then kills this process, so call it in a worker.
+    `final_sizes` yields how many bytes are final so far. The file is mapped, because that is
+    fastest; a read error of the disk then kills this process, so call it in a worker.
     """
     import mmap
 
@@ -460,7 +460,7 @@ def hash_while_written(path: Path, arriving: Iterator[int]) -> list[bytes]:
     with as_owner_of(path) as here:
         fd = open_regular(here, follow=False)
     try:
-        for final in arriving:
+        for final in final_sizes:
             if final > at:
                 with mmap.mmap(fd, final - at, prot=mmap.PROT_READ, offset=at) as part:
                     found.update(part)

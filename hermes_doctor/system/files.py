@@ -175,7 +175,7 @@ def read_tail(path: Path, length: int) -> tuple[bytes, Snapshot]:
     return (data.partition(b"\n")[2] if start else data), taken
 
 
-def listing(folder: Path, limit: int = 20_000) -> list[str]:
+def list_folder(folder: Path, limit: int = 20_000) -> list[str]:
     """Return the sorted names in a folder; none if it is missing, CouldNotLook above `limit`."""
     names: list[str] = []
     try:

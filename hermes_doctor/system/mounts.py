@@ -57,19 +57,19 @@ def _unescaped(text: str) -> str:
     return text
 
 
-class User(NamedTuple):
+class FileUser(NamedTuple):
     """The uid and groups that a gateway runs with."""
 
     uid: int
     gids: frozenset[int]
 
-    def may_write(self, taken: Snapshot) -> bool:
+    def may_write(self, snapshot: Snapshot) -> bool:
         """Whether the mode of a file lets this user write it."""
         if self.uid == 0:
             return True
-        if taken.uid == self.uid:
-            return bool(taken.mode & 0o200)
-        return bool(taken.mode & (0o020 if taken.gid in self.gids else 0o002))
+        if snapshot.uid == self.uid:
+            return bool(snapshot.mode & 0o200)
+        return bool(snapshot.mode & (0o020 if snapshot.gid in self.gids else 0o002))
 
     def may_enter(self, st: os.stat_result) -> bool:
         """Whether the mode of a folder lets this user pass through it."""
@@ -80,7 +80,7 @@ class User(NamedTuple):
         return bool(st.st_mode & (0o010 if st.st_gid in self.gids else 0o001))
 
 
-def user_of(pid: int) -> User:
+def user_of(pid: int) -> FileUser:
     """Return the user that a process runs as."""
     try:
         with open(f"/proc/{pid}/status") as status:
@@ -89,13 +89,13 @@ def user_of(pid: int) -> User:
         gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise CouldNotLook(f"process {pid} does not tell as whom it runs") from error
-    return User(uid, frozenset(gids))
+    return FileUser(uid, frozenset(gids))
 
 
-def owner_of(folder: Path) -> User:
+def owner_of(folder: Path) -> FileUser:
     """Return the owner of a home, who most likely also starts its gateway."""
     try:
         st = os.stat(folder)
     except OSError as error:
         raise CouldNotLook("the owner of the home is not known") from error
-    return User(st.st_uid, frozenset({st.st_gid}))
+    return FileUser(st.st_uid, frozenset({st.st_gid}))

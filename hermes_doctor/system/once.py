@@ -17,13 +17,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Cell:
+class CachedCall:
     """The result of one call, or the exception that it raised."""
 
-    __slots__ = ("answer", "began", "done", "error")
+    __slots__ = ("answer", "done", "error", "started_at")
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
+        self.started_at = time.monotonic()
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -38,15 +38,15 @@ class Cell:
             self.done.set()
 
 
-class HasCells(Protocol):
-    """The attributes that an object needs so that its methods can be `once`."""
+class CallCache(Protocol):
+    """The cache attributes that an object with `@once` methods must have."""
 
-    cells: dict[tuple[object, ...], Cell]
+    cells: dict[tuple[object, ...], CachedCall]
     guard: threading.Lock
     deep: bool
 
 
-S = TypeVar("S", bound=HasCells)
+S = TypeVar("S", bound=CallCache)
 
 
 def once(
@@ -68,12 +68,12 @@ def once(
                 cell = self.cells.get(key)
                 mine = cell is None
                 if cell is None:
-                    cell = self.cells[key] = Cell()
+                    cell = self.cells[key] = CachedCall()
             if mine:
                 question = functools.partial(look, self, *args, **kwargs)
                 threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")
             patience = limit * (DEEP if self.deep else 1)
-            clock = time_limits.Stopwatch(cell.began)
+            clock = time_limits.Stopwatch(cell.started_at)
             if not cell.done.is_set() and not clock.wait(cell.done, patience):
                 what = look.__name__.replace("_", " ")
                 raise CouldNotLook(f"looking at the {what} took longer than {patience:g} s")

@@ -30,7 +30,7 @@ class Privileges(NamedTuple):
     gid: int
     groups: tuple[int, ...]
     folder: Path
-    reaches: bool
+    can_reach: bool
     """Whether he can reach that folder by its name. He cannot if root closed a folder above it, as
     for a container's volume seen from outside."""
 
@@ -127,10 +127,10 @@ def _user(st: os.stat_result, place: Path) -> Privileges:
     except KeyError:  # a uid without a name, as in containers
         gid = st.st_gid or _NOBODY
         groups = [gid]
-    user = Privileges(st.st_uid, gid, tuple(groups), place, reaches=True)
+    user = Privileges(st.st_uid, gid, tuple(groups), place, can_reach=True)
     with _as(user):
         reaches = os.access(place.parent, os.X_OK, effective_ids=True)
-    return user._replace(reaches=reaches)
+    return user._replace(can_reach=reaches)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def as_owner_of(path: Path) -> Iterator[Path]:
     user = of(path)
     if user is None:
         yield path
-    elif user.reaches:
+    elif user.can_reach:
         with _as(user):
             yield path
     else:
@@ -154,12 +154,12 @@ def as_owner_of(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def as_owner_of_str_path(place: StrPath) -> Iterator[StrPath]:
-    """Do the same as `acting_for` without making a `Path`, which costs more than many a call."""
-    if of(place) is None:
-        yield place
+def as_owner_of_str_path(path: StrPath) -> Iterator[StrPath]:
+    """Do the same as `as_owner_of` for a path as text, because making a `Path` takes longer."""
+    if of(path) is None:
+        yield path
         return
-    with as_owner_of(Path(place)) as here:
+    with as_owner_of(Path(path)) as here:
         yield here
 
 

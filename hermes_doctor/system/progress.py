@@ -12,13 +12,13 @@ _listeners: list[Hear] = []
 
 
 @contextmanager
-def send_to(by: Hear) -> Iterator[None]:
+def send_to(listener: Hear) -> Iterator[None]:
     """Send all progress messages to a listener while the context lasts; the latest one wins."""
-    _listeners.append(by)
+    _listeners.append(listener)
     try:
         yield
     finally:
-        _listeners.remove(by)
+        _listeners.remove(listener)
 
 
 def report(what: str, share: float | None = None) -> None:

@@ -45,7 +45,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay signals while files are renamed; Interrupted is raised afterwards if one came."""
     global _depth
     _depth += 1

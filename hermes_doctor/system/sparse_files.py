@@ -18,7 +18,7 @@ BLOCK = 512
 """Bytes that `st_blocks` counts in."""
 
 
-class Span(NamedTuple):
+class FileRange(NamedTuple):
     """A range of a file that is either data or a hole."""
 
     start: int
@@ -26,7 +26,7 @@ class Span(NamedTuple):
     is_hole: bool
 
 
-def allocated(st: os.stat_result) -> int:
+def allocated_bytes(st: os.stat_result) -> int:
     """Return how many bytes a file takes on the disk, at most its length."""
     return min(st.st_size, st.st_blocks * BLOCK)
 
@@ -36,16 +36,16 @@ def is_sparse(st: os.stat_result) -> bool:
     return st.st_blocks * BLOCK < st.st_size
 
 
-def spans(fd: int, start: int, end: int) -> Iterator[Span]:
+def spans(fd: int, start: int, end: int) -> Iterator[FileRange]:
     """Yield the ranges of a file in order; one range of data where the disk reports no holes."""
     at = start
     while at < end:
         data = _next(fd, at, end, os.SEEK_DATA)
         if data > at:
-            yield Span(at, data, is_hole=True)
+            yield FileRange(at, data, is_hole=True)
         if data < end:
             at = max(_next(fd, data, end, os.SEEK_HOLE), data + 1)
-            yield Span(data, at, is_hole=False)
+            yield FileRange(data, at, is_hole=False)
         else:
             at = end
 
@@ -80,18 +80,18 @@ def chunks(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes | memoryv
 def copy(
     source: int,
     target: int,
-    place: Callable[[int, bytes, int], None],
-    seen: Callable[[bytes | memoryview], None],
+    write_at: Callable[[int, bytes, int], None],
+    on_read: Callable[[bytes | memoryview], None],
 ) -> int:
     """Copy a file in its current length into an empty one, keeping holes; return the length.
 
-    `place` writes bytes at an offset of the target. `seen` gets all bytes, also those of holes.
+    `write_at` writes bytes at an offset of the target. `on_read` gets all bytes, also of holes.
     """
     total = 0
     for at, piece, is_hole in chunks(source, 0, os.fstat(source).st_size):
         if not is_hole:
-            place(target, bytes(piece), at)
-        seen(piece)
+            write_at(target, bytes(piece), at)
+        on_read(piece)
         total = at + len(piece)
     if os.fstat(target).st_size < total:
         os.ftruncate(target, total)

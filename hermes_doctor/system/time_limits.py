@@ -43,10 +43,10 @@ def stretch(seconds: float) -> float:
 class Stopwatch:
     """Counts the seconds that an idle machine would have taken; each thread needs its own."""
 
-    __slots__ = ("_began", "_last", "_spent")
+    __slots__ = ("_last", "_spent", "_started_at")
 
-    def __init__(self, began: float | None = None) -> None:
-        self._began = self._last = time.monotonic() if began is None else began
+    def __init__(self, started_at: float | None = None) -> None:
+        self._started_at = self._last = time.monotonic() if started_at is None else started_at
         self._spent = 0.0
 
     def read(self) -> float:
@@ -54,7 +54,7 @@ class Stopwatch:
         now = time.monotonic()
         self._spent += (now - self._last) / factor()
         self._last = now
-        return max(self._spent, now - self._began - EXTRA)
+        return max(self._spent, now - self._started_at - EXTRA)
 
     def wait(self, event: threading.Event, limit: float) -> bool:
         """Wait for the event until `limit` seconds are counted; return whether it came."""

@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
-def why_untrusted(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -> str | None:
+def why_untrusted(
+    path: Path, *, strict: bool = False, trusted_uids: Sequence[int] = ()
+) -> str | None:
     """Return why code from this path must not run; None if it may.
 
     It must not run if another user could have written it, or could replace a folder or a symlink
     on the way to it. A sticky folder is allowed on the way, since users cannot rename the files of
-    others in it. With `firm`, only a folder may follow a sticky folder: another user could have
-    moved a file or a symlink of root's into it. `also` are the uids that root trusts as well.
+    others in it. With `strict`, only a folder may follow a sticky folder: another user could have
+    moved a file or a symlink of root's into it. Root also trusts the `trusted_uids`.
     """
     try:
         way = list(_way(path))
@@ -26,9 +28,9 @@ def why_untrusted(path: Path, *, firm: bool = False, also: Sequence[int] = ()) -
     passed = dict(way)
     for place, st in way:
         above = passed.get(place.parent)
-        if firm and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
+        if strict and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
             return f"others may write to {place.parent}"
-        if st.st_uid not in (0, os.geteuid(), *also):
+        if st.st_uid not in (0, os.geteuid(), *trusted_uids):
             return f"{place} belongs to neither root nor you (uid {st.st_uid})"
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
         if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):

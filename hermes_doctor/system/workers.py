@@ -32,29 +32,29 @@ _EXPECTED: dict[str, type[Exception]] = {
 class Worker:
     """The parent's end of a worker process; both exchange lines of text over two pipes."""
 
-    def __init__(self, pid: int, reading: int, telling: int) -> None:
+    def __init__(self, pid: int, read_fd: int, write_fd: int) -> None:
         self.pid = pid
-        self._reading = reading
-        self._telling: int | None = telling
-        self._heard = b""
+        self._read_fd = read_fd
+        self._write_fd: int | None = write_fd
+        self._buffer = b""
 
     def receive(self, limit: float | None = None) -> tuple[str, str]:
         """Return the next line from the worker: its first word, and the rest.
 
         An expected error of the worker (CannotFix, CouldNotLook, Trouble) is raised here.
         """
-        while b"\n" not in self._heard:
-            if not select.select([self._reading], [], [], STILL if limit is None else limit)[0]:
+        while b"\n" not in self._buffer:
+            if not select.select([self._read_fd], [], [], STILL if limit is None else limit)[0]:
                 if limit is not None:
                     raise CannotFix(f"no answer within {limit:g} s")
                 if self._stopped:
                     raise CannotFix(_HELD)
                 continue
-            chunk = os.read(self._reading, 65536)
+            chunk = os.read(self._read_fd, 65536)
             if not chunk:
                 raise CannotFix("the work under the owner's rights was cut off")
-            self._heard += chunk
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
         word, _, text = line.decode("utf-8", "replace").partition(" ")
         if word in _EXPECTED:
             raise _EXPECTED[word](text)
@@ -63,15 +63,15 @@ class Worker:
     @property
     def has_output(self) -> bool:
         """Whether the worker has sent something that was not read yet."""
-        return b"\n" in self._heard or bool(select.select([self._reading], [], [], 0)[0])
+        return b"\n" in self._buffer or bool(select.select([self._read_fd], [], [], 0)[0])
 
     def send(self, text: str) -> None:
         """Send a line to the worker; wait until it fits into the pipe."""
         line = f"{text}\n".encode()
-        while line and self._telling is not None:
-            if select.select([], [self._telling], [], STILL)[1]:
+        while line and self._write_fd is not None:
+            if select.select([], [self._write_fd], [], STILL)[1]:
                 try:
-                    line = line[os.write(self._telling, line) :]
+                    line = line[os.write(self._write_fd, line) :]
                 except BrokenPipeError:
                     self.receive()  # raises the error that ended the worker
             elif self._stopped:
@@ -79,9 +79,9 @@ class Worker:
 
     def close_input(self) -> None:
         """Close our end of the pipe to the worker."""
-        if self._telling is not None:
-            os.close(self._telling)
-            self._telling = None
+        if self._write_fd is not None:
+            os.close(self._write_fd)
+            self._write_fd = None
 
     @property
     def _stopped(self) -> bool:
@@ -98,18 +98,18 @@ class Worker:
 
 
 def run_shares(
-    shares: Sequence[Sequence[Given]], act: Callable[[Sequence[Given]], str]
+    shares: Sequence[Sequence[Given]], work: Callable[[Sequence[Given]], str]
 ) -> list[str]:
     """Return the result for each share: the first is done here, each other one in a worker."""
     with contextlib.ExitStack() as stack:
-        others = [stack.enter_context(_beginning(act, share)) for share in shares[1:]]
-        return [*map(act, shares[:1]), *map(wait_for_result, others)]
+        others = [stack.enter_context(_beginning(work, share)) for share in shares[1:]]
+        return [*map(work, shares[:1]), *map(wait_for_result, others)]
 
 
 def _beginning(
-    act: Callable[[Sequence[Given]], str], share: Sequence[Given]
+    work: Callable[[Sequence[Given]], str], share: Sequence[Given]
 ) -> AbstractContextManager[Worker]:
-    return start_worker(None, lambda _: act(share))
+    return start_worker(None, lambda _: work(share))
 
 
 def lines_from_parent() -> Iterator[str]:
@@ -119,17 +119,17 @@ def lines_from_parent() -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def run_as_owner(path: Path, act: Callable[[Path], str]) -> str:
-    """Run `act` on a database with the privileges of its owner, and return the result.
+def run_as_owner(path: Path, work: Callable[[Path], str]) -> str:
+    """Run `work` on a database with the privileges of its owner, and return the result.
 
     If the owner cannot reach the database by name, root moves it, with its write-ahead log, into a
     private temporary folder, works on it there and moves it back.
     """
     user = privileges.of(path)
     if user is None:
-        return act(path)
-    if user.reaches:
-        with start_worker(path, lambda say: run_with_progress(say, path, act)) as other:
+        return work(path)
+    if user.can_reach:
+        with start_worker(path, lambda say: run_with_progress(say, path, work)) as other:
             return wait_for_result(other)
     import tempfile
 
@@ -137,25 +137,27 @@ def run_as_owner(path: Path, act: Callable[[Path], str]) -> str:
         inside = Path(room) / path.name
         _move(path, inside)
         try:
-            return act(inside)
+            return work(inside)
         finally:
             _move(inside, path)
 
 
-def wait_for_result(other: Worker) -> str:
+def wait_for_result(worker: Worker) -> str:
     """Wait for the worker's result; its progress messages are passed on to our listener."""
-    word, text = other.receive()
+    word, text = worker.receive()
     while word == "said":
         share, _, what = text.partition(" ")
         progress.report(what, float(share) if share != "?" else None)
-        word, text = other.receive()
+        word, text = worker.receive()
     return text
 
 
-def run_with_progress(say: SendLine, path: Path, act: Callable[[Path], str]) -> str:
-    """Run `act` in a worker and send its progress messages to the parent."""
-    with progress.send_to(lambda what, share: say(f"{'?' if share is None else share} {what}")):
-        return act(path)
+def run_with_progress(send_line: SendLine, path: Path, work: Callable[[Path], str]) -> str:
+    """Run `work` in a worker and send its progress messages to the parent."""
+    with progress.send_to(
+        lambda what, share: send_line(f"{'?' if share is None else share} {what}")
+    ):
+        return work(path)
 
 
 def _move(old: Path, new: Path) -> None:
@@ -169,22 +171,22 @@ def _move(old: Path, new: Path) -> None:
 
 
 @contextmanager
-def start_worker(path: Path | None, act: Callable[[SendLine], str]) -> Iterator[Worker]:
-    """Start a worker that runs `act` with the privileges of a path's owner, or with ours.
+def start_worker(path: Path | None, work: Callable[[SendLine], str]) -> Iterator[Worker]:
+    """Start a worker that runs `work` with the privileges of a path's owner, or with ours.
 
     It is killed when the context ends, and when this process ends.
     """
     import ctypes
 
     mine = privileges.of(path) if path else None
-    mine = mine if mine and mine.reaches else None
+    mine = mine if mine and mine.can_reach else None
     if mine is not None:
         _load_all()
     die_with = ctypes.CDLL(None)
     (reading, writing), (hearing, telling) = os.pipe(), os.pipe()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
-        _live(writing, hearing, mine, act, parent, die_with)
+        _live(writing, hearing, mine, work, parent, die_with)
     os.close(writing)
     os.close(hearing)
     other = Worker(pid, reading, telling)
@@ -220,7 +222,7 @@ def _live(
     writing: int,
     hearing: int,
     mine: privileges.Privileges | None,
-    act: Callable[[SendLine], str],
+    work: Callable[[SendLine], str],
     parent: int,
     die_with: object,
 ) -> None:
@@ -235,7 +237,7 @@ def _live(
         if os.getppid() != parent:
             os._exit(0)
         os.umask(0o077)
-        _say(writing, "done", act(lambda text: _say(writing, "said", text)))
+        _say(writing, "done", work(lambda text: _say(writing, "said", text)))
     except BaseException as error:  # noqa: BLE001
         expected = type(error).__name__ in _EXPECTED
         text = str(error) if expected else f"it failed ({type(error).__name__})"

@@ -24,6 +24,9 @@ STYLES = {
     "removed": "red",
 }
 
+NARROW = 24
+"""Fewer columns than this are not left for the text beside the right edge."""
+
 
 def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> None:
     """Print lines with their styles; wrapped text keeps the indent of its line."""
@@ -35,21 +38,28 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
             text = Text()
             for part, style in spans:
                 text.append(fit_encoding(part, out), style=STYLES.get(style, ""))
-            right = (
-                Text(fit_encoding(line.right[0], out), STYLES.get(line.right[1], ""))
-                if (line.right)
-                else Text()
-            )
-            aside = right.cell_len + 2 if line.right else 0
+            right = _right(line, out, width)
+            aside = right.cell_len + 2 if right else 0
+            if line.right and not right:  # too narrow for a column of its own
+                text.append(f"  {fit_encoding(line.right[0], out)}", STYLES.get(line.right[1], ""))
             room = max(20, width - line.indent - line.hang - aside)
             for piece in [text] if whole else text.wrap(console, room) or [Text()]:
                 piece.rstrip()
                 shown = Text(" " * (line.indent + (line.hang if number else 0))) + piece
-                if line.right and not number:
+                if right and not number:
                     shown.append(" " * max(2, width - shown.cell_len - right.cell_len))
                     shown.append_text(right)
                 console.print(shown, no_wrap=True, overflow="ignore", crop=False)
                 number += 1
+
+
+def _right(line: Line, out: TextIO, width: int) -> Text:
+    """The text at the right edge, if the terminal is wide enough for it."""
+    if line.right is None:
+        return Text()
+    right = Text(fit_encoding(line.right[0], out), STYLES.get(line.right[1], ""))
+    fits = width - line.indent - line.hang - right.cell_len - 2 >= NARROW
+    return right if fits else Text()
 
 
 def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:

@@ -21,23 +21,23 @@ from rich.text import Text
 
 
 class _Now(ProgressColumn):
-    """A column that shows the current work: the text of `says`, else the last finished name."""
+    """A column that shows the current work: the text of `get_text`, else the last finished name."""
 
-    def __init__(self, says: Callable[[], str]) -> None:
+    def __init__(self, get_text: Callable[[], str]) -> None:
         super().__init__()
-        self.says = says
+        self.get_text = get_text
 
     def render(self, task: Task) -> Text:
         """Return the current text; called each time the bar is drawn."""
-        return Text(self.says() or str(task.fields["now"]))
+        return Text(self.get_text() or str(task.fields["now"]))
 
 
 @contextmanager
 def count_bar(
-    label: str, total: int, says: Callable[[], str] = lambda: ""
+    label: str, total: int, get_text: Callable[[], str] = lambda: ""
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar that advances by one for each name that it gets, with the text of `says`."""
-    columns = (TextColumn("{task.description}"), BarColumn(), _Now(says))
+    """Show a bar that advances by one for each name that it gets, with the text of `get_text`."""
+    columns = (TextColumn("{task.description}"), BarColumn(), _Now(get_text))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total, now="")
         yield lambda name: bar.update(task, advance=1, now=name)

@@ -33,7 +33,8 @@ from hermes_doctor.records.journal import ItemRecord
 from hermes_doctor.records.updates import CHECKED, UPDATED, Update, UpdateRecords, process_identity
 from hermes_doctor.repair.gateway import START_LIMIT
 from hermes_doctor.repair.gateway_steps import add_gateway_restart
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.accounts import Account
@@ -103,9 +104,9 @@ def examine(
     update: Update,
     plugins: Plugins,
     *,
-    settle: float = SETTLE,
+    settle_seconds: float = SETTLE,
     restart: bool = True,
-    tell: Tell = lambda _: None,
+    report_progress: Tell = lambda _: None,
 ) -> Outcome:
     """Compare with the state before the update, and get the gateways to run on the new code."""
     records = UpdateRecords(home)
@@ -123,12 +124,12 @@ def examine(
     if update.after is None and update.before is not None:
         missing = (unseen or f"there is none in {update.before.where} any more",)
     elif update.after is not None and not images.is_container_image(update.after):
-        tell("looking whether everything is there that the new Hermes needs")
+        report_progress("looking whether everything is there that the new Hermes needs")
         missing = _lacking(home, update.after)
-    said, up = _gateways(home, update, tell, restart=restart and not missing)
+    said, up = _gateways(home, update, report_progress, restart=restart and not missing)
     if up and Probes(home).gateways():
-        tell(f"giving the gateway {settle:.0f} s, then reading its logs")
-        time.sleep(settle)
+        report_progress(f"giving the gateway {settle_seconds:.0f} s, then reading its logs")
+        time.sleep(settle_seconds)
         said, up = _settled(home, said)
     with closing(Probes(home)) as seen:
         report = runner.report(seen, plugins, plugins.checks)
@@ -173,14 +174,14 @@ def _lacking(home: Home, after: InstallationDetails) -> tuple[str, ...]:
         owner = owner_of(home)
     except CannotFix as why:
         return (str(why),)
-    return (*requirements.unmet(after, owner), *_unmerged(after, owner))
+    return (*requirements.unmet_requirements(after, owner), *_unmerged(after, owner))
 
 
 def _unmerged(after: InstallationDetails, owner: Account) -> list[str]:
     if after.kind != details.GIT or after.checkout is None:
         return []
     try:
-        names = git_rollback.unmerged(after.checkout, owner)
+        names = git_rollback.unmerged_files(after.checkout, owner)
     except CannotFix:
         return []
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -208,14 +209,16 @@ def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
     )
 
 
-def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple[str, bool]:
+def _gateways(
+    home: Home, update: Update, report_progress: Tell, *, restart: bool
+) -> tuple[str, bool]:
     """Bring up all gateways of this Hermes, the home's first; return a text and if all run."""
     found = []
     if restart:
         try:
-            downtime.start_stopped(home, update, tell)
+            downtime.start_stopped(home, update, report_progress)
         except (CannotFix, CouldNotLook) as why:
-            tell(f"a gateway could not be started again: {why}")
+            report_progress(f"a gateway could not be started again: {why}")
     for one in downtime.affected_homes(home, update):
         before = update.gateway if one is home else update.beside.get(str(one.path))
         try:
@@ -224,7 +227,7 @@ def _gateways(home: Home, update: Update, tell: Tell, *, restart: bool) -> tuple
             found.append((f"Whether {_name(one)} runs cannot be told: {why}.", False))
             continue
         if one is home or running or before is not None:
-            look = _gateway(one, before, tell) if restart else _left(one, before)
+            look = _gateway(one, before, report_progress) if restart else _left(one, before)
             found.append(look)
     return " ".join(text for text, _ in found), all(up for _, up in found)
 
@@ -252,7 +255,7 @@ def _left(home: Home, before: int | None) -> tuple[str, bool]:
     return f"No {name[4:]} runs.", before is None
 
 
-def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
+def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str, bool]:
     """Get one gateway to run on the new code: restart or start it unless the update did."""
     probes = Probes(home)
     name = _name(home)
@@ -264,15 +267,17 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
     if not running and before is None and not _loops(probes):
         return "No gateway ran before, and none runs now.", True
     try:
-        service = None if is_new else control.gateway_service(probes)
+        service = None if is_new else control.gateway_control(probes)
         if service is None or (not running and service.restless()):
-            tell(f"waiting until {name} is up")
+            report_progress(f"waiting until {name} is up")
             new, _ = startup_proof.wait_until_running(
                 service or GatewayControl(home), time.monotonic() + START_LIMIT, before
             )
             done = "was restarted by the update" if before else "runs now, and did not before"
             return f"T{name[1:]} (process {new.pid}) {done}.", True
-        tell(f"restarting {name} on the new code" if running else f"starting {name} again")
+        report_progress(
+            f"restarting {name} on the new code" if running else f"starting {name} again"
+        )
         step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
         _run(home, add_gateway_restart(probes, [step]))
     except (CannotFix, CouldNotLook, Trouble) as why:
@@ -286,7 +291,7 @@ def _gateway(home: Home, before: int | None, tell: Tell) -> tuple[str, bool]:
 def _loops(probes: Probes) -> bool:
     """Whether the supervisor restarts the gateway again and again, so that it should run."""
     try:
-        return control.gateway_service(probes).is_restart_looping()
+        return control.gateway_control(probes).is_restart_looping()
     except (CannotFix, CouldNotLook):
         return False
 

@@ -48,7 +48,7 @@ Damage does, because an update would make it worse; a column that the next relea
 """
 
 
-class Preflight(NamedTuple):
+class UpdatePreflight(NamedTuple):
     """What stops an update now, and the findings before it."""
 
     obstacles: tuple[str, ...]
@@ -59,10 +59,10 @@ def preflight(
     probes: Probes,
     plugins: Plugins,
     *,
-    patience: float | None = PATIENCE,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Preflight:
-    """Find what stops an update; change nothing. `patience=None` does not wait for answers."""
+    timeout: float | None = PATIENCE,
+    report_progress: Callable[[str], None] = lambda _: None,
+) -> UpdatePreflight:
+    """Find what stops an update; change nothing. `timeout=None` does not wait for answers."""
     results, findings = runner.examine(probes, plugins.checks)
     groups = {check.id: check.group for check in plugins.checks}
     unseen = [
@@ -81,9 +81,9 @@ def preflight(
         if one.severity in _STOPPING.get(groups.get(one.check, ""), ())
     ]
     obstacles = [*wrong, *unseen, *_open(probes.home), *_half_done(probes), *_room(probes)]
-    if not obstacles and patience is not None:
-        obstacles += _busy(probes, patience, tell)
-    return Preflight(tuple(obstacles), (*findings, *profile_findings(probes.home, plugins)))
+    if not obstacles and timeout is not None:
+        obstacles += _busy(probes, timeout, report_progress)
+    return UpdatePreflight(tuple(obstacles), (*findings, *profile_findings(probes.home, plugins)))
 
 
 def profile_findings(home: Home, plugins: Plugins) -> list[Finding]:
@@ -146,23 +146,23 @@ def _room(probes: Probes) -> Iterator[str]:
         yield f"only {size(free)} are free where Hermes is installed; an update may need more"
 
 
-def _busy(probes: Probes, patience: float, tell: Callable[[str], None]) -> Iterator[str]:
+def _busy(probes: Probes, timeout: float, report_progress: Callable[[str], None]) -> Iterator[str]:
     """Wait until no answer is being written, because the update would cut it off."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     told = False
     while is_answering(Probes(probes.home)):
         if time.monotonic() >= until:
-            yield f"the gateway has been at an answer for more than {patience:.0f} s"
+            yield f"the gateway has been at an answer for more than {timeout:.0f} s"
             return
         if not told:
-            tell("waiting for the gateway to finish an answer")
+            report_progress("waiting for the gateway to finish an answer")
             told = True
-        time.sleep(min(1.0, patience))
+        time.sleep(min(1.0, timeout))
 
 
 def back_up(
     home: Home,
-    moment: Preflight,
+    checked: UpdatePreflight,
     *,
     vault: Path | None = None,
     command: Sequence[str] = (),
@@ -179,7 +179,7 @@ def back_up(
         leftovers.remove_leftovers(store)
         omitted = scope.OmittedPaths()
         sources = scope.list_sources(home, store.root, omitted=omitted)
-        found = concerned(home, command)
+        found = hermes_to_update(home, command)
         made = store.create(
             sources,
             reason="before an update of Hermes",
@@ -203,10 +203,10 @@ def back_up(
             f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
             "hermes-doctor fix"
         )
-    return record_state(home, made.id, vault, moment, command)
+    return record_state(home, made.id, vault, checked, command)
 
 
-def concerned(home: Home, command: Sequence[str]) -> Installation | None:
+def hermes_to_update(home: Home, command: Sequence[str]) -> Installation | None:
     """The Hermes that a command will update: the one that it names, else that of the home."""
     return (find.of_command_line(command) if command else None) or Probes(home).installation()
 
@@ -215,7 +215,7 @@ def record_state(
     home: Home,
     backup: str | None,
     vault: Path | None,
-    moment: Preflight,
+    checked: UpdatePreflight,
     command: Sequence[str] = (),
 ) -> Update:
     """Record the state before the update, to compare with it later and to roll back to it."""
@@ -234,7 +234,7 @@ def record_state(
         before=seen,
         doubt=doubt,
         started_at=now(),
-        known=[[one.code, one.subject] for one in moment.findings],
+        known=[[one.code, one.subject] for one in checked.findings],
         gateway=_gateway(probes),
         beside=_beside(home),
         others=other_installations(home, seen),
@@ -257,7 +257,7 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails 
     beside = Probes(home).installation()
     meant = beside is None or images.is_container_command(command)
     try:
-        image = images.of_home(home, meant=meant)
+        image = images.of_home(home, required=meant)
     except CouldNotLook as why:
         if beside and not meant:
             return details.read_details(beside), ""
@@ -266,9 +266,9 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails 
     return image or (details.read_details(beside) if beside else None), ""
 
 
-def other_installations(home: Home, seen: InstallationDetails | None) -> dict[str, str]:
+def other_installations(home: Home, own: InstallationDetails | None) -> dict[str, str]:
     """The versions of all other installations of Hermes on this machine, by path."""
-    mine = {os.path.realpath(one) for one in (seen.where, seen.checkout) if one} if seen else set()
+    mine = {os.path.realpath(one) for one in (own.where, own.checkout) if one} if own else set()
     found = {os.path.realpath(one.where): one.version for one in find.all_installations(home)}
     return {place: version for place, version in found.items() if place not in mine}
 

@@ -97,12 +97,12 @@ def hook_homes(home: Home) -> list[Home]:
     return [home, *(one for one in all_homes(home, []) if one.path.is_relative_to(inside))]
 
 
-def files(place: Home, home: Home) -> dict[Path, bytes]:
-    """The files to write into `place`, for a hook that guards the updates of `home`."""
+def files(hook_home: Home, home: Home) -> dict[Path, bytes]:
+    """The files to write into `hook_home`, for a hook that guards the updates of `home`."""
     handler = _HANDLER.format(
         doctor=own_command.words(), code=str(own_command.files()[1]), home=str(home.path)
     )
-    folder = place / FOLDER
+    folder = hook_home / FOLDER
     path = folder / "bin" / launcher.NAME
     there = _data(path)
     made = (
@@ -120,7 +120,7 @@ def files(place: Home, home: Home) -> dict[Path, bytes]:
 
 def install(home: Home) -> list[Path]:
     """Install the hook, which takes effect at the next start; return the changed folders."""
-    own_command.refuse()
+    own_command.refuse_uncallable()
     for place in hook_homes(home):
         _refuse(place, home)
     changed = []
@@ -135,13 +135,13 @@ def install(home: Home) -> list[Path]:
     return [*dict.fromkeys(changed)]
 
 
-def _refuse(place: Home, home: Home) -> None:
+def _refuse(hook_home: Home, home: Home) -> None:
     """Raise Trouble if a file that is not ours would be replaced."""
-    folder = place / FOLDER
+    folder = hook_home / FOLDER
     for one in (folder, folder / "bin"):
         if one.is_symlink():
             raise Trouble(f"{one} is a link to another folder. Nothing was changed in it.")
-    for path in files(place, home):
+    for path in files(hook_home, home):
         if os.path.lexists(path) and not _is_ours(path):
             raise Trouble(
                 f"{path} was not written by hermes-doctor. Move it away, then try again. "
@@ -162,11 +162,11 @@ def remove(home: Home) -> list[Path]:
     return [place / FOLDER for place in hook_homes(home) if _remove(place, home)]
 
 
-def _remove(place: Home, home: Home) -> bool:
-    folder = place / FOLDER
+def _remove(hook_home: Home, home: Home) -> bool:
+    folder = hook_home / FOLDER
     if folder.is_symlink() or (folder / "bin").is_symlink():
         return False
-    found = [path for path in files(place, home) if _is_ours(path)]
+    found = [path for path in files(hook_home, home) if _is_ours(path)]
     made = launcher.count_created_folders(_data(folder / "bin" / launcher.NAME) or b"")
     for path in found:
         disk.remove(path)
@@ -177,25 +177,27 @@ def _remove(place: Home, home: Home) -> bool:
     return bool(found)
 
 
-def is_installed(place: Home, home: Home) -> bool:
+def is_installed(hook_home: Home, home: Home) -> bool:
     """Whether the hook is as this version writes it, for this home or one that contains it."""
-    return _seen_to(place, home) is not None
+    return _seen_to(hook_home, home) is not None
 
 
-def is_from_other_version(place: Home) -> bool:
+def is_from_other_version(hook_home: Home) -> bool:
     """Whether the hook was written by another installation or version of this tool."""
-    return _is_ours(place / FOLDER / "handler.py") and not is_installed(place, place)
+    return _is_ours(hook_home / FOLDER / "handler.py") and not is_installed(hook_home, hook_home)
 
 
-def guarded_home(place: Home) -> Home | None:
-    """The home whose updates the hook in `place` guards, if there is a hook."""
-    return _seen_to(place, place)
+def guarded_home(hook_home: Home) -> Home | None:
+    """The home whose updates the hook in `hook_home` guards, if there is a hook."""
+    return _seen_to(hook_home, hook_home)
 
 
-def _seen_to(place: Home, home: Home) -> Home | None:
-    root = Home(place.path.parent.parent) if place.profile else place
-    for one in (home, place, root):
-        if all(_data(path) == data and _may_run(path) for path, data in files(place, one).items()):
+def _seen_to(hook_home: Home, home: Home) -> Home | None:
+    root = Home(hook_home.path.parent.parent) if hook_home.profile else hook_home
+    for one in (home, hook_home, root):
+        if all(
+            _data(path) == data and _may_run(path) for path, data in files(hook_home, one).items()
+        ):
             return one
     return None
 

@@ -116,7 +116,7 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
         raise CannotFix("the files that Compose made it from are not there any more")
     if any(_is_below(place, source) for source in volumes):
         raise CannotFix(f"what runs in it can write to {place}")
-    if why := why_untrusted(Path(place), firm=True, also=_caller()):
+    if why := why_untrusted(Path(place), strict=True, trusted_uids=_caller()):
         raise CannotFix(f"{place}: {why}")
 
 
@@ -134,7 +134,7 @@ def _caller() -> tuple[int, ...]:
     return (int(number),) if number.isdecimal() and os.geteuid() == 0 else ()
 
 
-def refuse_different(engine: str, one: ComposeContainer) -> None:
+def refuse_different(engine: str, container: ComposeContainer) -> None:
     """Raise CannotFix if Compose would now create a different container from the existing one.
 
     The digest covers the service with its env files read in, which `config` does and `config
@@ -143,70 +143,72 @@ def refuse_different(engine: str, one: ComposeContainer) -> None:
     """
     import json
 
-    text = _told(engine, one, "config", "--format", "json")
+    text = _told(engine, container, "config", "--format", "json")
     try:
         project = json.loads(text)
-        same = _is_sum(engine, one, project)
+        same = _is_sum(engine, container, project)
         if not same:  # `up --no-deps` creates it without its dependencies
-            project["services"][one.service].pop("depends_on", None)
-            same = _is_sum(engine, one, project)
-        other = list(_others(one, project))
+            project["services"][container.service].pop("depends_on", None)
+            same = _is_sum(engine, container, project)
+        other = list(_others(container, project))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise CannotFix(f"`{engine} compose` answers in unknown words") from None
     if not same:
         raise CannotFix(
-            f"from {one.files[0]} Compose would make a container that differs from the one that "
-            f"is there, in more than the image: the file was changed, or variables that it had "
-            f"are not set in this shell, or it shares the network of another container"
+            f"from {container.files[0]} Compose would make a container that differs from the one "
+            f"that is there, in more than the image: the file was changed, or variables that it "
+            f"had are not set in this shell, or it shares the network of another container"
         )
     if other:
         raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
 
 
-def _is_sum(engine: str, one: ComposeContainer, project: object) -> bool:
+def _is_sum(engine: str, container: ComposeContainer, project: object) -> bool:
     """Whether Compose computes the same digest for the project that it has read."""
     import json
 
-    whole = one._replace(files=("-",), variables=())
+    whole = container._replace(files=("-",), variables=())
     given = json.dumps(project).encode()
-    answer = _told(engine, whole, "config", "--hash", one.service, given=given)
-    return answer.split() == [one.service, one.configuration]
+    answer = _told(engine, whole, "config", "--hash", container.service, given=given)
+    return answer.split() == [container.service, container.configuration]
 
 
-def _told(engine: str, one: ComposeContainer, *words: str, given: bytes | None = None) -> str:
-    command = one.command(engine, *words)
+def _told(engine: str, container: ComposeContainer, *words: str, given: bytes | None = None) -> str:
+    command = container.command(engine, *words)
     try:
-        answer = commands.ask(*command, env=one.environment(), limit=PATIENCE, given=given)
+        answer = commands.ask(*command, env=container.environment(), limit=PATIENCE, stdin=given)
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
     if answer.code:
-        where = "what it wrote itself" if given is not None else one.files[0]
+        where = "what it wrote itself" if given is not None else container.files[0]
         raise CannotFix(f"`{engine} compose` cannot read {where}")
     return answer.out
 
 
-def _others(one: ComposeContainer, project: dict[str, Any]) -> Iterator[str]:
+def _others(container: ComposeContainer, project: dict[str, Any]) -> Iterator[str]:
     """Volumes, secrets, configs and networks whose names now mean something else."""
-    service = project["services"][one.service]
+    service = project["services"][container.service]
     for volume in service.get("volumes") or ():
         if volume["type"] == "volume" and volume.get("source"):
             name = project["volumes"][volume["source"]]["name"]
-            if one.mounts.get(volume["target"]) != name:
+            if container.mounts.get(volume["target"]) != name:
                 yield f"volume {name}"
     for kind, folder in (("secrets", "/run/secrets"), ("configs", "")):
         for used in service.get(kind) or ():
             meant = project[kind][used["source"]]
             place = os.path.join(folder or "/", used.get("target") or used["source"])
-            if "file" not in meant or one.mounts.get(place) != meant["file"]:
+            if "file" not in meant or container.mounts.get(place) != meant["file"]:
                 yield f"{kind} from another file, or from none"
     wanted = service.get("networks") or {}
     names = {project["networks"][name]["name"] for name in wanted}
-    if wanted and names != one.networks:
-        yield f"network {min(names - one.networks or names)}"
+    if wanted and names != container.networks:
+        yield f"network {min(names - container.networks or names)}"
 
 
-def recreate_commands(engine: str, one: ComposeContainer, image: str) -> list[tuple[str, ...]]:
+def recreate_commands(
+    engine: str, container: ComposeContainer, image: str
+) -> list[tuple[str, ...]]:
     """Commands that give the image's name back to the old image and recreate the container."""
     create = ("up", "--no-start", "--no-deps", "--no-build", "--pull", "never")
-    up = one.command(engine, *create, "--force-recreate", one.service)
-    return [(engine, "tag", image, one.image), up]
+    up = container.command(engine, *create, "--force-recreate", container.service)
+    return [(engine, "tag", image, container.image), up]

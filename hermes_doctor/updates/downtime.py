@@ -38,7 +38,7 @@ def affected_homes(home: Home, update: Update) -> list[Home]:
     return [home, *(one for one in beside if is_meant(one))]
 
 
-class Halt:
+class GatewayHalt:
     """A gateway that is stopped or will be."""
 
     def __init__(
@@ -68,29 +68,31 @@ class Halt:
         """Whether this tool has stopped it and not yet started it again."""
         return self.name in self.update.down
 
-    def stop(self, tell: Tell) -> None:
+    def stop(self, report_progress: Tell) -> None:
         """Stop the gateway; record that first, in case we are killed."""
         idle = self.service.running() is None and not self.service.restless()
         if idle and not self.ran:
             return
         if not idle:
-            deleted_logs.refuse(self.home)
-            tell(f"stopping {self.shown}")
+            deleted_logs.refuse_deleted_logs(self.home)
+            report_progress(f"stopping {self.shown}")
         if not self.is_down:
             self.service.remember(self.file)
             self.update.down.append(self.name)
             self.records.save(self.update)
         self.service.stop(STOP_LIMIT)
 
-    def start(self, tell: Tell) -> None:
+    def start(self, report_progress: Tell) -> None:
         """Start the gateway with its original environment, if this tool stopped it."""
         if not self.is_down:
             return
         running, asked = self.service.running(), self.service.asked()
         if running is not None and running == asked:
-            tell(f"process {running} ends when it is done; the next run starts {self.shown} again")
+            report_progress(
+                f"process {running} ends when it is done; the next run starts {self.shown} again"
+            )
             return
-        tell(f"starting {self.shown}")
+        report_progress(f"starting {self.shown}")
         if running is None:
             if asked is None:  # an earlier command stopped it
                 self.service.recall(self.file)
@@ -101,7 +103,7 @@ class Halt:
             disk.remove(self.file)
 
 
-def gateways_to_stop(home: Home, update: Update) -> list[Halt]:
+def gateways_to_stop(home: Home, update: Update) -> list[GatewayHalt]:
     """The gateways that have to be stopped; raise CannotFix if one cannot be controlled."""
     records = UpdateRecords(home)
     found = []
@@ -115,14 +117,14 @@ def gateways_to_stop(home: Home, update: Update) -> list[Halt]:
         if service is not None:
             ran = before is not None and service.keeps and not service.was_stopped_on_purpose()
             if ran or _is_needed(one, update) or service.restless():
-                found.append(Halt(one, service, update, records, ran=ran))
+                found.append(GatewayHalt(one, service, update, records, ran=ran))
     return found
 
 
 def _service(home: Home, update: Update, *, known: bool) -> GatewayControl | None:
     """The gateway control of a home; raise CannotFix if it is needed and unknown."""
     try:
-        return control.gateway_service(Probes(home))
+        return control.gateway_control(Probes(home))
     except CannotFix:
         if known or _is_needed(home, update):
             raise
@@ -135,7 +137,9 @@ def _is_needed(home: Home, update: Update) -> bool:
 
 
 @contextmanager
-def gateways_stopped(home: Home, update: Update, tell: Tell) -> Iterator[Callable[[], None]]:
+def gateways_stopped(
+    home: Home, update: Update, report_progress: Tell
+) -> Iterator[Callable[[], None]]:
     """Stop the running gateways; yield a function that starts them again.
 
     They are also started when the block fails: the old gateway is better than none. The record
@@ -147,7 +151,7 @@ def gateways_stopped(home: Home, update: Update, tell: Tell) -> Iterator[Callabl
         failed = None
         for one in stopped:
             try:
-                one.start(tell)
+                one.start(report_progress)
             except CannotFix as why:
                 failed = why
         if failed is not None:
@@ -155,18 +159,18 @@ def gateways_stopped(home: Home, update: Update, tell: Tell) -> Iterator[Callabl
 
     try:
         for one in stopped:
-            one.stop(tell)
+            one.stop(report_progress)
         yield start
     except BaseException:
         try:
             start()
         except CannotFix as why:
-            tell(f"the gateway could not be started again: {why}")
+            report_progress(f"the gateway could not be started again: {why}")
         raise
     start()
 
 
-def start_stopped(home: Home, update: Update, tell: Tell) -> None:
+def start_stopped(home: Home, update: Update, report_progress: Tell) -> None:
     """Start the gateways that a cut-off rollback had stopped."""
     for one in gateways_to_stop(home, update) if update.down else ():
-        one.start(tell)
+        one.start(report_progress)

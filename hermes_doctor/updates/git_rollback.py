@@ -39,7 +39,7 @@ def commit_of(checkout: str, user: Account) -> str | None:
     return _commit(checkout, "HEAD", user)
 
 
-def way_back(
+def checkout_rollback(
     before: InstallationDetails, now: InstallationDetails | None, name: str, user: Account
 ) -> CheckoutPlan:
     """The commands of the rollback; raise CannotFix if git is in the middle of something."""
@@ -79,14 +79,14 @@ def way_back(
     return CheckoutPlan(tuple(made), tuple(notes))
 
 
-def unmerged(checkout: str, user: Account) -> list[str]:
+def unmerged_files(checkout: str, user: Account) -> list[str]:
     """Files with merge conflicts."""
     lines = _lines(checkout, user, "ls-files", "--unmerged")
     return sorted({line.partition("\t")[2] for line in lines})
 
 
 def _refuse_half_done(checkout: str, user: Account) -> None:
-    names = unmerged(checkout, user)
+    names = unmerged_files(checkout, user)
     if names:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(

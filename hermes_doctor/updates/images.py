@@ -42,22 +42,22 @@ def is_container_command(command: Sequence[str]) -> bool:
     return any(os.path.basename(word) in _ENGINES for word in words)
 
 
-def of_home(home: Home, *, meant: bool = True) -> InstallationDetails | None:
+def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
     """The image of the container that mounts the home; raise CouldNotLook if it is unknown.
 
-    None if `meant` is false and the gateway does not run in a container.
+    None if `required` is false and the gateway does not run in a container.
     """
     engine = docker.engine()
     if docker.is_inside() and home.path == CONTAINER_HOME:  # every Hermes container uses that path
         engine = None
-    if engine is None and not meant:
+    if engine is None and not required:
         return None
     if engine is None:
         raise CouldNotLook("no container engine can be asked")
     owner = Probes(home).supervision().owner
     if owner is not None and owner.kind == DOCKER:
         return _seen(owner)
-    return _seen(_only(engine, home)) if meant else None
+    return _seen(_only(engine, home)) if required else None
 
 
 def _only(engine: str, home: Home) -> Unit:
@@ -67,22 +67,22 @@ def _only(engine: str, home: Home) -> Unit:
     return docker.only_container(engine, ids, home)
 
 
-def is_container_image(one: InstallationDetails) -> bool:
+def is_container_image(details: InstallationDetails) -> bool:
     """Whether Hermes is in a container's image and we are outside of it."""
-    return one.kind == IMAGE and one.where.startswith(_PLACE)
+    return details.kind == IMAGE and details.where.startswith(_PLACE)
 
 
-def current_image(then: InstallationDetails) -> InstallationDetails | None:
+def current_image(recorded: InstallationDetails) -> InstallationDetails | None:
     """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
-    engine, name = docker.engine(), _name(then)
+    engine, name = docker.engine(), _name(recorded)
     if engine is None:
         raise CouldNotLook("no container engine can be asked")
     unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
     return _seen(unit) if unit else None
 
 
-def _name(one: InstallationDetails) -> str:
-    name = one.where.removeprefix(_PLACE)
+def _name(details: InstallationDetails) -> str:
+    name = details.where.removeprefix(_PLACE)
     if not NAME.fullmatch(name):
         raise CouldNotLook("the record of that update is not one that this tool wrote")
     return name
@@ -110,7 +110,7 @@ def mark(id: str) -> str:
     return f"{_MARK}:{id}"
 
 
-def tag_previous_image(one: InstallationDetails, id: str, older: Sequence[str]) -> None:
+def tag_previous_image(details: InstallationDetails, id: str, older: Sequence[str]) -> None:
     """Tag the image from before an update, and remove the tags of old updates.
 
     A tag stays if the image has no other name, because it would be deleted and could not be pulled
@@ -118,13 +118,13 @@ def tag_previous_image(one: InstallationDetails, id: str, older: Sequence[str]) 
     """
     engine = docker.engine() or "docker"
     run_checked(
-        [engine, "tag", one.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE
+        [engine, "tag", details.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE
     )
     for name in map(mark, older[: 1 - _MARKS]):
         try:
             image = compose.inspect_object(engine, "image", "inspect", name)
-            names = [str(one) for one in (*image["RepoTags"], *image["RepoDigests"])]
-            if any(not re.search(rf"(?:^|/){_MARK}[:@]", one) for one in names):
+            names = [str(details) for details in (*image["RepoTags"], *image["RepoDigests"])]
+            if any(not re.search(rf"(?:^|/){_MARK}[:@]", details) for details in names):
                 run_checked([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
         except (CannotFix, KeyError, TypeError):
             continue  # it is gone, or a container uses it
@@ -133,7 +133,9 @@ def tag_previous_image(one: InstallationDetails, id: str, older: Sequence[str]) 
 # -- the way back --------------------------------------------------------------------------
 
 
-def way_back(home: Home, before: InstallationDetails, update: Update) -> list[tuple[str, ...]]:
+def image_rollback(
+    home: Home, before: InstallationDetails, update: Update
+) -> list[tuple[str, ...]]:
     """The commands that recreate the container from the old image.
 
     Raise CannotFix with instructions if this tool must not do it.

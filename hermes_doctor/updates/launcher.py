@@ -119,10 +119,10 @@ def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> s
     )
 
 
-def refuse() -> None:
+def refuse_foreign_launcher() -> None:
     """Raise Trouble if a file that is not ours would be replaced."""
     path = folder() / NAME
-    owned_files.refuse(path)
+    owned_files.refuse_foreign_file(path)
     if os.path.lexists(path) and not is_ours(path):
         raise Trouble(
             f"{path} was not written by hermes-doctor. Move it away, then try again. "
@@ -140,8 +140,8 @@ def install() -> bool:
     path = folder() / NAME
     if is_installed():
         return False
-    own_command.refuse()
-    refuse()
+    own_command.refuse_uncallable()
+    refuse_foreign_launcher()
     there = _data(path)
     made = count_created_folders(there) if there is not None else count_missing_folders(path.parent)
     disk.make_folder(path.parent)
@@ -155,7 +155,7 @@ def remove() -> bool:
     path = folder() / NAME
     if not is_ours(path):
         return False
-    owned_files.refuse(path)
+    owned_files.refuse_foreign_file(path)
     made = count_created_folders(_data(path) or b"")
     disk.remove(path)
     remove_folders([*path.parents][: max(made, 2)])

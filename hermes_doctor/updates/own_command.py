@@ -22,11 +22,11 @@ def words() -> list[str]:
 
 
 def files() -> tuple[Path, Path]:
-    """The interpreter and the main module: if one is missing, the tool is gone."""
+    """The files that must exist for the command to work."""
     return Path(sys.executable), Path(hermes_doctor.__file__).parent / "__main__.py"
 
 
-def refuse() -> None:
+def refuse_uncallable() -> None:
     """Raise Trouble if this tool cannot be called later."""
     program, code = files()
     if not os.access(program, os.X_OK) or not code.is_file():
@@ -40,7 +40,7 @@ def prove() -> None:
     """Raise Trouble unless the command works from another folder, without PYTHON variables."""
     import subprocess
 
-    refuse()
+    refuse_uncallable()
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
         done = subprocess.run(

@@ -9,7 +9,7 @@ from hermes_doctor.model import Trouble
 from hermes_doctor.system import privileges
 
 
-def refuse(path: Path) -> None:
+def refuse_foreign_file(path: Path) -> None:
     """Raise Trouble if the file, or its target, does not belong to the effective user.
 
     `sudo -E` keeps another user's HOME: root would write to files that this user can replace.

@@ -25,11 +25,13 @@ _MANAGERS = ("pip", "setuptools", "wheel")
 """Tools of the environment itself; these are left as they are."""
 
 
-def way_back(
+def package_rollback(
     home: Home, before: InstallationDetails, now: InstallationDetails | None, user: Account
 ) -> list[tuple[str, ...]]:
     """The commands, if any are needed; raise CannotFix if nothing can run them."""
-    others = [f"{name}=={version}" for name, version in missing(before, now) if name != NAME]
+    others = [
+        f"{name}=={version}" for name, version in missing_packages(before, now) if name != NAME
+    ]
     itself = _itself(before, now)
     if now is None or not _has_python(before):
         again = []
@@ -62,13 +64,15 @@ def _by_pipx(
 
 def _damaged(before: InstallationDetails, now: InstallationDetails, user: Account) -> list[str]:
     """Packages with the old version that lack files; git restores those of a checkout."""
-    names = requirements.damaged(now, user)
+    names = requirements.damaged_packages(now, user)
     kept = [NAME] if before.source in (EDITABLE, COPIED) else []
     found = [name for name in names if name in before.packages and name not in kept]
     return [f"{name}=={before.packages[name]}" for name in found]
 
 
-def missing(before: InstallationDetails, now: InstallationDetails | None) -> list[tuple[str, str]]:
+def missing_packages(
+    before: InstallationDetails, now: InstallationDetails | None
+) -> list[tuple[str, str]]:
     """The old packages that are missing now or have another version."""
     there = now.packages if now else {}
     return sorted(

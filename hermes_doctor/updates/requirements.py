@@ -138,7 +138,7 @@ print(json.dumps([*dict.fromkeys(wrong)]))
 """
 
 
-def unmet(installed: InstallationDetails, user: Account) -> tuple[str, ...]:
+def unmet_requirements(installed: InstallationDetails, user: Account) -> tuple[str, ...]:
     """What the installed Hermes needs and does not have; empty if it is complete."""
     try:
         python = python_of(Path(installed.where), user)
@@ -163,10 +163,10 @@ def unmet(installed: InstallationDetails, user: Account) -> tuple[str, ...]:
     return tuple(clean(str(one))[:200] for one in found)
 
 
-def damaged(installed: InstallationDetails, user: Account) -> list[str]:
+def damaged_packages(installed: InstallationDetails, user: Account) -> list[str]:
     """The packages that are installed but incomplete or broken."""
     found = []
-    for said in unmet(installed, user):
+    for said in unmet_requirements(installed, user):
         name, _, rest = said.partition(" ")
         if rest.startswith("has lost files"):
             found.append(name.replace("_", "-").lower())

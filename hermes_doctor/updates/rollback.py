@@ -34,11 +34,11 @@ LIMIT = 1800.0
 """Seconds for a package manager to restore everything."""
 
 
-class Command(NamedTuple):
+class RollbackCommand(NamedTuple):
     """One command of the rollback."""
 
     words: tuple[str, ...]
-    ours: bool = False
+    as_current_user: bool = False
     """Whether to run it as the current user, who alone may talk to the container engine."""
 
     def __str__(self) -> str:
@@ -48,9 +48,9 @@ class Command(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The commands that restore the old Hermes; none if it is there."""
+    """The commands that restore the old Hermes; empty if it is installed already."""
 
-    commands: tuple[Command, ...] = ()
+    commands: tuple[RollbackCommand, ...] = ()
     notes: tuple[str, ...] = ()
     """Where to find what the commands put aside."""
 
@@ -63,7 +63,7 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     owner = owner_of(home)
     way = CheckoutPlan()
     if before.kind == GIT:
-        way = git_rollback.way_back(before, after, update.id, owner)
+        way = git_rollback.checkout_rollback(before, after, update.id, owner)
     if images.is_container_image(before):
         return _exchange(home, update, before)
     if before.kind == IMAGE:
@@ -72,18 +72,20 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
         raise CannotFix(
             f"Hermes lies in the image of a container: start it from the image of {before.version}"
         )
-    made = [*way.commands, *package_rollback.way_back(home, before, after, owner)]
-    return _runnable([Command(words) for words in made], way.notes)
+    made = [*way.commands, *package_rollback.package_rollback(home, before, after, owner)]
+    return _runnable([RollbackCommand(words) for words in made], way.notes)
 
 
 def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
     """Plan the return to the previous container image."""
-    made = images.way_back(home, before, update)
+    made = images.image_rollback(home, before, update)
     note = f"{before.source} is the image of before again, for every container that names it."
-    return _runnable([Command(words, ours=True) for words in made], (note,) if made else ())
+    return _runnable(
+        [RollbackCommand(words, as_current_user=True) for words in made], (note,) if made else ()
+    )
 
 
-def _runnable(made: Sequence[Command], notes: tuple[str, ...] = ()) -> Plan:
+def _runnable(made: Sequence[RollbackCommand], notes: tuple[str, ...] = ()) -> Plan:
     for one in made:
         if shutil.which(one.words[0]) is None:
             raise CannotFix(f"there is no {one.words[0]} on the PATH, which brings Hermes back")
@@ -134,20 +136,20 @@ def _same(before: InstallationDetails, after: InstallationDetails) -> bool:
 
 def restore_hermes(
     home: Home,
-    todo: Sequence[Command],
+    commands: Sequence[RollbackCommand],
     before: InstallationDetails,
-    tell: Callable[[str], None],
+    report_progress: Callable[[str], None],
     *,
-    hold: int,
+    lock_fd: int,
 ) -> None:
     """Run the commands in order; raise CannotFix if the old Hermes is not there afterwards.
 
     They inherit the lock's descriptor, so that a command that outlives us keeps the lock.
     """
     owner = owner_of(home)
-    for one in todo:
-        tell(f"running {one.words[0]} to bring Hermes {before.version} back")
-        said = _ask(one, owner, hold)
+    for one in commands:
+        report_progress(f"running {one.words[0]} to bring Hermes {before.version} back")
+        said = _ask(one, owner, lock_fd)
         if said.code:
             raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
     there = current_hermes.hermes_in_place_of(before)
@@ -159,17 +161,17 @@ def restore_hermes(
         raise CannotFix(f"the {what} is not at {before.revision} afterwards")
     if images.is_container_image(before):
         return
-    if left := package_rollback.missing(before, there):
+    if left := package_rollback.missing_packages(before, there):
         name, version = left[0]
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         raise CannotFix(f"{name} {version}{more} is not there afterwards")
-    if todo and (broken := requirements.damaged(there, owner)):
+    if commands and (broken := requirements.damaged_packages(there, owner)):
         raise CannotFix(f"{broken[0]} is not whole afterwards")
 
 
-def _ask(one: Command, owner: Account, hold: int) -> CommandResult:
+def _ask(one: RollbackCommand, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
-    if one.ours:
-        return run_command(one.words, env=os.environ, limit=LIMIT, keep=(hold,))
+    if one.as_current_user:
+        return run_command(one.words, env=os.environ, limit=LIMIT, pass_fds=(hold,))
     env = dict(os.environ) if owner.is_us else login_environment(owner)
-    return run_command(one.words, user=owner, env=env, limit=LIMIT, keep=(hold,))
+    return run_command(one.words, user=owner, env=env, limit=LIMIT, pass_fds=(hold,))

@@ -31,7 +31,7 @@ _OWN = re.compile(
 )
 
 
-class Kind(NamedTuple):
+class StartupFile(NamedTuple):
     """A shell and a file that it reads at start."""
 
     shell: str
@@ -40,15 +40,15 @@ class Kind(NamedTuple):
     """A file of our own in a folder that the shell reads."""
 
 
-def kinds() -> list[Kind]:
+def kinds() -> list[StartupFile]:
     """The files that the shells of this user read."""
     home = user_home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     zsh = Path(os.environ.get("ZDOTDIR") or home)
-    found = [Kind("sh", home / ".profile"), Kind("bash", home / ".bashrc")]
-    found += [Kind("bash", home / name) for name in (".bash_profile", ".bash_login")]
-    found += [Kind("zsh", zsh / ".zshrc")]
-    found += [Kind("fish", config / "fish" / "conf.d" / "hermes-doctor.fish", is_ours=True)]
+    found = [StartupFile("sh", home / ".profile"), StartupFile("bash", home / ".bashrc")]
+    found += [StartupFile("bash", home / name) for name in (".bash_profile", ".bash_login")]
+    found += [StartupFile("zsh", zsh / ".zshrc")]
+    found += [StartupFile("fish", config / "fish" / "conf.d" / "hermes-doctor.fish", is_ours=True)]
     return found
 
 
@@ -66,7 +66,7 @@ def _of_account() -> str:
         return ""
 
 
-def read_by(shell: str) -> list[Kind]:
+def files_read_by(shell: str) -> list[StartupFile]:
     """The files that a new login or interactive shell reads; none for an unknown shell."""
     known = {kind.file.name: kind for kind in kinds()}
     if shell == "bash":
@@ -79,9 +79,9 @@ def read_by(shell: str) -> list[Kind]:
     return [known[name]] if name else []
 
 
-def wanted() -> Iterator[Kind]:
+def files_to_edit() -> Iterator[StartupFile]:
     """The files that exist, and those that the login shell reads."""
-    needed = read_by(login_shell())
+    needed = files_read_by(login_shell())
     for one in kinds():
         if one in needed or (one.file.parent.parent.is_dir() if one.is_ours else one.file.exists()):
             yield one
@@ -93,7 +93,7 @@ def doubts() -> list[str]:
     This is decided from the text of the files; nothing is run.
     """
     shell = login_shell()
-    read = read_by(shell)
+    read = files_read_by(shell)
     if not read:
         return [f"{shell} reads none of the files that this tool knows"]
     found = [(kind, _text(kind.file)) for kind in read]
@@ -102,7 +102,7 @@ def doubts() -> list[str]:
     ]
 
 
-def _doubt(kind: Kind, text: str) -> str | None:
+def _doubt(kind: StartupFile, text: str) -> str | None:
     again = "hermes-doctor hook install puts it right"
     if not _has(kind, text):
         return f"the lines for the launcher are not in it; {again}"
@@ -123,7 +123,7 @@ def _is_passed(text: str) -> bool:
     return _SETS_PATH.search(text[text.find(END) :]) is not None
 
 
-def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
+def block(kind: StartupFile, *, made: bool = False, folders: int = 0) -> str:
     """The block for one shell; it records if the file was created for it, and how many folders."""
     folder = str(launcher.folder())
     if kind.shell == "fish":
@@ -135,10 +135,10 @@ def block(kind: Kind, *, made: bool = False, folders: int = 0) -> str:
     return f"{BEGIN}\n{why}{notes}{line}\n{END}\n"
 
 
-def refuse() -> None:
+def refuse_unwritable() -> None:
     """Raise Trouble if one of the files must not be written, before any is."""
-    for kind in wanted():
-        owned_files.refuse(kind.file)
+    for kind in files_to_edit():
+        owned_files.refuse_foreign_file(kind.file)
         if kind.file.is_symlink() and not kind.file.exists():
             raise Trouble(
                 f"{kind.file} is a link to {os.readlink(kind.file)}, where nothing is. Put it "
@@ -153,9 +153,9 @@ def refuse() -> None:
 
 def install() -> list[Path]:
     """Add the block where it is missing; return the changed files."""
-    refuse()
+    refuse_unwritable()
     changed = []
-    for kind in wanted():
+    for kind in files_to_edit():
         before = _text(kind.file)
         if _has(kind, before) and not _is_passed(before):
             continue
@@ -177,7 +177,7 @@ def remove() -> list[Path]:
         after = _without(before)
         if after == before:
             continue
-        owned_files.refuse(kind.file)
+        owned_files.refuse_foreign_file(kind.file)
         if _MADE in before and not after:
             disk.remove(kind.file)
             launcher.remove_folders([*kind.file.parents][: _folders(before)])
@@ -192,12 +192,7 @@ def _folders(text: str) -> int:
     return launcher.count_created_folders(text.encode("utf-8", "surrogateescape"))
 
 
-def covered() -> list[Kind]:
-    """The files that contain the block."""
-    return [kind for kind in kinds() if _has(kind, _text(kind.file))]
-
-
-def _has(kind: Kind, text: str) -> bool:
+def _has(kind: StartupFile, text: str) -> bool:
     found = text + "\n"
     numbers = {0, _folders(text)}
     return any(

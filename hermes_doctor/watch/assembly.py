@@ -17,13 +17,13 @@ from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
 from hermes_doctor.watch import secrets
-from hermes_doctor.watch.channels import Channel, Command, Hermes, Webhook
+from hermes_doctor.watch.channels import Channel, CommandChannel, HermesChannel, WebhookChannel
 from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.heal import Healer
 from hermes_doctor.watch.notices import Notices
-from hermes_doctor.watch.repair_budget import Ledger
+from hermes_doctor.watch.repair_budget import RepairBudget
 from hermes_doctor.watch.rounds import Watch
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 
 SHORTEST = 1.0
 
@@ -31,7 +31,7 @@ SHORTEST = 1.0
 class NotifyOptions(NamedTuple):
     """The notification options: the channels, and the lowest severity to notify about."""
 
-    on: str
+    min_severity: str
     command: str | None
     webhook: str | None
     hermes: str | None
@@ -40,10 +40,10 @@ class NotifyOptions(NamedTuple):
 class HealOptions(NamedTuple):
     """The limits of `--heal`."""
 
-    after: int
+    min_rounds: int
     budget: str
-    patience: str
-    also: tuple[str, ...]
+    timeout: str
+    confirmed: tuple[str, ...]
     vault: Path | None
 
 
@@ -52,23 +52,23 @@ class WatchOptions(NamedTuple):
 
     interval: str
     network: bool
-    ways: NotifyOptions
+    notify: NotifyOptions
     healing: HealOptions | None
 
 
-def interval_seconds(asked: WatchOptions) -> float:
+def interval_seconds(chosen: WatchOptions) -> float:
     """Seconds between two rounds."""
-    return durations.parse_seconds(asked.interval, "--interval", least=SHORTEST)
+    return durations.parse_seconds(chosen.interval, "--interval", least=SHORTEST)
 
 
-def validate(asked: WatchOptions, home: Home, plugins: Plugins) -> None:
+def validate(chosen: WatchOptions, home: Home, plugins: Plugins) -> None:
     """Raise Trouble if an option is invalid."""
-    interval_seconds(asked)
-    _notices(asked.ways, home)
-    if asked.healing:
-        durations.parse_budget(asked.healing.budget)
-        durations.parse_seconds(asked.healing.patience, "--patience")
-        _agreed(plugins, asked.healing)
+    interval_seconds(chosen)
+    _notices(chosen.notify, home)
+    if chosen.healing:
+        durations.parse_budget(chosen.healing.budget)
+        durations.parse_seconds(chosen.healing.timeout, "--patience")
+        _agreed(plugins, chosen.healing)
 
 
 def assemble(
@@ -76,7 +76,7 @@ def assemble(
     plugins: Plugins,
     checks: Sequence[Check],
     codes: frozenset[str],
-    asked: WatchOptions,
+    chosen: WatchOptions,
     *,
     json: bool,
     options: str,
@@ -85,7 +85,7 @@ def assemble(
     """Build the watch; its hints repeat `options`, so that they work when pasted."""
 
     def look() -> Report:
-        probes = Probes(home, network=asked.network, spends=False)
+        probes = Probes(home, network=chosen.network, paid_requests=False)
         try:
             report = runner.report(
                 probes, plugins, checks, options=options, page_options=page_options
@@ -95,22 +95,22 @@ def assemble(
         shown = tuple(finding for finding in report.findings if finding.code in codes)
         return report._replace(findings=shown)
 
-    validate(asked, home, plugins)
-    healing = asked.healing
+    validate(chosen, home, plugins)
+    healing = chosen.healing
     made = Watch(
         home=home,
-        look=look,
-        tell=EventPrinter(home.path, json=json),
-        store=Store(home),
-        interval=interval_seconds(asked),
-        after=healing.after if healing else 1,
-        notices=_notices(asked.ways, home),
+        examine=look,
+        print_event=EventPrinter(home.path, json=json),
+        store=WatchStateFiles(home),
+        interval=interval_seconds(chosen),
+        min_rounds=healing.min_rounds if healing else 1,
+        notices=_notices(chosen.notify, home),
     )
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
     made.title += f" every {format_duration(made.interval)}"
     if healing is not None:
         budget = durations.parse_budget(healing.budget)
-        made.title += f", heals (at most {budget.most} in {format_duration(budget.period)})"
+        made.title += f", heals (at most {budget.limit} in {format_duration(budget.period)})"
         made.enable(_healer(made, plugins, healing, options))
     return made
 
@@ -121,12 +121,12 @@ def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) ->
         home=watch.home,
         plugins=plugins,
         store=watch.store,
-        ledger=Ledger(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
+        ledger=RepairBudget(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
         clock=watch.clock,
         signals=watch.signals,
-        after=asked.after,
-        patience=durations.parse_seconds(asked.patience, "--patience"),
-        agreed=_agreed(plugins, asked),
+        min_rounds=asked.min_rounds,
+        timeout=durations.parse_seconds(asked.timeout, "--patience"),
+        confirmed=_agreed(plugins, asked),
         vault=asked.vault,
         options=options,
     )
@@ -136,7 +136,7 @@ def _agreed(plugins: Plugins, asked: HealOptions) -> frozenset[str]:
     """Codes and fixes to apply without asking: those of --also, and fixes marked unattended."""
     known = {name for fix in plugins.fixes for name in (fix.id, *fix.codes)}
     meant = {fix.id for fix in plugins.fixes if fix.unattended}
-    return frozenset(_known(word, known) for word in asked.also) | meant
+    return frozenset(_known(word, known) for word in asked.confirmed) | meant
 
 
 def _known(word: str, known: set[str]) -> str:
@@ -148,17 +148,17 @@ def _known(word: str, known: set[str]) -> str:
 
 def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
     try:
-        threshold = Severity(ways.on.lower())
+        threshold = Severity(ways.min_severity.lower())
     except ValueError:
         listed = ", ".join(severity.value for severity in Severity)
-        raise Trouble(f"--notify-on takes {listed}, not {ways.on!r}.") from None
+        raise Trouble(f"--notify-on takes {listed}, not {ways.min_severity!r}.") from None
     channels: list[Channel] = []
     if ways.command:
-        channels.append(Command(ways.command))
+        channels.append(CommandChannel(ways.command))
     if ways.webhook:
-        channels.append(Webhook(secrets.option_value(ways.webhook, "--notify-webhook")))
+        channels.append(WebhookChannel(secrets.option_value(ways.webhook, "--notify-webhook")))
     if ways.hermes:
-        channels.append(Hermes(home, ways.hermes))
+        channels.append(HermesChannel(home, ways.hermes))
     if not channels:
         return None
     return Notices(channels, str(home.path), threshold)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Finding, Report, Severity, Status
-from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.events import EventKind, Key, WatchEvent
 
 BLIND_AFTER = 3
 """Rounds without an answer before the watch reports it: a busy machine may be slow once."""
@@ -23,19 +23,19 @@ class CurrentFinding(NamedTuple):
     severity: Severity
     title: str
     check: str
-    seen: int
+    rounds: int
     """Rounds in a row as a problem, or as an info; 0 while its check has no answer."""
-    grave: int = 0
+    error_rounds: int = 0
     """Rounds in a row in which it was an error or worse."""
 
 
-class Compared(NamedTuple):
+class RoundChanges(NamedTuple):
     """The result of comparing one round with the previous one."""
 
-    standing: dict[Key, CurrentFinding]
+    current: dict[Key, CurrentFinding]
     unanswered: dict[str, int]
     """By check: for how many rounds in a row it has had no answer."""
-    events: list[Event]
+    events: list[WatchEvent]
 
 
 def compare(
@@ -43,17 +43,17 @@ def compare(
     unanswered: Mapping[str, int],
     report: Report,
     at: datetime,
-    most: int,
-) -> Compared:
-    """Compare a report with the previous round; the counts of rounds stop at `most`."""
+    max_rounds: int,
+) -> RoundChanges:
+    """Compare a report with the previous round; the counts of rounds stop at `max_rounds`."""
     found = _by_key(report.findings)
     doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
     asked = {c.id for c in report.checks}
     after: dict[Key, CurrentFinding] = {}
-    events: list[Event] = []
+    events: list[WatchEvent] = []
     for key, finding in found.items():
         old = before.get(key)
-        after[key] = _counted(old, finding, most)
+        after[key] = _counted(old, finding, max_rounds)
         kind = _kind(old, finding)
         if kind is not None:
             events.append(finding_event(report, finding, kind, at, old.severity if old else None))
@@ -61,37 +61,43 @@ def compare(
         if key in found:
             continue
         if old.check in doubtful or old.check not in asked:
-            after[key] = old._replace(seen=0, grave=0)
+            after[key] = old._replace(rounds=0, error_rounds=0)
         else:
             code, subject = key
             events.append(
-                Event(Kind.GONE, at, old.title, code=code, subject=subject, was=old.severity)
+                WatchEvent(
+                    EventKind.GONE, at, old.title, code=code, subject=subject, was=old.severity
+                )
             )
     open_now = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
     counts = {c.id: min(unanswered.get(c.id, 0) + 1, BLIND_AFTER) for c in open_now}
     for check in open_now:
         if counts[check.id] == BLIND_AFTER and unanswered.get(check.id, 0) < BLIND_AFTER:
             word = "crashed" if check.status is Status.CRASHED else "could not look"
-            events.append(Event(Kind.BLIND, at, f"{check.id} {word}: {check.reason}"))
+            events.append(WatchEvent(EventKind.BLIND, at, f"{check.id} {word}: {check.reason}"))
     for id, count in unanswered.items():
         if count >= BLIND_AFTER and id not in counts:
-            events.append(Event(Kind.SEES, at, f"{id} can look again"))
-    return Compared(after, counts, events)
+            events.append(WatchEvent(EventKind.SEES, at, f"{id} can look again"))
+    return RoundChanges(after, counts, events)
 
 
 def finding_event(
-    report: Report, finding: Finding, kind: Kind, at: datetime, was: Severity | None = None
-) -> Event:
+    report: Report,
+    finding: Finding,
+    kind: EventKind,
+    at: datetime,
+    previous_severity: Severity | None = None,
+) -> WatchEvent:
     """Turn a finding into an event."""
     offer = report.offer(finding)
-    return Event(
+    return WatchEvent(
         kind,
         at,
         finding.title,
         severity=finding.severity,
         code=finding.code,
         subject=finding.subject,
-        was=was if was is not finding.severity else None,
+        was=previous_severity if previous_severity is not finding.severity else None,
         since=finding.since,
         command=offer.command if offer else f"hermes-doctor explain {finding.code}",
     )
@@ -105,12 +111,14 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
     return found
 
 
-def _counted(old: CurrentFinding | None, finding: Finding, most: int) -> CurrentFinding:
+def _counted(old: CurrentFinding | None, finding: Finding, max_rounds: int) -> CurrentFinding:
     """Count this round; a change between warning and error does not restart the count."""
     worth = finding.severity is not Severity.INFO
     before = old is not None and (old.severity is not Severity.INFO) is worth
-    seen = min(most, (old.seen if old and before else 0) + 1)
-    grave = min(most, (old.grave if old else 0) + 1) if is_grave(finding.severity) else 0
+    seen = min(max_rounds, (old.rounds if old and before else 0) + 1)
+    grave = (
+        min(max_rounds, (old.error_rounds if old else 0) + 1) if is_grave(finding.severity) else 0
+    )
     return CurrentFinding(finding.severity, finding.title, finding.check, seen, grave)
 
 
@@ -125,9 +133,9 @@ def _doubtful(status: Status, reason: str | None) -> bool:
     return partly or status in (Status.UNKNOWN, Status.CRASHED)
 
 
-def _kind(old: CurrentFinding | None, finding: Finding) -> Kind | None:
+def _kind(old: CurrentFinding | None, finding: Finding) -> EventKind | None:
     if old is None:
-        return Kind.NEW
+        return EventKind.NEW
     if finding.severity is old.severity:
         return None
-    return Kind.WORSE if finding.severity.rank < old.severity.rank else Kind.BETTER
+    return EventKind.WORSE if finding.severity.rank < old.severity.rank else EventKind.BETTER

@@ -18,7 +18,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.watch import secrets
-from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.events import WatchEvent
 
 if TYPE_CHECKING:
     import urllib.request
@@ -41,7 +41,7 @@ class NotSent(Exception):
 class Notice(NamedTuple):
     """An event to be sent, with its home and the subjects that are broken now."""
 
-    event: Event
+    event: WatchEvent
     home: str
     broken: frozenset[str]
     """Subjects of current problems in lower case, platform names among them."""
@@ -67,7 +67,7 @@ class Channel(Protocol):
         """Send the notice, or raise NotSent."""
 
 
-class Command:
+class CommandChannel:
     """Runs the operator's command with the event as JSON on stdin and in environment variables."""
 
     name = "the command"
@@ -109,7 +109,7 @@ class Command:
             raise NotSent(f"it ended with {process.returncode}")
 
 
-class Webhook:
+class WebhookChannel:
     """Posts the event as JSON to a URL, with a few retries."""
 
     name = "the webhook"
@@ -180,7 +180,7 @@ _AS_IT_IS = {"HERMES_DISABLE_LAZY_INSTALLS": "1"}
 """Keep `hermes send` from installing missing packages."""
 
 
-class Hermes:
+class HermesChannel:
     """Sends the notice with `hermes send`, through a platform of the watched Hermes."""
 
     name = "hermes send"

@@ -18,45 +18,45 @@ DRIFT = 0.001
 """Additional drift as a share of the elapsed time: time synchronisation slows and speeds clocks."""
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """All clocks at one moment, in seconds."""
 
-    steady: float
+    monotonic: float
     """The monotonic clock; it stops while the machine sleeps."""
-    awake: float | None
+    boottime: float | None
     """A monotonic clock that runs during sleep; None if the system has none."""
     wall: float
     """The wall clock; it can be set."""
 
 
-class Clock:
+class MachineClock:
     """The clocks of this machine."""
 
     def __init__(self) -> None:
         self.boot = _boot()
         """The boot id; empty if the system has none."""
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         """Read all clocks."""
         which = getattr(time, "CLOCK_BOOTTIME", None)
         awake = time.clock_gettime(which) if which is not None else None
-        return Reading(time.monotonic(), awake, time.time())
+        return ClockReading(time.monotonic(), awake, time.time())
 
     def lasting(self) -> float:
         """Seconds on a clock that all processes of this boot share, also across sleep."""
         now = self.read()
-        return now.wall if now.awake is None else now.awake
+        return now.wall if now.boottime is None else now.boottime
 
     def now(self) -> datetime:
         """The current time of day, in UTC."""
         return datetime.fromtimestamp(self.read().wall, UTC)
 
 
-def gap(before: Reading, after: Reading, longest: float) -> str | None:
-    """Why the previous round says little about now; None if there was no gap."""
-    steady, wall = after.steady - before.steady, after.wall - before.wall
-    known = before.awake is not None and after.awake is not None
-    real = (after.awake or 0) - (before.awake or 0) if known else steady
+def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None:
+    """Return why rounds must be counted from zero"""
+    steady, wall = after.monotonic - before.monotonic, after.wall - before.wall
+    known = before.boottime is not None and after.boottime is not None
+    real = (after.boottime or 0) - (before.boottime or 0) if known else steady
     slack = SLACK + DRIFT * abs(steady)
     if real - steady > slack:
         return f"the machine slept for {format_duration(real - steady)}"

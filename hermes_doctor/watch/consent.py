@@ -23,41 +23,41 @@ if TYPE_CHECKING:
 def is_due(
     finding: Finding,
     report: Report,
-    standing: CurrentFinding | None,
-    after: int,
-    agreed: frozenset[str],
+    current: CurrentFinding | None,
+    min_rounds: int,
+    confirmed: frozenset[str],
 ) -> bool:
     """Whether the finding has lasted long enough and its fix needs no confirmation."""
-    if standing is None or standing.seen < after or finding.severity is Severity.INFO:
+    if current is None or current.rounds < min_rounds or finding.severity is Severity.INFO:
         return False
     if finding.fix is None:
         return False
     safe = report.fixes.get(finding.fix) is Safety.SAFE
-    return safe or bool({finding.code, finding.fix} & agreed)
+    return safe or bool({finding.code, finding.fix} & confirmed)
 
 
-def is_too_early(one: PlannedItem, standing: CurrentFinding | None, after: int) -> bool:
-    """Whether the plan starts or stops the gateway for an error younger than `after` rounds."""
-    lasting = standing is not None and standing.grave >= after
-    return one.controls_gateway and is_grave(one.finding.severity) and not lasting
+def is_too_early(item: PlannedItem, current: CurrentFinding | None, min_rounds: int) -> bool:
+    """Whether the plan starts or stops the gateway for an error that is too recent."""
+    lasting = current is not None and current.error_rounds >= min_rounds
+    return item.controls_gateway and is_grave(item.finding.severity) and not lasting
 
 
-def refusal(one: PlannedItem, agreed: frozenset[str]) -> str | None:
+def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
     """Why the plan is not applied unattended; None if it may be."""
-    if one.refusal is not None or one.fix is None:
-        return one.refusal or "no fix can do it"
-    if one.personal:
-        return f"{one.fix.id} lets a person in, whom somebody must know"
-    if one.optional:
-        return f"{one.fix.id} is a choice that a person must make"
-    if one.fix.safety is not Safety.SAFE and not {one.finding.code, one.fix.id} & agreed:
-        return f"only {one.fix.id} is left, which asks first"
-    if one.controls_gateway and not is_grave(one.finding.severity):
+    if item.refusal is not None or item.fix is None:
+        return item.refusal or "no fix can do it"
+    if item.personal:
+        return f"{item.fix.id} lets a person in, whom somebody must know"
+    if item.optional:
+        return f"{item.fix.id} is a choice that a person must make"
+    if item.fix.safety is not Safety.SAFE and not {item.finding.code, item.fix.id} & confirmed:
+        return f"only {item.fix.id} is left, which asks first"
+    if item.controls_gateway and not is_grave(item.finding.severity):
         return "the gateway is not started or stopped for a warning"
-    if one.asks and not one.restarts and one.fix.safety is Safety.SAFE:
+    if item.asks and not item.restarts and item.fix.safety is Safety.SAFE:
         return "the gateway did not run when the fault occurred, so its start asks first"
-    for owner in _owners(one):
-        if not one.restarts and owner.was_stopped_on_purpose():
+    for owner in _owners(item):
+        if not item.restarts and owner.was_stopped_on_purpose():
             return f"somebody stopped it through {owner.describe()}; that is left as it is"
         if os.environ.get(SERVICE_VARIABLE) and not owner.keeps:
             return (
@@ -67,10 +67,10 @@ def refusal(one: PlannedItem, agreed: frozenset[str]) -> str | None:
     return None
 
 
-def _owners(one: PlannedItem) -> list[GatewayControl]:
+def _owners(item: PlannedItem) -> list[GatewayControl]:
     """The supervisors that would start or stop the gateway."""
     from hermes_doctor.gateway.base import GatewayControl
     from hermes_doctor.steps.gateway import GatewayStep
 
-    services = [step.service for step in one.steps if isinstance(step, GatewayStep)]
+    services = [step.service for step in item.steps if isinstance(step, GatewayStep)]
     return [service for service in services if isinstance(service, GatewayControl)]

@@ -17,7 +17,7 @@ from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.run import Verify
+    from hermes_doctor.repair.targets import Verify
 
 
 def unfinished_runs(home: Home) -> list[str]:
@@ -28,7 +28,7 @@ def unfinished_runs(home: Home) -> list[str]:
         found = unfinished.unfinished_runs(home)
     except CouldNotLook:
         return []
-    return [one.id for one in found if not one.at_work and one.state != "unreadable"]
+    return [one.id for one in found if not one.running and one.state != "unreadable"]
 
 
 def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
@@ -36,7 +36,7 @@ def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
     from hermes_doctor.repair import recovery
 
     try:
-        why = hindrance(home)
+        why = reason_to_wait(home)
         return ([], why) if why else ([one.text for one in recovery.recover(home, verify)], "")
     except (Trouble, CouldNotLook, OSError) as trouble:
         return [], str(trouble).partition(". ")[0]
@@ -44,7 +44,7 @@ def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
         return [], f"a run that was cut off cannot be ended: {describe_crash(error)}"
 
 
-def hindrance(home: Home) -> str | None:
+def reason_to_wait(home: Home) -> str | None:
     """Why the watch does not finish a cut-off run now; None if it may."""
     from hermes_doctor.records.journal import Journals
     from hermes_doctor.repair.gateway import ASKED, STOPPED
@@ -66,7 +66,7 @@ def _gateway(home: Home, journal: Journal) -> str | None:
         running = [gateway.pid for gateway in probes.gateways()]
         if journal.asked in running:
             return f"waits for process {journal.asked} to end"
-        if running or not os.environ.get(SERVICE_VARIABLE) or control.gateway_service(probes).keeps:
+        if running or not os.environ.get(SERVICE_VARIABLE) or control.gateway_control(probes).keeps:
             return None
     except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
         return None

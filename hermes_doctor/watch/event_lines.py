@@ -15,22 +15,22 @@ from hermes_doctor.model import Report, RungState, Severity, Status
 from hermes_doctor.redaction import clean
 from hermes_doctor.terminal.lines import Line, Span, fit_encoding, row
 from hermes_doctor.terminal.show import show
-from hermes_doctor.watch.events import PRESENT, Event, Kind, full_title
+from hermes_doctor.watch.events import PRESENT, EventKind, WatchEvent, full_title
 
 MARGIN = 9
 """The width of a time of day and the space after it."""
 _STYLES = {
-    Kind.GONE: "good",
-    Kind.BETTER: "good",
-    Kind.HEALED: "good",
-    Kind.SEES: "good",
-    Kind.BACK: "good",
-    Kind.FAILED: "error",
-    Kind.AWAY: "error",
-    Kind.BLIND: "warning",
-    Kind.HELD: "warning",
-    Kind.NOTE: "warning",
-    Kind.GAP: "warning",
+    EventKind.GONE: "good",
+    EventKind.BETTER: "good",
+    EventKind.HEALED: "good",
+    EventKind.SEES: "good",
+    EventKind.BACK: "good",
+    EventKind.FAILED: "error",
+    EventKind.AWAY: "error",
+    EventKind.BLIND: "warning",
+    EventKind.HELD: "warning",
+    EventKind.NOTE: "warning",
+    EventKind.GAP: "warning",
 }
 _PRIORITIES = {
     Severity.CRITICAL: 2,
@@ -51,7 +51,7 @@ class EventPrinter:
         self._day = ""
         self._mute = False
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: WatchEvent) -> None:
         if self.out is None:  # closed by the caller
             return
         try:
@@ -71,7 +71,7 @@ class EventPrinter:
         with contextlib.suppress(OSError, ValueError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201
 
-    def _write(self, event: Event) -> None:
+    def _write(self, event: WatchEvent) -> None:
         if self.json:
             print(json.dumps(event.document(self.home)), file=self.out)
         elif self.journal:
@@ -89,10 +89,12 @@ class EventPrinter:
 def trouble_line(message: str) -> str:
     """The JSON line that says why a watch could not run."""
     now = datetime.now(UTC)
-    return json.dumps(Event(Kind.NOTE, now, message, severity=Severity.ERROR).document(""))
+    return json.dumps(
+        WatchEvent(EventKind.NOTE, now, message, severity=Severity.ERROR).document("")
+    )
 
 
-def lines(event: Event) -> Iterator[Line]:
+def lines(event: WatchEvent) -> Iterator[Line]:
     """The lines of an event for a terminal: what happened, and what to type."""
     style = _STYLES.get(event.kind, event.severity.value if event.severity else "strong")
     parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (f"{event.kind:<7}", style)]
@@ -105,7 +107,7 @@ def lines(event: Event) -> Iterator[Line]:
         yield row("do: ", (event.command, "command"), indent=MARGIN)
 
 
-def _whole(event: Event) -> str:
+def _whole(event: WatchEvent) -> str:
     """The event in one line."""
     level = f"{_level(event)}  " if event.severity and event.kind in PRESENT else ""
     code = f"{event.code}  " if event.code else ""
@@ -113,12 +115,12 @@ def _whole(event: Event) -> str:
     return f"{event.kind:<7}{level}{code}{full_title(event)}{_since(event)}{do}"
 
 
-def _level(event: Event) -> str:
+def _level(event: WatchEvent) -> str:
     now = event.severity.value if event.severity else ""
     return f"{event.was.value} → {now}" if event.was else now
 
 
-def _since(event: Event) -> str:
+def _since(event: WatchEvent) -> str:
     return f" (since {_time(event.since)[:16]})" if event.since else ""
 
 
@@ -129,7 +131,7 @@ def _time(moment: datetime) -> str:
         return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def priority(event: Event) -> int:
+def priority(event: WatchEvent) -> int:
     """The syslog priority of the event for journald."""
     style = _STYLES.get(event.kind)
     if event.severity and style != "good":

@@ -15,7 +15,7 @@ SCHEMA = "hermes-doctor/event/1"
 Key = tuple[str, str]
 
 
-class Kind(enum.StrEnum):
+class EventKind(enum.StrEnum):
     """What happened."""
 
     START = "start"
@@ -42,14 +42,14 @@ class Kind(enum.StrEnum):
     END = "end"
 
 
-PRESENT = (Kind.FOUND, Kind.NEW, Kind.WORSE, Kind.BETTER)
+PRESENT = (EventKind.FOUND, EventKind.NEW, EventKind.WORSE, EventKind.BETTER)
 
 
 @dataclass(frozen=True)
-class Event:
+class WatchEvent:
     """One thing that happened."""
 
-    kind: Kind
+    kind: EventKind
     at: datetime
     title: str
     severity: Severity | None = None
@@ -60,7 +60,7 @@ class Event:
     since: datetime | None = None
     command: str = ""
     """The command to type now."""
-    more: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -93,11 +93,11 @@ class Event:
             "title": clean(self.title),
             "since": self.since.isoformat(timespec="seconds") if self.since else None,
             "command": clean(self.command) or None,
-            **self.more,
+            **self.extra,
         }
 
 
-def full_title(event: Event) -> str:
+def full_title(event: WatchEvent) -> str:
     """The title, preceded by the subject unless the title contains it."""
     subject = event.subject
     if not subject or subject in event.title:

@@ -23,18 +23,18 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.system.signals import Interrupted
 from hermes_doctor.watch import consent, cut_off_runs, repair_run
-from hermes_doctor.watch.clocks import Clock
-from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.clocks import MachineClock
+from hermes_doctor.watch.events import EventKind, Key, WatchEvent
 from hermes_doctor.watch.healing_lease import Lease
-from hermes_doctor.watch.repair_budget import MAX_TRIES, Ledger
+from hermes_doctor.watch.repair_budget import MAX_TRIES, RepairBudget
 from hermes_doctor.watch.signals import Signals
-from hermes_doctor.watch.state import Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.state import WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.plan import PlannedItem
-    from hermes_doctor.repair.run import Verify
+    from hermes_doctor.repair.targets import Verify
 
 ALL, OTHER = ("", "all"), ("", "watch")
 """Keys for reasons that concern the whole watch instead of one finding."""
@@ -48,19 +48,19 @@ class Healer:
 
     home: Home
     plugins: Plugins
-    store: Store
-    ledger: Ledger
-    clock: Clock
+    store: WatchStateFiles
+    ledger: RepairBudget
+    clock: MachineClock
     signals: Signals
-    after: int
-    patience: float
-    agreed: frozenset[str] = frozenset()
+    min_rounds: int
+    timeout: float
+    confirmed: frozenset[str] = frozenset()
     """Codes and fixes that the operator agreed to although they ask."""
     vault: Path | None = None
     options: str = ""
     """Options that a hint must repeat so that it works when pasted."""
     busy: Callable[[Probes], bool] = is_answering
-    memory: Memory = field(default_factory=Memory)
+    memory: WatchState = field(default_factory=WatchState)
     _later: dict[Key, float] = field(default_factory=dict)
     """By finding: when to plan a refused repair again."""
 
@@ -68,7 +68,9 @@ class Healer:
         self.lease = Lease(self.home, self.clock, self.store.file)
         self.ledger.since(self.clock.lasting())
 
-    def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
+    def attempt(
+        self, report: Report, memory: WatchState, at: datetime
+    ) -> tuple[list[WatchEvent], bool]:
         """Repair what is due; return the events and whether to examine again at once."""
         now = self.clock.lasting()
         self.memory = memory
@@ -81,7 +83,9 @@ class Healer:
         due = [
             one
             for one in report.findings
-            if consent.is_due(one, report, memory.standing.get(one.key), self.after, self.agreed)
+            if consent.is_due(
+                one, report, memory.standing.get(one.key), self.min_rounds, self.confirmed
+            )
         ]
         named = {one.subject: one for one in report.findings}
         cut_off = {
@@ -128,7 +132,7 @@ class Healer:
             return None
         budget = self.ledger.budget
         return (
-            f"the budget of {budget.most} in {format_duration(budget.period)} is spent; "
+            f"the budget of {budget.limit} in {format_duration(budget.period)} is spent; "
             f"the next repair may be at {self._clock(free - now)}"
         )
 
@@ -140,9 +144,9 @@ class Healer:
             return None
         if memory.busy_since is None or memory.busy_since > now:
             memory.busy_since = now
-        if now - memory.busy_since >= self.patience:
+        if now - memory.busy_since >= self.timeout:
             return None
-        return f"an answer is being written; it waits for at most {format_duration(self.patience)}"
+        return f"an answer is being written; it waits for at most {format_duration(self.timeout)}"
 
     def _clock(self, seconds: float) -> str:
         from datetime import timedelta
@@ -151,7 +155,7 @@ class Healer:
 
     def _held(
         self, key: Key, why: str, at: datetime, finding: Finding | None = None
-    ) -> list[Event]:
+    ) -> list[WatchEvent]:
         """Report why something is not repaired, once for each reason."""
         plain = why.partition(";")[0]
         if self.memory.said.get(key) == plain:
@@ -159,8 +163,8 @@ class Healer:
         self.memory.said[key] = plain
         spent = "budget" in plain
         return [
-            Event(
-                Kind.HELD,
+            WatchEvent(
+                EventKind.HELD,
                 at,
                 f"not repaired now: {why}",
                 severity=Severity.ERROR if spent else None,
@@ -173,7 +177,7 @@ class Healer:
 
     def _work(
         self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
-    ) -> tuple[list[Event], bool]:
+    ) -> tuple[list[WatchEvent], bool]:
         """Under the home's lock: finish cut-off runs, or repair if there are none."""
         from hermes_doctor.records.home_lock import lock_home
 
@@ -190,7 +194,7 @@ class Healer:
 
     def _end(
         self, cut_off: Mapping[Key, Finding | None], at: datetime
-    ) -> tuple[list[Event], bool | None]:
+    ) -> tuple[list[WatchEvent], bool | None]:
         """Finish cut-off runs; return whether there were any, or None if that failed."""
         for key in cut_off:
             self._later[key] = self.clock.lasting() + PAUSE
@@ -202,16 +206,18 @@ class Healer:
         if why:
             key, finding = next(iter(cut_off.items()), (ALL, None))
             return self._held(key, why, at, finding), None
-        return [Event(Kind.NOTE, at, text) for text in ended], bool(ended)
+        return [WatchEvent(EventKind.NOTE, at, text) for text in ended], bool(ended)
 
-    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[Event], bool]:
-        events: list[Event] = []
+    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[WatchEvent], bool]:
+        events: list[WatchEvent] = []
         try:
             chosen = []
             for one in repair_run.plan_repairs(self.home, self.plugins, due):
-                if consent.is_too_early(one, self.memory.standing.get(one.finding.key), self.after):
+                if consent.is_too_early(
+                    one, self.memory.standing.get(one.finding.key), self.min_rounds
+                ):
                     continue
-                refusal = consent.refusal(one, self.agreed)
+                refusal = consent.refusal(one, self.confirmed)
                 if refusal is None:
                     chosen.append(one)
                     continue
@@ -221,7 +227,7 @@ class Healer:
                 events += self._held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
-            why = self.lease.refusal(make=True)
+            why = self.lease.refusal(create=True)
             if why:
                 return [*events, *self._held(OTHER, why, at)], False
             self._spend()
@@ -230,7 +236,7 @@ class Healer:
         except Interrupted:
             self.signals.ending = True
             text = "a repair was interrupted, and taken back"
-            return [*events, Event(Kind.FAILED, at, text)], False
+            return [*events, WatchEvent(EventKind.FAILED, at, text)], False
         except (Trouble, CouldNotLook) as trouble:
             return [*events, *self._failed(due, str(trouble), at)], False
         except Exception as error:  # noqa: BLE001 (the watch goes on)
@@ -250,7 +256,9 @@ class Healer:
     def _verify(self) -> Verify:
         return repair_run.make_verifier(self.home, self.plugins)
 
-    def _outcomes(self, chosen: Sequence[PlannedItem], run: Journal, at: datetime) -> list[Event]:
+    def _outcomes(
+        self, chosen: Sequence[PlannedItem], run: Journal, at: datetime
+    ) -> list[WatchEvent]:
         findings = {one.finding.key: one.finding for one in chosen}
         events = []
         for item in run.items:
@@ -260,13 +268,13 @@ class Healer:
                 text = f"{finding.title} ({item.fix})"
                 text += f". {run.note}" if run.leaves_files else ""
                 undo = f"hermes-doctor undo {run.id}{self.options}" if run.undoable else ""
-                events.append(_event(Kind.HEALED, self.clock.now(), finding, text, undo))
+                events.append(_event(EventKind.HEALED, self.clock.now(), finding, text, undo))
             elif item.outcome != "left":
                 reason = item.reason or run.note or item.outcome
                 events += self._failed([finding], f"{item.fix}: {reason}", at)
         return events
 
-    def _failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[Event]:
+    def _failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[WatchEvent]:
         now = self.clock.lasting()
         events = []
         for finding in findings:
@@ -277,12 +285,12 @@ class Healer:
                 then = f"it is not tried again before {self._clock(failure.until - now)}"
             text = f"not healed: {why.rstrip('.')}; {then}"
             page = f"hermes-doctor explain {finding.code}"
-            events.append(_event(Kind.FAILED, at, finding, text, page))
+            events.append(_event(EventKind.FAILED, at, finding, text, page))
         return events
 
 
-def _event(kind: Kind, at: datetime, finding: Finding, text: str, command: str) -> Event:
-    return Event(
+def _event(kind: EventKind, at: datetime, finding: Finding, text: str, command: str) -> WatchEvent:
+    return WatchEvent(
         kind,
         at,
         text,

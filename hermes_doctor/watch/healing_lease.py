@@ -17,7 +17,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.processes import file_locks
 from hermes_doctor.schedule.durations import MAX_DURATION, format_duration
 from hermes_doctor.system import disk
-from hermes_doctor.watch.clocks import Clock
+from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.lock_file import open_lock_file
 
 if TYPE_CHECKING:
@@ -29,25 +29,25 @@ _SIZE = 256
 
 
 class Lease:
-    """The lease of one home, taken in the name of the watch with the given state file."""
+    """The lease of one home, held by the watch with this state file."""
 
-    def __init__(self, home: Home, clock: Clock, memory: Path) -> None:
+    def __init__(self, home: Home, clock: MachineClock, memory: Path) -> None:
         import hashlib
 
         self.path = home.vault / FILE
         self.clock = clock
-        self.who = f"{os.geteuid()}-{hashlib.sha256(os.fsencode(memory)).hexdigest()[:16]}"
+        self.owner_id = f"{os.geteuid()}-{hashlib.sha256(os.fsencode(memory)).hexdigest()[:16]}"
         self._fd: int | None = None
 
-    def refusal(self, *, make: bool = False) -> str | None:
-        """Why another watch has the lease; None if it is ours, or free and `make` is false."""
+    def refusal(self, *, create: bool = False) -> str | None:
+        """Why another watch has the lease; None if it is ours, or free and `create` is false."""
         if self._fd is not None and self._still():
             return None
         self.close()
-        if make:
+        if create:
             disk.make_folder(self.path.parent)
         try:
-            fd = open_lock_file(self.path, make=make)
+            fd = open_lock_file(self.path, create=create)
         except (FileNotFoundError, NotADirectoryError):
             return None
         why = self._taken(fd)
@@ -61,7 +61,11 @@ class Lease:
         """Keep the lease for the budget's period, because a repair is about to be made."""
         if self._fd is None:
             return
-        data = {"boot": self.clock.boot, "who": self.who, "until": self.clock.lasting() + period}
+        data = {
+            "boot": self.clock.boot,
+            "who": self.owner_id,
+            "until": self.clock.lasting() + period,
+        }
         disk.write_at(self._fd, json.dumps(data).encode().ljust(_SIZE), 0)
         disk.sync(self._fd)
 
@@ -99,7 +103,7 @@ class Lease:
 
     def _left(self, said: dict[str, Any]) -> float:
         """Seconds for which the record reserves the home for another watch."""
-        if said.get("boot") != self.clock.boot or said.get("who") == self.who:
+        if said.get("boot") != self.clock.boot or said.get("who") == self.owner_id:
             return 0.0
         until = said.get("until")
         if not isinstance(until, int | float) or not until - int(self.clock.lasting()) > 0:

@@ -16,17 +16,17 @@ from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.schedule.identity import identity, state_folder
-from hermes_doctor.schedule.jobs import PREFIX, Job, Manager
+from hermes_doctor.schedule.jobs import PREFIX, Job, JobManager
 from hermes_doctor.system import disk
 from hermes_doctor.watch import assembly, secrets
-from hermes_doctor.watch.clocks import Clock
+from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.healing_lease import Lease
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 
 _SYSTEM = Path("/var/lib")
 
 
-def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
+def find_job(home: Home, *, system: bool, cron: bool) -> tuple[JobManager, Job]:
     """The manager and the home's job without its options, for status and removal."""
     return choose(home, system=system, cron=cron), Job(home, (), False, 0.0, _folder(home, system))
 
@@ -34,36 +34,36 @@ def find_job(home: Home, *, system: bool, cron: bool) -> tuple[Manager, Job]:
 def prepare(
     home: Home,
     plugins: Plugins,
-    asked: assembly.WatchOptions,
+    chosen: assembly.WatchOptions,
     *,
     system: bool,
     cron: bool,
     folders: Sequence[Path] = (),
-) -> tuple[Manager, Job]:
+) -> tuple[JobManager, Job]:
     """Choose the manager and build the job from the options."""
     from hermes_doctor.planning.install_service import refuse_temporary_home
 
     refuse_temporary_home(home.path)
-    assembly.validate(asked, home, plugins)
+    assembly.validate(chosen, home, plugins)
     manager = choose(home, system=system, cron=cron)
     folder = _folder(home, system)
-    user = _user(home, asked) if system else None
+    user = _user(home, chosen) if system else None
     if system and user is None:
         _refuse_untrusted()
     return manager, Job(
         home,
-        tuple(_options(asked, Store(home, folder), folders)),
-        heal=asked.healing is not None,
-        interval=assembly.interval_seconds(asked),
+        tuple(_options(chosen, WatchStateFiles(home, folder), folders)),
+        heal=chosen.healing is not None,
+        interval=assembly.interval_seconds(chosen),
         folder=folder,
-        vault=asked.healing.vault if asked.healing else None,
+        vault=chosen.healing.vault if chosen.healing else None,
         user=user,
     )
 
 
-def install(manager: Manager, job: Job, asked: assembly.WatchOptions) -> bool:
+def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> bool:
     """Install the job and store its secrets in private files; return whether anything changed."""
-    ways, store = asked.ways, store_of(job)
+    ways, store = chosen.notify, store_of(job)
     webhook = secrets.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
     command = secrets.option_value(ways.command, "--notify-command") if ways.command else ""
     changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
@@ -80,7 +80,7 @@ def secret_file_lines(job: Job) -> Iterator[str]:
 
 def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
     """Why the last round is too old; None if it is not, or if there was none yet."""
-    clock = Clock()
+    clock = MachineClock()
     store = store_of(job)
     memory = store.load(clock.boot)
     if memory is None:
@@ -97,7 +97,7 @@ def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
 
 def state_lines(job: Job) -> Iterator[str]:
     """Lines on the stored state of the watch: last round, problems, repairs."""
-    clock = Clock()
+    clock = MachineClock()
     store = store_of(job)
     memory = store.load(clock.boot)
     try:
@@ -126,7 +126,7 @@ def remove_state(job: Job) -> list[Path]:
     """Delete the stored state of the watch and its lease; return the deleted files."""
     store = store_of(job)
     with contextlib.suppress(OSError, Trouble):
-        Lease(job.home, Clock(), store.file).give_up()
+        Lease(job.home, MachineClock(), store.file).give_up()
     there = store.remove()
     if job.folder.is_relative_to(_SYSTEM):
         with contextlib.suppress(OSError):
@@ -134,9 +134,9 @@ def remove_state(job: Job) -> list[Path]:
     return there
 
 
-def store_of(job: Job) -> Store:
+def store_of(job: Job) -> WatchStateFiles:
     """The state files of the watch of a job."""
-    return Store(job.home, job.folder)
+    return WatchStateFiles(job.home, job.folder)
 
 
 def _folder(home: Home, system: bool) -> Path:
@@ -146,7 +146,7 @@ def _folder(home: Home, system: bool) -> Path:
     return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
-def _keep(store: Store, path: Path, secret: str) -> bool:
+def _keep(store: WatchStateFiles, path: Path, secret: str) -> bool:
     """Store a secret in a private file, or delete the file if empty; return whether it changed."""
     try:
         before = store.read(path).decode("utf-8", "replace")
@@ -161,43 +161,45 @@ def _keep(store: Store, path: Path, secret: str) -> bool:
     return True
 
 
-def _options(asked: assembly.WatchOptions, store: Store, folders: Sequence[Path]) -> Iterator[str]:
+def _options(
+    chosen: assembly.WatchOptions, store: WatchStateFiles, folders: Sequence[Path]
+) -> Iterator[str]:
     """The options as command-line words."""
-    yield from ("--interval", asked.interval)
-    healing, ways = asked.healing, asked.ways
+    yield from ("--interval", chosen.interval)
+    healing, ways = chosen.healing, chosen.notify
     if healing:
-        yield from ("--heal", "--after", str(healing.after), "--budget", healing.budget)
-        yield from ("--patience", healing.patience)
-        for word in healing.also:
+        yield from ("--heal", "--after", str(healing.min_rounds), "--budget", healing.budget)
+        yield from ("--patience", healing.timeout)
+        for word in healing.confirmed:
             yield from ("--also", word)
         if healing.vault:
             yield from ("--vault", str(healing.vault.expanduser().absolute()))
     if ways.command or ways.webhook or ways.hermes:
-        yield from ("--notify-on", ways.on)
+        yield from ("--notify-on", ways.min_severity)
     if ways.command:
         yield from ("--notify-command", f"@{store.command}")
     if ways.webhook:
         yield from ("--notify-webhook", f"@{store.webhook}")
     if ways.hermes:
         yield from ("--notify-hermes", ways.hermes)
-    if asked.network:
+    if chosen.network:
         yield "--network"
     for folder in folders:
         yield from ("--plugins", str(folder.expanduser().absolute()))
 
 
-def _user(home: Home, asked: assembly.WatchOptions) -> str | None:
+def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
     """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.supervisors.find import SYSTEMD_USER
+    from hermes_doctor.supervisors.unit import SYSTEMD_USER
 
     owner = owner_of(home)
     if owner.uid == 0:
         return None
     if owner.name is None:
         raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
-    if asked.healing is None:
+    if chosen.healing is None:
         return owner.name
     try:
         found = Probes(home).supervision().owner

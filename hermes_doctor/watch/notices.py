@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.channels import Channel, Notice, NotSent
-from hermes_doctor.watch.events import PRESENT, Event, Key, Kind
+from hermes_doctor.watch.events import PRESENT, EventKind, Key, WatchEvent
 
 QUIET = 600.0
 """Seconds between two notices about the same subject."""
@@ -30,7 +30,7 @@ FAREWELL = 10.0
 """Seconds that the last notices may take after the watch was told to stop."""
 KEPT = 7 * 86400.0
 _LASTING = ("away", *(severity.value for severity in Severity))
-_ALWAYS = (Kind.HEALED, Kind.FAILED)
+_ALWAYS = (EventKind.HEALED, EventKind.FAILED)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Notices:
     channels: Sequence[Channel]
     home: str
     threshold: Severity
-    _pending: dict[Key, tuple[str, Event]] = field(default_factory=dict)
+    _pending: dict[Key, tuple[str, WatchEvent]] = field(default_factory=dict)
     _sent: deque[float] = field(default_factory=deque)
     _notes: deque[str] = field(default_factory=deque)
     _failing: set[str] = field(default_factory=set)
@@ -53,12 +53,12 @@ class Notices:
         self._queues: list[queue.Queue[Notice]] = [queue.Queue(WAITING) for _ in self.channels]
         self._works = False
 
-    def observe(self, event: Event, notified: dict[Key, tuple[str, float]]) -> None:
+    def observe(self, event: WatchEvent, notified: dict[Key, tuple[str, float]]) -> None:
         """Queue an event; `flush` decides whether and when it is sent."""
         topic, state = _topic(event)
         if not state or not self._counts(event):
             return
-        if event.kind is Kind.HEALED:  # the notice of the repair implies that it is gone
+        if event.kind is EventKind.HEALED:  # the notice of the repair implies that it is gone
             self._pending.pop(event.key, None)
             notified[event.key] = ("gone", notified.get(event.key, ("", 0.0))[1])
         told = notified.get(topic)
@@ -73,7 +73,7 @@ class Notices:
         """Set which subjects are broken: no notice goes through a platform among them."""
         self._broken = subjects
 
-    def flush(self, notified: dict[Key, tuple[str, float]], now: float) -> list[Event]:
+    def flush(self, notified: dict[Key, tuple[str, float]], now: float) -> list[WatchEvent]:
         """Send what is due; return events about failed notices."""
         while self._sent and not now - HOUR < self._sent[0] <= now:
             self._sent.popleft()
@@ -91,17 +91,17 @@ class Notices:
                 del notified[topic]
         return self._said()
 
-    def close(self, patience: float = FAREWELL) -> None:
+    def close(self, timeout: float = FAREWELL) -> None:
         """Wait a moment for unsent notices."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while any(one.unfinished_tasks for one in self._queues) and time.monotonic() < end:
             time.sleep(0.02)
 
-    def _counts(self, event: Event) -> bool:
+    def _counts(self, event: WatchEvent) -> bool:
         worst = event.worst
         return worst is not None and worst.rank <= self.threshold.rank
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: WatchEvent) -> None:
         if not self._works:
             self._works = True
             for one in zip(self.channels, self._queues, strict=True):
@@ -131,19 +131,19 @@ class Notices:
             self._failing.add(channel.name)
             self._notes.append(f"no notice could be given by {channel.name}: {why}")
 
-    def _said(self) -> list[Event]:
+    def _said(self) -> list[WatchEvent]:
         texts = [self._notes.popleft() for _ in range(len(self._notes))]
-        return [Event(Kind.NOTE, datetime.now(UTC), text) for text in texts]
+        return [WatchEvent(EventKind.NOTE, datetime.now(UTC), text) for text in texts]
 
 
-def _topic(event: Event) -> tuple[Key, str]:
+def _topic(event: WatchEvent) -> tuple[Key, str]:
     """What the event is about, and the state of that topic after it."""
     if event.kind in PRESENT:
         return event.key, event.severity.value if event.severity else ""
-    if event.kind is Kind.GONE:
+    if event.kind is EventKind.GONE:
         return event.key, "gone"
-    if event.kind in (Kind.AWAY, Kind.BACK):
-        return ("", "home"), "away" if event.kind is Kind.AWAY else "gone"
-    if event.kind in _ALWAYS or (event.kind is Kind.HELD and event.severity):
+    if event.kind in (EventKind.AWAY, EventKind.BACK):
+        return ("", "home"), "away" if event.kind is EventKind.AWAY else "gone"
+    if event.kind in _ALWAYS or (event.kind is EventKind.HELD and event.severity):
         return (event.code, f"{event.subject} repair"), f"{event.kind} {event.at.isoformat()}"
     return ("", ""), ""

@@ -14,7 +14,7 @@ from hermes_doctor.probes.probes import Probes
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.plan import PlannedItem
-    from hermes_doctor.repair.run import Verify
+    from hermes_doctor.repair.targets import Verify
 
 
 def plan_repairs(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[PlannedItem]:

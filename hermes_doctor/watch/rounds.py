@@ -16,14 +16,14 @@ from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watch import changes, clocks
-from hermes_doctor.watch.clocks import Clock, Reading
+from hermes_doctor.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.watch.event_lines import state_summary
-from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.events import EventKind, WatchEvent
 from hermes_doctor.watch.home_reachable import reach_home
 from hermes_doctor.watch.notices import Notices
 from hermes_doctor.watch.signals import Signals, StopRequested
-from hermes_doctor.watch.state import MAX_DEEDS, Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.state import MAX_DEEDS, WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 
 DAY = 86400.0
 HOUR = 3600.0
@@ -32,10 +32,12 @@ ONE_ROUND = 120.0
 """Seconds that a single round waits for its notices, because its process then ends."""
 
 
-class Heals(Protocol):
+class RepairsFindings(Protocol):
     """Repairs what is due."""
 
-    def attempt(self, report: Report, memory: Memory, at: datetime) -> tuple[list[Event], bool]:
+    def attempt(
+        self, report: Report, memory: WatchState, at: datetime
+    ) -> tuple[list[WatchEvent], bool]:
         """Repair; return the events and whether to examine again at once."""
 
 
@@ -44,48 +46,48 @@ class Watch:
     """One watch on one home."""
 
     home: Home
-    look: Callable[[], Report]
-    tell: Callable[[Event], None]
-    store: Store
+    examine: Callable[[], Report]
+    print_event: Callable[[WatchEvent], None]
+    store: WatchStateFiles
     interval: float
-    after: int
-    clock: Clock = field(default_factory=Clock)
+    min_rounds: int
+    clock: MachineClock = field(default_factory=MachineClock)
     signals: Signals = field(default_factory=Signals)
     notices: Notices | None = None
-    heals: Heals | None = None
+    healer: RepairsFindings | None = None
     title: str = ""
     """What is watched, for the first line."""
 
     def __post_init__(self) -> None:
         known = self.store.load(self.clock.boot)
-        self.fresh = known is None or not known.place
+        self.first_watch = known is None or not known.place
         """No watch has examined this home before."""
-        self.memory = known or Memory()
+        self.memory = known or WatchState()
         self.rounds = 0
         self._single = False
         self._begun = False
-        self._last: Reading | None = None
+        self._last: ClockReading | None = None
         self._place = self.memory.place if self.memory.boot == self.clock.boot else ""
         """The identity of the home's folder in the previous round."""
         self._troubles: set[str] = set()
-        self._quiet = self.clock.read().steady
+        self._quiet = self.clock.read().monotonic
 
     def _resume(self) -> None:
         """Continue from the state of the last process, unless too much time has passed since."""
         memory, now, last = self.memory, self.clock.read(), self.memory.clocks
         usual = max(self.interval, memory.spacing, HOUR / 3) if self._single else self.interval
-        if memory.boot != self.clock.boot or last is None or now.steady < last.steady:
+        if memory.boot != self.clock.boot or last is None or now.monotonic < last.monotonic:
             self._anew()
         else:
-            memory.spacing = now.steady - last.steady
+            memory.spacing = now.monotonic - last.monotonic
             if clocks.gap(last, now, 3 * usual + 60):
                 self._anew()
         memory.boot = self.clock.boot
-        memory.interval, memory.heals = self.interval, self.heals is not None
+        memory.interval, memory.heals = self.interval, self.healer is not None
 
-    def enable(self, heals: Heals) -> None:
+    def enable(self, healer: RepairsFindings) -> None:
         """Enable repairs."""
-        self.heals = heals
+        self.healer = healer
         self.memory.heals = True
 
     # -- the two ways to run ---------------------------------------------------------------
@@ -97,10 +99,10 @@ class Watch:
         with self.signals.heard():
             try:
                 while not self.signals.ending:
-                    begun = self.clock.read().steady
+                    begun = self.clock.read().monotonic
                     self.signals.hurry = False
                     again = self.round(begins=not self._begun)
-                    now = self.clock.read().steady
+                    now = self.clock.read().monotonic
                     due = begun + self.interval
                     self.signals.wait(0 if again else due - now if due > now else self.interval)
             except StopRequested:
@@ -108,21 +110,32 @@ class Watch:
             finally:
                 self.memory.pid = 0
                 self._save()
-                self._say(Event(Kind.END, self.clock.now(), f"ended after {self._count()}"))
+                self._say(
+                    WatchEvent(EventKind.END, self.clock.now(), f"ended after {self._count()}")
+                )
         if self.notices:
             self.notices.close()
 
-    def once(self, *, loud: bool) -> Report | None:
+    def once(self, *, always_report: bool) -> Report | None:
         """Run one round and report only changes; None if the home could not be examined."""
         self._single = True
         with self.signals.heard():
             try:
-                self.round(begins=self.fresh)
+                self.round(begins=self.first_watch)
             except StopRequested:
                 return None
-        if self.last_report is not None and loud and not self.fresh and not self._told:
+        if (
+            self.last_report is not None
+            and always_report
+            and not self.first_watch
+            and not self._event_count
+        ):
             self._say(
-                Event(Kind.QUIET, self.clock.now(), f"no change: {state_summary(self.last_report)}")
+                WatchEvent(
+                    EventKind.QUIET,
+                    self.clock.now(),
+                    f"no change: {state_summary(self.last_report)}",
+                )
             )
         if self.notices:
             self.notices.close(ONE_ROUND)
@@ -131,7 +144,7 @@ class Watch:
     # -- one round -------------------------------------------------------------------------
 
     last_report: Report | None = None
-    _told = 0
+    _event_count = 0
 
     def round(self, *, begins: bool) -> bool:
         """Examine once and report; return whether the next round is due at once."""
@@ -145,16 +158,16 @@ class Watch:
         if report is not None:
             at = self.clock.now()
             found = changes.compare(
-                self.memory.standing, self.memory.unanswered, report, at, self.after
+                self.memory.standing, self.memory.unanswered, report, at, self.min_rounds
             )
             self._begun = True
             self._begin(report, found.events, at) if begins else None
             for event in found.events:
-                if not (begins and self.fresh):
+                if not (begins and self.first_watch):
                     self._say(event)
-            self.memory.standing, self.memory.unanswered = found.standing, found.unanswered
-            if self.heals is not None and not self.signals.ending:
-                told, again = self.heals.attempt(report, self.memory, at)
+            self.memory.standing, self.memory.unanswered = found.current, found.unanswered
+            if self.healer is not None and not self.signals.ending:
+                told, again = self.healer.attempt(report, self.memory, at)
                 for event in told:
                     self._say(event)
                     self._note_deed(event)
@@ -174,16 +187,18 @@ class Watch:
         self.memory.away = why
         if why:
             if not known or (self.rounds == 1 and not self._single):
-                self._say(Event(Kind.AWAY, at, why, severity=Severity.ERROR))
+                self._say(WatchEvent(EventKind.AWAY, at, why, severity=Severity.ERROR))
             self._anew()
             return None
         if known:
-            back = Event(Kind.BACK, at, "the home can be looked at again", was=Severity.ERROR)
+            back = WatchEvent(
+                EventKind.BACK, at, "the home can be looked at again", was=Severity.ERROR
+            )
             self._say(back)
         self._mind_the_place(place)
         try:
             with self.signals.stoppable():
-                return self.look()
+                return self.examine()
         except CouldNotLook as doubt:
             self._trouble(f"could not look: {doubt}")
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
@@ -196,7 +211,7 @@ class Watch:
             why = clocks.gap(self._last, now, 3 * self.interval + 60)
             if why:
                 self._anew()
-                self._say(Event(Kind.GAP, self.clock.now(), f"{why}; counting anew"))
+                self._say(WatchEvent(EventKind.GAP, self.clock.now(), f"{why}; counting anew"))
         self._last = now
 
     def _mind_the_place(self, place: str) -> None:
@@ -205,7 +220,7 @@ class Watch:
             self._anew()
             self.memory.failures.clear()
             text = "another folder is in the place of the home; counting anew"
-            self._say(Event(Kind.GAP, self.clock.now(), text))
+            self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
         self._place = self.memory.place = place
 
     def _anew(self) -> None:
@@ -213,26 +228,28 @@ class Watch:
         memory = self.memory
         memory.busy_since = None
         memory.standing = {
-            key: one._replace(seen=0, grave=0) for key, one in memory.standing.items()
+            key: one._replace(rounds=0, error_rounds=0) for key, one in memory.standing.items()
         }
 
     # -- telling ---------------------------------------------------------------------------
 
-    def _begin(self, report: Report, told: Sequence[Event], at: datetime) -> None:
+    def _begin(self, report: Report, told: Sequence[WatchEvent], at: datetime) -> None:
         """Report the state at the start, with the findings that were there before."""
         counts = {severity.value: count for severity, count in report.counts.items()}
         more = {"status": report.status.value, "counts": counts, "interval": self.interval}
-        self._say(Event(Kind.START, at, f"{self.title}: {state_summary(report)}", more=more))
-        known = {event.key for event in told} if not self.fresh else set()
+        self._say(
+            WatchEvent(EventKind.START, at, f"{self.title}: {state_summary(report)}", extra=more)
+        )
+        known = {event.key for event in told} if not self.first_watch else set()
         for finding in report.findings:
             if finding.key not in known:
-                self._say(changes.finding_event(report, finding, Kind.FOUND, at))
+                self._say(changes.finding_event(report, finding, EventKind.FOUND, at))
 
-    def _say(self, event: Event) -> None:
-        self._told += 1
-        self._quiet = self.clock.read().steady
+    def _say(self, event: WatchEvent) -> None:
+        self._event_count += 1
+        self._quiet = self.clock.read().monotonic
         try:
-            self.tell(event)
+            self.print_event(event)
         except BrokenPipeError:  # the reader has closed the pipe
             self.signals.ending = True
         if self.notices:
@@ -242,14 +259,14 @@ class Watch:
         """Report a problem of the watch itself, once."""
         if text not in self._troubles and len(self._troubles) < 100:
             self._troubles.add(text)
-            self._say(Event(Kind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
+            self._say(WatchEvent(EventKind.NOTE, self.clock.now(), text, severity=Severity.WARNING))
 
     def _daily(self, report: Report, at: datetime) -> None:
-        if self.clock.read().steady - self._quiet >= DAY:
-            self._say(Event(Kind.QUIET, at, f"still watching: {state_summary(report)}"))
+        if self.clock.read().monotonic - self._quiet >= DAY:
+            self._say(WatchEvent(EventKind.QUIET, at, f"still watching: {state_summary(report)}"))
 
-    def _note_deed(self, event: Event) -> None:
-        if event.kind in (Kind.HEALED, Kind.FAILED):
+    def _note_deed(self, event: WatchEvent) -> None:
+        if event.kind in (EventKind.HEALED, EventKind.FAILED):
             deed = {"at": event.at.isoformat(timespec="seconds"), "what": event.sentence()}
             self.memory.deeds = [*self.memory.deeds, deed][-MAX_DEEDS:]
 

@@ -13,19 +13,19 @@ from hermes_doctor.system.files import read
 LIMIT = 65536
 
 
-def option_value(said: str, option: str) -> str:
+def option_value(value: str, option: str) -> str:
     """The option's value, or the content of the file if it is @FILE."""
-    if not said.startswith("@"):
-        return said
+    if not value.startswith("@"):
+        return value
     try:
-        return read(option_file(said), LIMIT)[0].decode("utf-8", "replace").strip()
+        return read(option_file(value), LIMIT)[0].decode("utf-8", "replace").strip()
     except (OSError, CouldNotLook):
         raise Trouble(f"{option} names a file that cannot be read.") from None
 
 
-def option_file(said: str) -> Path:
+def option_file(value: str) -> Path:
     """The path of @FILE."""
-    return Path(said[1:]).expanduser().absolute()
+    return Path(value[1:]).expanduser().absolute()
 
 
 def split_credentials(address: str) -> tuple[str, str | None]:

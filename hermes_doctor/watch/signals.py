@@ -54,7 +54,7 @@ class Signals:
 
     @contextlib.contextmanager
     def stoppable(self) -> Iterator[None]:
-        """Raise Ending in this context when told to stop."""
+        """Raise StopRequested in this context when a signal asks to stop."""
         if self.ending:
             raise StopRequested
         self._cuts = True

@@ -12,9 +12,9 @@ from typing import Any
 
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.changes import CurrentFinding
-from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.events import Key
-from hermes_doctor.watch.repair_budget import Failure
+from hermes_doctor.watch.repair_budget import FailedRepair
 
 MOST = 1000
 """Entries to keep of each kind."""
@@ -26,7 +26,7 @@ HEALING_FIELDS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
 
 
 @dataclass
-class Memory:
+class WatchState:
     """The state of one watch."""
 
     boot: str = ""
@@ -35,7 +35,7 @@ class Memory:
     pid: int = 0
     began: str = ""
     round_at: str = ""
-    clocks: Reading | None = None
+    clocks: ClockReading | None = None
     """All clocks at the last round; they are valid only within the same boot."""
     spacing: float = 0.0
     """Seconds between the last two rounds."""
@@ -46,7 +46,7 @@ class Memory:
     standing: dict[Key, CurrentFinding] = field(default_factory=dict)
     unanswered: dict[str, int] = field(default_factory=dict)
     repairs: list[float] = field(default_factory=list)
-    failures: dict[Key, Failure] = field(default_factory=dict)
+    failures: dict[Key, FailedRepair] = field(default_factory=dict)
     busy_since: float | None = None
     """Since when a repair has been waiting for an answer that is being written."""
     said: dict[Key, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Memory:
         self.notified = {key: (state, 0.0) for key, (state, _) in self.notified.items()}
 
 
-def document(memory: Memory) -> dict[str, Any]:
+def document(memory: WatchState) -> dict[str, Any]:
     """The state as JSON data."""
     return {
         "boot": memory.boot,
@@ -76,7 +76,7 @@ def document(memory: Memory) -> dict[str, Any]:
         "heals": memory.heals,
         "away": memory.away,
         "standing": [
-            [*key, one.severity.value, one.title, one.check, one.seen, one.grave]
+            [*key, one.severity.value, one.title, one.check, one.rounds, one.error_rounds]
             for key, one in list(memory.standing.items())[:MOST]
         ],
         "unanswered": dict(list(memory.unanswered.items())[:MOST]),
@@ -89,38 +89,38 @@ def document(memory: Memory) -> dict[str, Any]:
     }
 
 
-def parse(said: Any) -> Memory:
-    """Parse it back; invalid data raises ValueError, KeyError, TypeError or AttributeError."""
-    return Memory(
-        boot=str(said["boot"]),
-        place=str(said["place"]),
-        pid=int(said["pid"]),
-        began=str(said["began"]),
-        round_at=str(said["round_at"]),
-        clocks=_reading(said["clocks"]),
-        spacing=_number(said["spacing"]),
-        interval=_number(said["interval"]),
-        heals=bool(said["heals"]),
-        away=str(said["away"]),
+def parse(data: Any) -> WatchState:
+    """Parse a stored state; bad data raises ValueError, KeyError, TypeError or AttributeError."""
+    return WatchState(
+        boot=str(data["boot"]),
+        place=str(data["place"]),
+        pid=int(data["pid"]),
+        began=str(data["began"]),
+        round_at=str(data["round_at"]),
+        clocks=_reading(data["clocks"]),
+        spacing=_number(data["spacing"]),
+        interval=_number(data["interval"]),
+        heals=bool(data["heals"]),
+        away=str(data["away"]),
         standing={
             (str(code), str(subject)): CurrentFinding(
                 Severity(severity), str(title), str(check), _count(seen), _count(grave)
             )
-            for code, subject, severity, title, check, seen, grave in said["standing"]
+            for code, subject, severity, title, check, seen, grave in data["standing"]
         },
-        unanswered={str(id): _count(count) for id, count in said["unanswered"].items()},
-        repairs=[_number(at) for at in said["repairs"]],
+        unanswered={str(id): _count(count) for id, count in data["unanswered"].items()},
+        repairs=[_number(at) for at in data["repairs"]],
         failures={
-            (str(code), str(subject)): Failure(_count(times), _number(until))
-            for code, subject, times, until in said["failures"]
+            (str(code), str(subject)): FailedRepair(_count(times), _number(until))
+            for code, subject, times, until in data["failures"]
         },
-        busy_since=None if said["busy_since"] is None else _number(said["busy_since"]),
-        said={(str(code), str(subject)): str(text) for code, subject, text in said["said"]},
+        busy_since=None if data["busy_since"] is None else _number(data["busy_since"]),
+        said={(str(code), str(subject)): str(text) for code, subject, text in data["said"]},
         notified={
             (str(code), str(subject)): (str(state), _number(at))
-            for code, subject, state, at in said["notified"]
+            for code, subject, state, at in data["notified"]
         },
-        deeds=[dict(deed) for deed in said["deeds"]],
+        deeds=[dict(deed) for deed in data["deeds"]],
     )
 
 
@@ -138,8 +138,8 @@ def _count(value: Any) -> int:
     return int(value)
 
 
-def _reading(value: Any) -> Reading | None:
+def _reading(value: Any) -> ClockReading | None:
     if value is None:
         return None
     steady, awake, wall = value
-    return Reading(_number(steady), None if awake is None else _number(awake), _number(wall))
+    return ClockReading(_number(steady), None if awake is None else _number(awake), _number(wall))

@@ -18,18 +18,18 @@ from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.privileges import as_owner_of
 from hermes_doctor.watch import state as memories
 from hermes_doctor.watch.lock_file import open_lock_file
-from hermes_doctor.watch.state import Memory
+from hermes_doctor.watch.state import WatchState
 
 SCHEMA = "hermes-doctor/watch/1"
 _NONE = (OSError, CouldNotLook, Trouble, ValueError, OverflowError, RecursionError)
 _OTHER = (KeyError, TypeError, AttributeError)
 
 
-class Store:
+class WatchStateFiles:
     """The state files of one home's watch."""
 
-    def __init__(self, home: Home, place: Path | None = None) -> None:
-        self.folder = place or state_folder()
+    def __init__(self, home: Home, folder: Path | None = None) -> None:
+        self.folder = folder or state_folder()
         self.file = self.folder / f"watch-{identity(home)}.json"
         self.lock = self.folder / f"watch-{identity(home)}.lock"
         self.webhook = self.folder / f"watch-{identity(home)}.webhook"
@@ -38,7 +38,7 @@ class Store:
         self._saved = b""
         self._fd: int | None = None
 
-    def load(self, boot: str) -> Memory | None:
+    def load(self, boot: str) -> WatchState | None:
         """Load the state; None if there is none. Times of another boot are dropped."""
         try:
             said: Any = json.loads(self.read(self.file))
@@ -57,7 +57,7 @@ class Store:
         with as_owner_of(path) as here:
             return read(here, MEGABYTE)[0]
 
-    def save(self, memory: Memory) -> None:
+    def save(self, memory: WatchState) -> None:
         """Write the state if it changed; else only update the time of the file."""
         if self.others():
             return
@@ -97,7 +97,7 @@ class Store:
         if self._fd is not None:
             return True
         disk.make_folder(self.folder)
-        fd = open_lock_file(self.lock, make=True)
+        fd = open_lock_file(self.lock, create=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -111,7 +111,7 @@ class Store:
         if self._fd is not None:
             return False
         try:
-            fd = open_lock_file(self.lock, make=False)
+            fd = open_lock_file(self.lock, create=False)
         except (OSError, Trouble):
             return False
         try:

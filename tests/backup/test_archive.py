@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import place_of, seal
 from tests.helpers import support
 from tests.helpers.database_writer import back_up
@@ -199,7 +199,9 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
 # -- made by others: a public key is public ------------------------------------------------------
 
 
-def forged(home: Path, target: Path, public: str, *more: Entry, content: bytes = b"x") -> Path:
+def forged(
+    home: Path, target: Path, public: str, *more: BackupEntry, content: bytes = b"x"
+) -> Path:
     """An archive whose manifest is in order, and names what its maker likes."""
     sealed = seal(back_up(home)._replace(entries=more))
     parts = [("manifest.json", sealed)]
@@ -215,18 +217,23 @@ def forged(home: Path, target: Path, public: str, *more: Entry, content: bytes =
     return target
 
 
-def entry(path: str, **more: Any) -> Entry:
+def entry(path: str, **more: Any) -> BackupEntry:
     """A file of one letter."""
     owner = {"uid": os.getuid(), "gid": os.getgid(), "mode": 0o600}
     known = {"kind": "file", "size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
-    return Entry(path, **{**known, **owner, **more})
+    return BackupEntry(path, **{**known, **owner, **more})
 
 
 def test_nothing_is_put_where_nobody_asked(home: Path, tmp_path: Path) -> None:
     """Neither outside of the home, nor among our own receipts."""
     mine, runs = key(tmp_path), "backups/doctor/runs/20200101-000000-00000/journal.json"
     keep = support.put(tmp_path / "keep", "precious")
-    evil = [entry(f"{tmp_path}/evil"), entry(runs), Entry(str(keep), "absent"), entry("SOUL.md")]
+    evil = [
+        entry(f"{tmp_path}/evil"),
+        entry(runs),
+        BackupEntry(str(keep), "absent"),
+        entry("SOUL.md"),
+    ]
     archive = forged(home, tmp_path / "a.age", mine.public, *evil)
 
     done = support.doctor(

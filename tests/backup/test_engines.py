@@ -172,7 +172,7 @@ def test_the_password_is_asked_for(
     assert newest is not None
 
     assert repository.push(newest)
-    assert [id for id, _, _ in repository.known()] == [newest.id]
+    assert [id for id, _, _ in repository.list_backups()] == [newest.id]
 
 
 SLOW = """#!{python}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, known_digests, unchanged
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -44,28 +44,28 @@ def verified(home: Path, backup: Backup) -> None:
     assert Vault(Home(home)).verify(backup) == []
 
 
-def one_piece(entry: Entry) -> Entry:
+def one_piece(entry: BackupEntry) -> BackupEntry:
     """The sum of one piece is wrong."""
     return entry._replace(pieces=entry.pieces[:-64] + "5" * 64)
 
 
-def first_piece(entry: Entry) -> Entry:
+def first_piece(entry: BackupEntry) -> BackupEntry:
     """The same of another."""
     return entry._replace(pieces="5" * 64 + entry.pieces[64:])
 
 
-def exchanged(entry: Entry) -> Entry:
+def exchanged(entry: BackupEntry) -> BackupEntry:
     """Two pieces have each other's sum."""
     first, second = entry.pieces[:64], entry.pieces[64:128]
     return entry._replace(pieces=second + first + entry.pieces[128:])
 
 
-def the_whole(entry: Entry) -> Entry:
+def the_whole(entry: BackupEntry) -> BackupEntry:
     """The sum of the whole is wrong."""
     return entry._replace(sha256=digests.PREFIX + "5" * 64)
 
 
-def malformed(entry: Entry) -> Entry:
+def malformed(entry: BackupEntry) -> BackupEntry:
     """What cannot be sums."""
     return entry._replace(pieces="no sums")
 
@@ -78,7 +78,7 @@ wrongly = pytest.mark.parametrize("wrong", WRONG, ids=[one.__name__ for one in W
 @pytest.mark.parametrize("changed", [True, False])
 @pytest.mark.parametrize("in_blocks", [True, False])
 def test_of_a_database_in_use(
-    home: Path, wrong: Callable[[Entry], Entry], changed: bool, in_blocks: bool
+    home: Path, wrong: Callable[[BackupEntry], BackupEntry], changed: bool, in_blocks: bool
 ) -> None:
     """Whole or in blocks before; a little different by now or not at all."""
     with writing(home / "live.db") as writer:
@@ -103,7 +103,7 @@ def test_of_a_database_in_use(
 
 
 @wrongly
-def test_of_a_file_at_rest(home: Path, wrong: Callable[[Entry], Entry]) -> None:
+def test_of_a_file_at_rest(home: Path, wrong: Callable[[BackupEntry], BackupEntry]) -> None:
     """One that is kept in blocks, and becomes what it was at first: pieces are its base's again."""
     data = (home / LONG).read_bytes()
     back_up(home)
@@ -142,7 +142,7 @@ def test_a_damaged_one_is_told(home: Path, name: str, json: bool) -> None:
 def test_all_sums_are_wrong(home: Path) -> None:
     """They fit each other, but not the bytes, a few of which are compared each time."""
 
-    def wrong(entry: Entry) -> Entry:
+    def wrong(entry: BackupEntry) -> BackupEntry:
         each = [bytes([5]) * 32] * (len(entry.pieces) // 64)
         return entry._replace(pieces=digests.to_text(each), sha256=digests.combine(each))
 
@@ -181,7 +181,9 @@ def test_any_change(tmp_path: Path, seed: int) -> None:
         made = blocks.write(blocks.chunks(fd), then, target.fileno(), len(now))
         right = digests.chunks_of_file(then)
     assert made is not None
-    one = Entry("f", "file", size=made.size, sha256=made.sha256, pieces=made.pieces, blocks=True)
+    one = BackupEntry(
+        "f", "file", size=made.size, sha256=made.sha256, pieces=made.pieces, blocks=True
+    )
 
     known = known_digests.chunk_digests(tmp_path, one)
 
@@ -202,7 +204,7 @@ def test_parts_that_are_none(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "base").write_bytes(data)
     (tmp_path / "changed").write_bytes(damage)
     each = [digests.of(data[:CHUNK]), digests.of(data[CHUNK:])]
-    one = Entry("f", "file", blocks=True, sha256=digests.combine(each))
+    one = BackupEntry("f", "file", blocks=True, sha256=digests.combine(each))
     for size in (len(data), 2**60):
         one = one._replace(size=size, pieces=digests.to_text(each))
         assert known_digests.chunk_digests(tmp_path, one) == ()

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import memory
 from hermes_doctor.backup import partial, save, source_list, unchanged, vault
 from hermes_doctor.backup.manifest import parse
-from hermes_doctor.backup.manifest_pages import Pages
+from hermes_doctor.backup.manifest_pages import PagedEntries
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -69,7 +69,7 @@ def test_a_large_home(large: Path) -> None:
     second = back_up(large)
 
     for made in (first, second):
-        assert isinstance(made.entries, Pages)
+        assert isinstance(made.entries, PagedEntries)
         names = [entry.path for entry in made.entries]
         assert len(names) == len(set(names)) == len(made.entries) > FILES
         assert made.whole
@@ -112,7 +112,7 @@ def test_every_copy_has_its_turn(large: Path) -> None:
     """Those that were read longest ago are read again, about a thirty-second each time."""
     made = back_up(large)
     entries = made.entries
-    assert isinstance(entries, Pages)
+    assert isinstance(entries, PagedEntries)
     files = [entry for entry in entries if entry.kind == "file"]
     due = entries.longest_ago(32)
 

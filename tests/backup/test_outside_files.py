@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import outside_files
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.home import Home
 from tests.helpers import support
 from tests.helpers.database_writer import back_up
@@ -86,12 +86,12 @@ def test_what_leads_nowhere_today(home: Path, tmp_path: Path) -> None:
     (home / "link").symlink_to(mine)
     (home / "hosts").symlink_to("/etc/hosts")
     entries = [
-        Entry("link", "symlink", target=str(mine)),
-        Entry("hosts", "symlink", target="/etc/hosts"),
-        Entry(str(mine), "file"),
-        Entry("/etc/hosts", "file"),
-        Entry(f"{tmp_path}/elsewhere", "absent"),
-        Entry("config.yaml", "file"),
+        BackupEntry("link", "symlink", target=str(mine)),
+        BackupEntry("hosts", "symlink", target="/etc/hosts"),
+        BackupEntry(str(mine), "file"),
+        BackupEntry("/etc/hosts", "file"),
+        BackupEntry(f"{tmp_path}/elsewhere", "absent"),
+        BackupEntry("config.yaml", "file"),
     ]
 
     def left() -> list[str]:

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hermes_doctor.backup import row_comparison, vault as vaults
+from hermes_doctor.backup import manifest, row_comparison
+from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.unique_rows import LastRows
-from hermes_doctor.backup.vault import Source, Vault
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.terminal import progress
@@ -39,8 +40,8 @@ def age(home: Path, id: str, days: float) -> str:
     new = f"{then:%Y%m%d-%H%M%S}-{then.microsecond // 1000:03d}aa"
     vault = Vault(Home(home))
     folder = (vault.root / id).rename(vault.root / new)
-    backup = vaults.parse(folder, (folder / "manifest.json").read_bytes())
-    sealed = vaults.seal(backup._replace(id=new, created_at=then))
+    backup = manifest.parse(folder, (folder / "manifest.json").read_bytes())
+    sealed = manifest.seal(backup._replace(id=new, created_at=then))
     (folder / "manifest.json").write_bytes(sealed)
     receipt = vault.root / "runs" / id / "run.json"
     if receipt.exists():
@@ -542,7 +543,7 @@ def log_alone(home: Path, days: float) -> str:
     """A backup of a run that holds only the log of state.db."""
     path = home / "state.db-wal"
     store = Vault(Home(home))
-    sources = [Source("state.db-wal", str(path), snapshot(path))]
+    sources = [BackupSource("state.db-wal", str(path), snapshot(path))]
     made = store.create(sources, reason="fix DB-WAL-STALE", hermes=None)
     return age(home, made.id, days)
 
@@ -586,7 +587,7 @@ def test_a_log_of_another_database_stays(home: Path) -> None:
             db.execute("UPDATE tasks SET title = 'new'")
         log = home / "kanban.db-wal"
         made = Vault(Home(home)).create(
-            [Source("kanban.db-wal", str(log), snapshot(log))], reason="fix", hermes=None
+            [BackupSource("kanban.db-wal", str(log), snapshot(log))], reason="fix", hermes=None
         )
     old = age(home, made.id, 40)
     create(home, 1)

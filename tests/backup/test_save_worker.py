@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, save
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -38,7 +38,7 @@ def test_all_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MIN_SIZE", 1 << 40)
     here = back_up(home)
 
-    def facts(entry: Entry) -> Entry:
+    def facts(entry: BackupEntry) -> BackupEntry:
         return entry._replace(read_at=0, seen=())
 
     assert beside.entry(ODD) is not None

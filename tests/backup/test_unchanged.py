@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import blocks, entry_content, manifest, unchanged
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def entry(backup: Backup, name: str) -> Entry:
+def entry(backup: Backup, name: str) -> BackupEntry:
     """One entry that must be there."""
     found = backup.entry(name)
     assert found is not None, name

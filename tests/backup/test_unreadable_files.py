@@ -178,9 +178,11 @@ def test_an_update_needs_what_a_rollback_needs(reachable: Path, name: str, stops
 
     if stops:
         with pytest.raises(Trouble, match=name):
-            before_update.back_up(Home(home), before_update.Preflight((), ()), warn=warned.append)
+            before_update.back_up(
+                Home(home), before_update.UpdatePreflight((), ()), warn=warned.append
+            )
     else:
-        before_update.back_up(Home(home), before_update.Preflight((), ()), warn=warned.append)
+        before_update.back_up(Home(home), before_update.UpdatePreflight((), ()), warn=warned.append)
 
     assert [name in text for text in warned] == [True] * (not stops)
 

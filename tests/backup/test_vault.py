@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup import free_space, scope, vault as vaults
-from hermes_doctor.backup.vault import MANIFEST, Backup, Source, Vault, seal
+from hermes_doctor.backup import free_space, manifest, scope, vault as vaults
+from hermes_doctor.backup.manifest import MANIFEST, Backup, BackupSource, seal
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import snapshot
@@ -32,7 +33,7 @@ def create(home: Path, *args: str | Path) -> dict[str, Any]:
 def backup_of(home: Path, *names: str, id: str | None = None) -> Backup:
     """A small backup made in this process."""
     where = Home(home)
-    sources = [Source(name, str(home / name), snapshot(home / name)) for name in names]
+    sources = [BackupSource(name, str(home / name), snapshot(home / name)) for name in names]
     return Vault(where).create(sources, reason="a test", hermes="0.19.0", id=id)
 
 
@@ -40,7 +41,7 @@ def aged(home: Path, days: int, suffix: str = "aaaa") -> str:
     """A whole backup that was made so many days ago."""
     then = datetime.now(UTC) - timedelta(days=days)
     made = backup_of(home, "config.yaml", id=f"{then:%Y%m%d-%H%M%S}-{suffix}")
-    (made.folder / "manifest.json").write_bytes(vaults.seal(made._replace(created_at=then)))
+    (made.folder / "manifest.json").write_bytes(manifest.seal(made._replace(created_at=then)))
     return made.id
 
 
@@ -233,17 +234,17 @@ def test_flipped_bits_of_the_manifest(home: Path) -> None:
     """Each bit of every byte of the manifest counts; so does its end."""
     made = backup_of(home, ".env")
     data = (made.folder / "manifest.json").read_bytes()
-    assert vaults.parse(made.folder, data).entries == made.entries
+    assert manifest.parse(made.folder, data).entries == made.entries
 
     for at in range(len(data)):
         for bit in range(8):
             with pytest.raises(Trouble, match="manifest"):
-                vaults.parse(
+                manifest.parse(
                     made.folder, data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
                 )
     for cut in (b"", data[:-1], data + b"\n", data[:50]):
         with pytest.raises(Trouble, match="manifest"):
-            vaults.parse(made.folder, cut)
+            manifest.parse(made.folder, cut)
 
 
 def test_partial_never_counts(home: Path) -> None:
@@ -263,8 +264,8 @@ def test_partial_never_counts(home: Path) -> None:
 
 def test_failure_leaves_no_partial(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a copy fails in the middle, nothing stays in the vault."""
-    stale = Source(".env", str(home / ".env"), snapshot(home / "config.yaml"))
-    good = Source("config.yaml", str(home / "config.yaml"), snapshot(home / "config.yaml"))
+    stale = BackupSource(".env", str(home / ".env"), snapshot(home / "config.yaml"))
+    good = BackupSource("config.yaml", str(home / "config.yaml"), snapshot(home / "config.yaml"))
 
     with pytest.raises(Trouble, match="nother program changed"):
         Vault(Home(home)).create([good, stale], reason="x", hermes=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.changes import Change
+from hermes_doctor.installation.changes import FileChange
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import store_files, support
@@ -81,7 +81,7 @@ def test_never_began(
     installed = Installation(version, Path("/nowhere"), running=True)
     monkeypatch.setattr(Probes, "installation", lambda _: installed)
     at = datetime.now(UTC) - timedelta(minutes=changed or 0)
-    change = Change(Path("/nowhere/x.py"), at) if changed else None
+    change = FileChange(Path("/nowhere/x.py"), at) if changed else None
     monkeypatch.setattr(Probes, "code_change", lambda _: change)
     support.put(home / "gateway_state.json", json.dumps({"gateway_state": state}))
     jobs(home, store_files.job("a"))

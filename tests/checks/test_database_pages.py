@@ -178,10 +178,10 @@ def test_no_text_of_the_database_is_shown(home: Path) -> None:
 
 def test_a_releases_way_with_nul_is_no_damage() -> None:
     """What SQLite says from 3.44 on of a trigram table is never taken for damage of rows."""
-    from hermes_doctor.sqlite.catalog import Catalog, Entry
+    from hermes_doctor.sqlite.catalog import Catalog, SchemaRow
     from hermes_doctor.sqlite.verdict import find_damage
 
-    entry = Entry(
+    entry = SchemaRow(
         "table",
         "messages_fts_trigram",
         "messages_fts_trigram",

@@ -11,11 +11,11 @@ from hermes_doctor.model import Severity, Status
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import mounts
 from hermes_doctor.system.files import snapshot
-from hermes_doctor.system.mounts import Mount, User
+from hermes_doctor.system.mounts import FileUser, Mount
 from tests.helpers import damage
 from tests.helpers.one_check import ask
 
-GATEWAY = User(4242, frozenset({4242}))
+GATEWAY = FileUser(4242, frozenset({4242}))
 
 
 def test_healthy(home: Path) -> None:
@@ -57,16 +57,16 @@ def test_a_folder_in_the_place_of_a_log(home: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "uid", "gid", "mode", "may"),
     [
-        (User(0, frozenset()), 5, 5, 0o400, True),
-        (User(5, frozenset()), 5, 6, 0o600, True),
-        (User(5, frozenset()), 5, 6, 0o466, False),
-        (User(5, frozenset({6})), 7, 6, 0o660, True),
-        (User(5, frozenset({6})), 7, 6, 0o606, False),
-        (User(5, frozenset({6})), 7, 8, 0o602, True),
-        (User(5, frozenset({6})), 7, 8, 0o660, False),
+        (FileUser(0, frozenset()), 5, 5, 0o400, True),
+        (FileUser(5, frozenset()), 5, 6, 0o600, True),
+        (FileUser(5, frozenset()), 5, 6, 0o466, False),
+        (FileUser(5, frozenset({6})), 7, 6, 0o660, True),
+        (FileUser(5, frozenset({6})), 7, 6, 0o606, False),
+        (FileUser(5, frozenset({6})), 7, 8, 0o602, True),
+        (FileUser(5, frozenset({6})), 7, 8, 0o660, False),
     ],
 )
-def test_may_write(user: User, uid: int, gid: int, mode: int, may: bool) -> None:
+def test_may_write(user: FileUser, uid: int, gid: int, mode: int, may: bool) -> None:
     """As the kernel decides: the first class that fits counts, and no other."""
     taken = snapshot(Path("/"))
     taken = type(taken)(kind="file", uid=uid, gid=gid, mode=mode)

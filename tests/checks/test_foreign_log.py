@@ -26,7 +26,7 @@ from hermes_doctor.sqlite import (
     snapshot,
     wal,
 )
-from hermes_doctor.sqlite.reader import Answer, Reader
+from hermes_doctor.sqlite.reader import QueryResult, Reader
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot
 from tests.helpers import damage
@@ -38,7 +38,7 @@ FRAME = damage.PAGE + 24
 @pytest.fixture(params=["memory", "process"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small databases and large ones, with time enough on a busy machine."""
-    for limit in ("WHOLE", "ATTRIBUTION", "ALONE"):
+    for limit in ("SMALL_QUERY_SECONDS", "ATTRIBUTION_SECONDS", "FILE_ALONE_SECONDS"):
         monkeypatch.setattr(condition, limit, 30.0)
     if request.param == "process":
         monkeypatch.setattr(condition, "SMALL_BYTES", 0)
@@ -152,17 +152,17 @@ def test_both_are_damaged(home: Path) -> None:
 def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a loss nor a foreign log is claimed before the file alone was judged."""
     damage.foreign_log(damage.history(home / "state.db"))
-    late = Answer([], "SQLITE_INTERRUPT")
-    monkeypatch.setattr(foreign_log.Suspicion, "tables_of", lambda *_: ([], late))
-    ask_alone = foreign_log.Suspicion.alone
+    late = QueryResult([], "SQLITE_INTERRUPT")
+    monkeypatch.setattr(foreign_log.ForeignLogTest, "tables_of", lambda *_: ([], late))
+    ask_alone = foreign_log.ForeignLogTest.alone
 
-    def alone(self: foreign_log.Suspicion) -> Reader:
+    def alone(self: foreign_log.ForeignLogTest) -> Reader:
         found = ask_alone(self)
         if not self.deep:
             monkeypatch.setattr(found, "ask", lambda *_: late)
         return found
 
-    monkeypatch.setattr(foreign_log.Suspicion, "alone", alone)
+    monkeypatch.setattr(foreign_log.ForeignLogTest, "alone", alone)
 
     result, findings = ask("database-pages", home)
 
@@ -214,11 +214,11 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(condition, "FILE_ALONE_SECONDS", 1e-5)
     monkeypatch.setattr(condition, "ATTRIBUTION_SECONDS", 1e-5)
     with path.open("rb") as file:
-        compared = log_contradictions.Comparison(pages.Pages(file.fileno(), None))
+        compared = log_contradictions.Comparison(pages.DatabasePages(file.fileno(), None))
         compared.walk([], 1e-5)
     assert compared.finished
     with closing(reader.InProcess(path, inspector.NOT_IN_USE)) as alone:
-        suspicion = foreign_log.Suspicion.__new__(foreign_log.Suspicion)
+        suspicion = foreign_log.ForeignLogTest.__new__(foreign_log.ForeignLogTest)
         said, answer = suspicion.tables_of(alone)
     assert not answer.unfinished
     assert set(said) == {"ok"}

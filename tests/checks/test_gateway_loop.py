@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.model import Finding, Severity, Status
 from hermes_doctor.probes import pulse
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.mounts import User
+from hermes_doctor.system.mounts import FileUser
 from hermes_doctor.system.space import Space
 from tests.helpers import fake_gateway, support
 from tests.helpers.one_check import ask
@@ -160,7 +160,7 @@ def test_closed_folder(
     api: str, home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heartbeat that may not be written says nothing: judged as if there were none."""
-    monkeypatch.setattr(Probes, "gateway_user", lambda self: User(12345, frozenset()))
+    monkeypatch.setattr(Probes, "gateway_user", lambda self: FileUser(12345, frozenset()))
     with (
         fake_gateway.gateway(home, api=api, platforms=SERVES) if api else fake_gateway.gateway(home)
     ):

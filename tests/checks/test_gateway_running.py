@@ -20,7 +20,8 @@ from hermes_doctor.probes.network import health
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import oom_kills, process_stat
 from hermes_doctor.processes.oom_kills import Kill
-from hermes_doctor.supervisors.find import SYSTEMD_USER, Supervision, Unit
+from hermes_doctor.supervisors.find import Supervision
+from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
 from tests.helpers import fake_gateway, support
 from tests.helpers.fake_managers import until
 from tests.helpers.one_check import ask

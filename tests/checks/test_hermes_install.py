@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.installation import git_checkout, missing_files
-from hermes_doctor.supervisors.find import Unit
+from hermes_doctor.supervisors.unit import Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
@@ -266,5 +266,7 @@ def test_worktree_and_nonsense(tmp_path: Path) -> None:
     support.put(tmp_path / "tree/.git", f"gitdir: {tmp_path}/real\n")
     support.put(tmp_path / "real/MERGE_HEAD", "x\n")
     support.put(tmp_path / "real/index", b"DIRC\0\0\0\2\xff\xff\xff\xff" + b"x" * 100)
-    assert git_checkout.find_leftovers(tmp_path / "tree", deep=True).middle == "a merge"
+    assert (
+        git_checkout.find_leftovers(tmp_path / "tree", deep=True).unfinished_operation == "a merge"
+    )
     assert git_checkout.find_leftovers(tmp_path, deep=True) == git_checkout.Leftovers(0, None, 0)

@@ -70,9 +70,9 @@ def test_runs_as_another(reachable: Path) -> None:
     class AsRoot(Scene):
         def gateway_user(self):  # type: ignore[no-untyped-def]
             """Root."""
-            from hermes_doctor.system.mounts import User
+            from hermes_doctor.system.mounts import FileUser
 
-            return User(0, frozenset({0}))
+            return FileUser(0, frozenset({0}))
 
     _, findings = ask("home-mode", AsRoot(reachable, {}))
 

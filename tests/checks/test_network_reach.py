@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.network.reach import Reached, Target
+from hermes_doctor.probes.network.reach import HostResult, NeededHost
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.proxies import Proxy
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask
@@ -17,21 +17,23 @@ PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")
 class Asked(Scene):
     """A network with made-up answers."""
 
-    answers: list[Reached]
+    answers: list[HostResult]
 
-    def reach(self) -> list[Reached]:
+    def reach(self) -> list[HostResult]:
         """What came back."""
         return self.answers
 
 
 def answer(
     what: str, host: str, failed: str | None, why: str = "", proxy: Proxy | None = None
-) -> Reached:
+) -> HostResult:
     """How far a look at a host came."""
-    return Reached(Target(what, Endpoint(host, 443), proxy, True), failed, why, frozenset(), 0.1)
+    return HostResult(
+        NeededHost(what, Endpoint(host, 443), proxy, True), failed, why, frozenset(), 0.1
+    )
 
 
-def scene(home: Path, *answers: Reached) -> Asked:
+def scene(home: Path, *answers: HostResult) -> Asked:
     """A home whose network answers so."""
     made = Asked(home, QQ | TELEGRAM, network=True)
     made.answers = list(answers)

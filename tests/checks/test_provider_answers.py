@@ -104,7 +104,7 @@ def test_a_watch_spends_nothing(home: Path) -> None:
     """A look that is taken over and over asks no provider."""
     with serving() as provider:
         made = scene(home, provider.url)
-        made.spends = False
+        made.paid_requests = False
         result, _ = ask("provider-answers", made)
 
     assert (result.status, provider.asked) == ("skipped", [])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.supervisors import s6
-from hermes_doctor.supervisors.find import DOCKER, S6, Unit
+from hermes_doctor.supervisors.unit import DOCKER, S6, Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes_doctor.supervisors import windows
-from hermes_doctor.supervisors.find import TASK, Unit
+from hermes_doctor.supervisors.unit import TASK, Unit
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
 

@@ -51,7 +51,7 @@ TYPERS = (
 )
 
 
-def declared(table: quick_args.Table) -> Any:
+def declared(table: quick_args.OptionTable) -> Any:
     """The command as typer has it."""
     found: Any = get_command(app)
     for name in table.command:
@@ -60,7 +60,7 @@ def declared(table: quick_args.Table) -> Any:
 
 
 @pytest.mark.parametrize(("table", "given"), CLEAR)
-def test_same(table: quick_args.Table, given: list[str]) -> None:
+def test_same(table: quick_args.OptionTable, given: list[str]) -> None:
     """What is read here is what typer would have read."""
     run: Callable[..., int] = check_run.run if table is quick_args.CHECK else backup_create.run
     parameters = inspect.signature(run).parameters
@@ -82,7 +82,7 @@ def test_same(table: quick_args.Table, given: list[str]) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("given", TYPERS, ids=" ".join)
-def test_left_to_typer(table: quick_args.Table, given: list[str]) -> None:
+def test_left_to_typer(table: quick_args.OptionTable, given: list[str]) -> None:
     """Help, mistakes and whatever is not plain are not decided here."""
     assert quick_args.of(table, [*table.command, *given]) is None
 
@@ -91,13 +91,13 @@ def test_left_to_typer(table: quick_args.Table, given: list[str]) -> None:
 @pytest.mark.parametrize(
     "given", [[], ["fix"], ["backup"], ["--version"], ["--json", "check"]], ids=" ".join
 )
-def test_other_commands(table: quick_args.Table, given: list[str]) -> None:
+def test_other_commands(table: quick_args.OptionTable, given: list[str]) -> None:
     """Nor are other commands."""
     assert quick_args.of(table, given) is None
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_table(table: quick_args.Table) -> None:
+def test_table(table: quick_args.OptionTable) -> None:
     """A table has nothing that its command does not declare; that of `check` has all of it."""
     options = [one for one in declared(table).params if one.name != "help"]
     several = {one.name for one in options if one.multiple}
@@ -109,6 +109,9 @@ def test_table(table: quick_args.Table) -> None:
     assert {*table.repeated} <= several
     assert table is quick_args.CREATE or (single, several) == ({*table.single}, {*table.repeated})
     read = {*table.switches, *table.single, *table.repeated}
+    short = {name: form for form, name in quick_args.SHORT.items()}
     assert all(
-        one.opts == [f"--{one.name.replace('_', '-')}"] for one in options if one.name in read
+        one.opts == [f"--{one.name.replace('_', '-')}", *filter(None, [short.get(one.name)])]
+        for one in options
+        if one.name in read
     )

@@ -13,7 +13,7 @@ from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.log_rules import causes
 from hermes_doctor.plugins.log_rules.rule import Cause
-from hermes_doctor.plugins.log_rules.source import Fault
+from hermes_doctor.plugins.log_rules.source import RuleMistake
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -164,7 +164,7 @@ def test_the_rules_blame_no_other_platform() -> None:
 
 def test_causes_are_data(tmp_path: Path) -> None:
     """They are read from a file; a circle, a typing error and a bad code are named."""
-    faults: list[Fault] = []
+    faults: list[RuleMistake] = []
     assert causes.read(tmp_path, faults) == []
     path = tmp_path / causes.NAME
     path.write_text("causes:\n- {cause: A-B, explains: [C], because: So., slack: 5m}\n")

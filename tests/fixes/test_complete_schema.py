@@ -20,8 +20,8 @@ from hermes_doctor.sqlite import (
     schema,
 )
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.changed_parts import Changed
-from hermes_doctor.sqlite.missing_parts import Missing
+from hermes_doctor.sqlite.changed_parts import ChangedPart
+from hermes_doctor.sqlite.missing_parts import MissingPart
 from tests.helpers import support
 from tools import schema_lesson
 
@@ -80,7 +80,7 @@ def made(path: Path, plan: Blueprint) -> Path:
     """A database with every table, lazy ones too, and a row in each."""
     with contextlib.closing(creation.create(path, plan)) as db:
         for name, table in plan.tables.items():
-            if table.lazy:
+            if table.created_on_demand:
                 db.execute(table.sql)
                 for index, sql in plan.indexes.items():
                     if plan.table_of[index] == name:
@@ -94,7 +94,7 @@ def made(path: Path, plan: Blueprint) -> Path:
     return path
 
 
-def lacking(path: Path, plan: Blueprint) -> list[Missing]:
+def lacking(path: Path, plan: Blueprint) -> list[MissingPart]:
     """What the database lacks now."""
     return missing_parts.find_missing(schema.read(path), plan)
 
@@ -201,7 +201,7 @@ def test_every_column(database: str, tmp_path: Path) -> None:
         path.write_bytes(whole.read_bytes())
         lose(path, (table, column))
         missing = lacking(path, plan)
-        assert Missing("column", table, column, missing[0].if_missing) in missing
+        assert MissingPart("column", table, column, missing[0].if_missing) in missing
 
         completion.complete(path, plan, missing)
 
@@ -391,7 +391,7 @@ def test_trigger(trigger: str, tmp_path: Path) -> None:
         db.execute("UPDATE messages SET content = 'walrus of old' WHERE id = 3")
         db.execute("DELETE FROM messages WHERE id = 4")
     [missing] = lacking(path, OLD)
-    assert missing == Missing("trigger", "messages", trigger, "silent")
+    assert missing == MissingPart("trigger", "messages", trigger, "silent")
 
     completion.complete(path, OLD, [missing])
 
@@ -412,7 +412,7 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
         db.execute("INSERT INTO facts (content) VALUES ('a walrus sings')")
         db.execute("DROP TABLE facts_fts")
     [missing] = lacking(path, plan)
-    assert missing == Missing("full-text table", "facts_fts", "facts_fts", "crash")
+    assert missing == MissingPart("full-text table", "facts_fts", "facts_fts", "crash")
 
     completion.complete(path, plan, [missing])
 
@@ -425,7 +425,7 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
 # -- what is there and otherwise -----------------------------------------------------------
 
 
-def differing(path: Path, plan: Blueprint) -> list[Changed]:
+def differing(path: Path, plan: Blueprint) -> list[ChangedPart]:
     """What the database declares otherwise now."""
     return changed_parts.find_changed(schema.read(path), plan)
 

@@ -11,10 +11,10 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.model import Gateway
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.stores.catalogue import store
 from hermes_doctor.stores.json_repairs import repair_bytes
 from tests.helpers import planned_steps, store_files, support
 from tests.helpers.fix_cycle import cure
+from tests.helpers.store_kinds import store
 
 PAIRED = "platforms/pairing/telegram-approved.json"
 CODES = {

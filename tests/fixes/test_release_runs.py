@@ -11,7 +11,8 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from tests.helpers import planned_steps, support
 from tests.helpers.cron_homes import at, jobs
 from tests.helpers.store_files import job

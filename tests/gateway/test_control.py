@@ -23,18 +23,17 @@ from hermes_doctor.probes.network import health
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.probes.pulse import Pulse
 from hermes_doctor.records.journal import Journal, Journals
-from hermes_doctor.repair.gateway import Handover, start_stopped_gateway
+from hermes_doctor.repair.gateway import GatewayPause, start_stopped_gateway
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.supervisors import docker, scope as supervisors_scope
-from hermes_doctor.supervisors.find import (
+from hermes_doctor.supervisors.find import Supervision
+from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
-    NOBODY,
     OTHER,
     S6,
     SYSTEMD_SYSTEM,
     SYSTEMD_USER,
-    Supervision,
     Unit,
 )
 from hermes_doctor.system import accounts
@@ -108,7 +107,7 @@ def alive() -> Iterator[int]:
 def test_owner(kind: str, name: str, said: str, home: Path, alive: int) -> None:
     """Whatever owns it is asked, by its own name."""
     manager = 0 if kind == SYSTEMD_USER else None
-    found = control.gateway_service(Told(home, [alive], unit(kind, name, manager=manager)))
+    found = control.gateway_control(Told(home, [alive], unit(kind, name, manager=manager)))
     assert found.describe().startswith(said)
 
 
@@ -116,7 +115,7 @@ def test_nobody(home: Path, alive: int) -> None:
     """A gateway that nobody owns is a process of its own, with the proxies of a unit beside it."""
     proxy = {"HTTPS_PROXY": "http://proxy", "OTHER": "x"}
     idle = unit(SYSTEMD_USER, "hermes-gateway.service", "inactive", environment=proxy)
-    found = control.gateway_service(Told(home, [alive], idle, owner=False))
+    found = control.gateway_control(Told(home, [alive], idle, owner=False))
     assert isinstance(found, Detached)
     made = found.environment(accounts.account(os.geteuid()))
     assert made["HTTPS_PROXY"] == "http://proxy" and "OTHER" not in made
@@ -130,8 +129,8 @@ def test_a_container_that_left_no_trace(
     engine = Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/opt/data"}])
     monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
-    assert control.gateway_service(Told(home, [])).describe() == "in the container chat-gateway-0"
-    assert isinstance(control.gateway_service(Told(home, [alive])), Detached)
+    assert control.gateway_control(Told(home, [])).describe() == "in the container chat-gateway-0"
+    assert isinstance(control.gateway_control(Told(home, [alive])), Detached)
 
     once = {"Config": {"Image": "x", "Env": [], "Labels": {"com.docker.compose.oneoff": "True"}}}
     for more, said in ((once, "in the container chat-gateway-0"), ({}, None)):
@@ -139,46 +138,46 @@ def test_a_container_that_left_no_trace(
         held["containers"][1] |= more
         engine.file.write_text(json.dumps(held))
         if said:
-            assert control.gateway_service(Told(home, [])).describe() == said
+            assert control.gateway_control(Told(home, [])).describe() == said
         else:
             with pytest.raises(CannotFix, match="2 containers have this home"):
-                control.gateway_service(Told(home, []))
+                control.gateway_control(Told(home, []))
     Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/srv"}])
-    assert isinstance(control.gateway_service(Told(home, [])), Detached)
+    assert isinstance(control.gateway_control(Told(home, [])), Detached)
 
     support.put(engine.bin / "docker", "#!/bin/sh\nexit 1\n", 0o755)
-    assert isinstance(control.gateway_service(Told(home, [])), Detached)
+    assert isinstance(control.gateway_control(Told(home, [])), Detached)
     monkeypatch.setattr(docker, "PATIENCE", 0.1)
     support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
     with pytest.raises(CannotFix, match="what restarts the gateway: docker did not answer"):
-        control.gateway_service(Told(home, []))
+        control.gateway_control(Told(home, []))
 
 
-@pytest.mark.parametrize("kind", [OTHER, NOBODY])
+@pytest.mark.parametrize("kind", [OTHER, "nobody"])
 def test_strange_owners(kind: str, home: Path, alive: int) -> None:
     """A supervisor that this tool knows by name only is not steered."""
     with pytest.raises(CannotFix, match="cannot control"):
-        control.gateway_service(Told(home, [alive], unit(kind, "supervisord")))
+        control.gateway_control(Told(home, [alive], unit(kind, "supervisord")))
 
 
 def test_ambiguous(home: Path, alive: int) -> None:
     """Two gateways, two units at work, or two that would start one: nobody is asked."""
     with pytest.raises(CannotFix, match="2 gateways run"):
-        control.gateway_service(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
+        control.gateway_control(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
     two = [unit(SYSTEMD_USER, "hermes.service"), unit(SYSTEMD_SYSTEM, "hermes-gateway.service")]
     with pytest.raises(
         CannotFix, match=r"hermes\.service and hermes-gateway\.service run the gateway of this home"
     ):
-        control.gateway_service(Told(home, [alive], *two))
+        control.gateway_control(Told(home, [alive], *two))
     on = {"UnitFileState": "enabled"}
     idle = [one._replace(state="inactive", settings=on) for one in two]
     with pytest.raises(CannotFix, match="would each start the gateway"):
-        control.gateway_service(Told(home, [], *idle))
+        control.gateway_control(Told(home, [], *idle))
     by_hand = unit(SYSTEMD_USER, "hermes.service", "activating")
     with pytest.raises(
         CannotFix, match=rf"process {alive} and hermes\.service run the gateway of this home"
     ):
-        control.gateway_service(Told(home, [alive], by_hand, owner=False))
+        control.gateway_control(Told(home, [alive], by_hand, owner=False))
 
 
 def test_not_known(home: Path, alive: int) -> None:
@@ -186,30 +185,30 @@ def test_not_known(home: Path, alive: int) -> None:
     probes = Told(home, [alive])
     probes.told = probes.told._replace(unsure=("its manager does not answer",))
     with pytest.raises(CannotFix, match="what restarts the gateway: its manager does not answer"):
-        control.gateway_service(probes)
+        control.gateway_control(probes)
     mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
     with pytest.raises(CannotFix, match="this container cannot be controlled"):
-        control.gateway_service(Told(home, [alive], mute))
+        control.gateway_control(Told(home, [alive], mute))
 
 
 def test_inside(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent does not stop what it answers through: by its variables, and by its ancestors."""
     with pytest.raises(CannotFix, match="inside the gateway"):
-        control.gateway_service(Told(home, [os.getppid()], unit(S6, "gateway-default")))
+        control.gateway_control(Told(home, [os.getppid()], unit(S6, "gateway-default")))
     monkeypatch.setenv("_HERMES_GATEWAY", "1")
     with pytest.raises(CannotFix, match="inside the gateway"):
-        control.gateway_service(Told(home, [alive], unit(S6, "gateway-default")))
+        control.gateway_control(Told(home, [alive], unit(S6, "gateway-default")))
 
 
 def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user's home and the system's units are for others."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(CannotFix, match="Run it as that user or with sudo"):
-        control.gateway_service(Told(home, [alive], unit(S6, "gateway-default")))
+        control.gateway_control(Told(home, [alive], unit(S6, "gateway-default")))
     with pytest.raises(CannotFix, match="Run it with sudo"):
-        systemd.Manager(None).refuse()
+        systemd.SystemdManager(None).refuse()
     with pytest.raises(CannotFix, match="Run it as that user"):
-        systemd.Manager(accounts.Account(54321, 1, (), "bob", "/home/bob")).refuse()
+        systemd.SystemdManager(accounts.Account(54321, 1, (), "bob", "/home/bob")).refuse()
 
 
 @pytest.mark.parametrize("uid", [0, 4321])
@@ -232,7 +231,7 @@ def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that does not run is not waited for."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(CannotFix, match="systemd does not run for uid"):
-        systemd.Manager(accounts.account(os.geteuid())).refuse()
+        systemd.SystemdManager(accounts.account(os.geteuid())).refuse()
 
 
 # -- a process of its own -------------------------------------------------------------------------
@@ -299,11 +298,11 @@ def test_refused_stop(
     step = GatewayStep(service, restart=True, why="a test")
     book = Journals(made.home)
     book.save(log)
-    gateway = Handover([step], log, book)
+    gateway = GatewayPause([step], log, book)
     with pytest.raises(CannotFix, match="not now"):
         gateway.stop()
     begun = time.monotonic()
-    gateway.again(changed=True)
+    gateway.start_after_rollback(changed=True)
     assert time.monotonic() - begun < 10
     assert (process.poll(), log.gateway) == (None, None)
 
@@ -321,13 +320,13 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Journal(id="1", kind="fix", home=str(made.home.path), vault="", started_at="", items=[])
     book = Journals(made.home)
     book.save(log)
-    gateway = Handover(
+    gateway = GatewayPause(
         [GatewayStep(Detached(made.home, None), restart=True, why="a test")], log, book
     )
     try:
         with pytest.raises(CannotFix, match="did not stop within"):
             gateway.stop()
-        gateway.again(changed=True)
+        gateway.start_after_rollback(changed=True)
         assert (log.gateway, log.asked) == ("asked", process.pid)
         assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
         assert "Still process" in start_stopped_gateway(made.home, book, log)

@@ -56,7 +56,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     made, process = original
     home = copied(made, tmp_path)
     with pytest.raises(CannotFix, match=f"process {process.pid}, the gateway of another"):
-        control.gateway_service(Seen(home))
+        control.gateway_control(Seen(home))
     with pytest.raises(CannotFix, match="gateway of another home"):
         Detached(home, None).start(5)
     assert process.poll() is None
@@ -64,7 +64,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     for changes in ({"gateway_state": "stopped"}, {"start_time": 1}, {"pid": os.getpid()}):
         support.put(home / "gateway_state.json", json.dumps({**said, **changes}))
         with pytest.raises(CannotFix, match="no Python"):
-            control.gateway_service(Seen(home))
+            control.gateway_control(Seen(home))
 
 
 def test_copied_home_of_an_old_release(
@@ -74,4 +74,4 @@ def test_copied_home_of_an_old_release(
     probes = Seen(copied(original[0], tmp_path))
     probes.release = RELEASE._replace(version="0.16.0")
     with pytest.raises(CannotFix, match="no Python"):
-        control.gateway_service(probes)
+        control.gateway_control(probes)

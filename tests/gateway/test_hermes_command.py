@@ -17,9 +17,8 @@ from hermes_doctor.planning import install_service
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps import machine
 from hermes_doctor.steps.machine import InstallService
-from hermes_doctor.supervisors.find import SYSTEMD_USER, Unit
 from hermes_doctor.supervisors.scope import Scope
-from hermes_doctor.supervisors.unit import home_of
+from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit, home_of
 from tests.helpers import support
 from tests.helpers.fake_managers import command
 from tests.helpers.fake_supervision import Told, unit

@@ -70,7 +70,7 @@ class Scene:
 
     def release(self, version: str) -> None:
         """Set the installed release."""
-        found = SimpleNamespace(release=releases.release(version), version=version)
+        found = SimpleNamespace(release=releases.parse_release(version), version=version)
         self.monkeypatch.setattr(Probes, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.backup import scope
-from hermes_doctor.backup.vault import Backup, Vault
+from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 
 LOOP = """

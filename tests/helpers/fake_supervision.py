@@ -12,7 +12,8 @@ from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Gateway
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.supervisors.find import SYSTEMD_USER, Supervision, Unit
+from hermes_doctor.supervisors.find import Supervision
+from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
 from tests.helpers.one_check import PLUGINS
 
 NAME = "hermes-gateway.service"

@@ -11,14 +11,14 @@ from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CheckResult, Finding, Gateway
 from hermes_doctor.probes import links
-from hermes_doctor.probes.links import Link
+from hermes_doctor.probes.links import PlatformConnections
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.connection import Connection
-from hermes_doctor.processes.process_stat import Vitals
+from hermes_doctor.processes.process_stat import ProcessDetails
 from hermes_doctor.processes.runtime_files import Owner, PlatformState, Runtime
 from hermes_doctor.settings import provider_hosts
 from hermes_doctor.system import mounts
-from hermes_doctor.system.mounts import User
+from hermes_doctor.system.mounts import FileUser
 from tests.helpers.one_check import PLUGINS
 
 PID = 4242
@@ -81,13 +81,13 @@ class Scene(Probes):
             starts=(),
         )
 
-    def vitals(self, pid: int) -> Vitals:
+    def vitals(self, pid: int) -> ProcessDetails:
         """Return facts about the process."""
-        return Vitals(
+        return ProcessDetails(
             pid, "S", STARTED, 0, (), None, None, None, None, 0, None, environment=self.variables
         )
 
-    def gateway_user(self) -> User:
+    def gateway_user(self) -> FileUser:
         """Return the owner of the home."""
         return mounts.owner_of(self.home.path)
 
@@ -95,10 +95,10 @@ class Scene(Probes):
         """Return its connections."""
         return self.table
 
-    def links(self, pid: int, held: frozenset[str]) -> list[Link]:
+    def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
         """Assign the connections to platforms at once."""
         others = provider_hosts.find(self.settings()).values()
-        return links.assign(self.platforms(), self.table, others=others)
+        return links.assign(self.platforms(), self.table, providers=others)
 
     def listeners(self, pid: int) -> list[Connection]:
         """Return the listening sockets."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs.entry import Entry, Unread
-from hermes_doctor.logs.stream import Reading, read
+from hermes_doctor.logs.entry import LogEntry, Unread
+from hermes_doctor.logs.stream import LogStream, read
 from tests.helpers import support
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
@@ -38,12 +38,12 @@ def write(path: Path, lines: Iterable[str] | bytes, written: float) -> Path:
     return path
 
 
-def reading(home: Path, since: float = 0, **options: object) -> Reading:
-    """Read all of a window."""
-    return read(Home(home), since=since, **({"most": None} | options))  # type: ignore[arg-type]
+def reading(home: Path, since: float = 0, **options: object) -> LogStream:
+    """A reading of all of a window."""
+    return read(Home(home), since=since, **({"max_bytes": None} | options))  # type: ignore[arg-type]
 
 
-def entries(home: Path, since: float = 0, **options: object) -> list[Entry]:
+def entries(home: Path, since: float = 0, **options: object) -> list[LogEntry]:
     """Return all entries of a home; every source must be readable."""
     found = reading(home, since, **options)
     got = list(found)

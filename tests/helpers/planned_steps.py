@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.gateway import control
 from hermes_doctor.gateway.base import GatewayControl
-from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.probes.probes import Probes
@@ -35,7 +35,7 @@ class Steady(SystemdUnit):
         return None
 
 
-class Mute(Manager):
+class Mute(SystemdManager):
     """A service manager that returns given settings."""
 
     def __init__(self, user: Account | None, told: dict[str, str]) -> None:

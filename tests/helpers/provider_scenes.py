@@ -8,10 +8,11 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.provider_switch.proof import Proof
 from hermes_doctor.records.journal import ItemRecord, Journal
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from tests.helpers.support import put
 
 ROUTER = "model:\n  default: openai/gpt-4o-mini  # cheap\n  provider: openrouter\n"
@@ -41,7 +42,7 @@ def write(home: Path, config: str = ROUTER, env: str | None = ENV) -> Path:
     return home
 
 
-def carry_out(home: Path, switch: Switch, version: str = "0.19.0") -> tuple[Journal, Proof]:
+def carry_out(home: Path, switch: SwitchPlan, version: str = "0.19.0") -> tuple[Journal, Proof]:
     """Apply the plan in a transaction, without a request to the provider."""
     proof = Proof(switch, lambda: Installed(home, version), tested=False)
     record = ItemRecord("switch-provider", "", "switch", "switch-provider")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.matcher import Matcher
 from hermes_doctor.plugins.log_rules.rule import Rule
 
@@ -19,16 +19,16 @@ _OTHER = re.compile(r"(?P<logger>systemd|kernel|\(\w+\)): (?P<text>.*)")
 """Lines in the journal of programs other than the gateway."""
 
 
-def entry(line: str, kind: str = "log") -> Entry:
+def entry(line: str, kind: str = "log") -> LogEntry:
     """Parse a line into an entry; further lines belong to it."""
     head, *more = line.split("\n")
     match = _LINE.fullmatch(head)
     if kind == "journal" and (other := _OTHER.fullmatch(head)):
-        return Entry(0.0, "INFO", other["logger"], other["text"], kind=kind)
+        return LogEntry(0.0, "INFO", other["logger"], other["text"], kind=kind)
     if match is None:
-        return Entry(0.0, "", "", head, more=tuple(more), kind=kind)
+        return LogEntry(0.0, "", "", head, more=tuple(more), kind=kind)
     at = datetime.fromisoformat(match["at"]).replace(tzinfo=UTC).timestamp()
-    return Entry(
+    return LogEntry(
         at + int(match["ms"]) / 1000,
         match["level"],
         match["logger"],
@@ -49,12 +49,12 @@ def asking(rule: Rule) -> Matcher:
 
 def said(
     at: float, text: str, level: str = "WARNING", logger: str = "a.b", session: str = ""
-) -> Entry:
+) -> LogEntry:
     """Return an entry at a time."""
-    return Entry(at, level, logger, text, session, (), "logs/gateway.log", int(at))
+    return LogEntry(at, level, logger, text, session, (), "logs/gateway.log", int(at))
 
 
-def lines(entries: Iterable[Entry]) -> str:
+def lines(entries: Iterable[LogEntry]) -> str:
     """Return the entries as lines of a log file, in UTC."""
     return "".join(
         datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S,")

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.sqlite import schema
-from hermes_doctor.sqlite.blueprint import Blueprint, Table
-from hermes_doctor.sqlite.salvage.salvage import Account, Source, salvage
+from hermes_doctor.sqlite.blueprint import Blueprint, TableBlueprint
+from hermes_doctor.sqlite.salvage.account import SalvageResult
+from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.salvage import salvage
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \
     "COALESCE({0}.tool_calls, '')"  # fmt: skip
@@ -107,7 +109,7 @@ def blueprint_of(path: Path) -> Blueprint:
     """Return the schema of a database as an atlas would describe it."""
     found = schema.read(path)
     tables = {
-        name: Table(name, sql, tuple(found.tables[name].values()))
+        name: TableBlueprint(name, sql, tuple(found.tables[name].values()))
         for name, sql in found.declarations.items()
     }
     indexes = {name: sql for name, sql in found.indexes.items() if sql}
@@ -124,14 +126,14 @@ def rows(path: Path, table: str, key: str = "rowid") -> dict[Any, tuple[Any, ...
 
 
 def saved(
-    sick: Path, folder: Path, plan: Blueprint | None = None, others: tuple[Source, ...] = ()
-) -> tuple[Path, Account]:
+    sick: Path, folder: Path, plan: Blueprint | None = None, others: tuple[OlderFile, ...] = ()
+) -> tuple[Path, SalvageResult]:
     """Salvage a database, and assert that the result has this schema and passes SQLite's checks."""
     target = folder / "saved.db"
     target.unlink(missing_ok=True)
     plan = plan or blueprint(folder)
     before = {path: path.read_bytes() for path in sick.parent.glob(sick.name + "*")}
-    account = salvage(sick, target, plan, others=others)
+    account = salvage(sick, target, plan, older_copies=others)
     assert {path: path.read_bytes() for path in sick.parent.glob(sick.name + "*")} == before
     assert [path.name for path in folder.glob("saved.db*")] == ["saved.db"]
     with contextlib.closing(sqlite3.connect(target)) as database:
@@ -139,7 +141,7 @@ def saved(
         assert not database.execute("PRAGMA foreign_key_check").fetchall()
         names = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         wanted = {*plan.tables, *plan.virtual, *plan.indexes, *plan.triggers}
-        lazy = {name for name, table in plan.tables.items() if table.lazy}
+        lazy = {name for name, table in plan.tables.items() if table.created_on_demand}
         lazy |= {name for name, table in plan.table_of.items() if table in lazy}
         assert wanted - lazy <= names
         for table in plan.virtual:

@@ -9,7 +9,7 @@ from typing import Any
 from hermes_doctor.settings import env_parsers
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.env_file import EnvFile
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.release import Release
 from hermes_doctor.system.files import ABSENT
 
@@ -28,11 +28,11 @@ def world(
     store: Mapping[str, Any] | None = None,
     version: tuple[int, ...] = NEWEST,
     started_with: Mapping[str, str] | None = None,
-) -> World:
+) -> SettingInputs:
     """Return what a gateway of a release sees."""
     release = Release(version)
     before = started_with or {}
-    return World(
+    return SettingInputs(
         release=release,
         document=Document(config.encode()),
         readings=env_parsers.read(env_file(env), release, before),

@@ -10,7 +10,7 @@ from typing import Any
 from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import Finding, Gateway, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
@@ -78,7 +78,7 @@ def fitting(*codes: str) -> list[tuple[str, str]]:
         (name, version)
         for name, mistake in MISTAKES.items()
         for version in VERSIONS
-        if mistake.code in codes and mistake.fits(release(version))
+        if mistake.code in codes and mistake.fits(parse_release(version))
     ]
 
 

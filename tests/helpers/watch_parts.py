@@ -9,10 +9,10 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
-from hermes_doctor.watch.clocks import Clock, Reading
-from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.clocks import ClockReading, MachineClock
+from hermes_doctor.watch.events import EventKind, WatchEvent
 from hermes_doctor.watch.rounds import Watch
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}
@@ -46,29 +46,29 @@ def report(*findings: Finding, status: str | None = None, reason: str | None = N
     )
 
 
-class Hands(Clock):
+class Hands(MachineClock):
     """A clock that a test moves by hand."""
 
     def __init__(self) -> None:
         self.boot = "one"
-        self.reading = Reading(1000.0, 5000.0, AT.timestamp())
+        self.reading = ClockReading(1000.0, 5000.0, AT.timestamp())
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         return self.reading
 
     def turn(self, seconds: float, *, asleep: float = 0.0, wall: float = 0.0) -> None:
         """Let time pass, some of it in suspend, and move the wall clock."""
         steady, awake, was = self.reading
         assert awake is not None
-        self.reading = Reading(
+        self.reading = ClockReading(
             steady + seconds, awake + seconds + asleep, was + seconds + asleep + wall
         )
 
 
-class Heard(list[Event]):
+class Heard(list[WatchEvent]):
     """The events of a watch."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: WatchEvent) -> None:
         self.append(event)
 
     @property
@@ -76,7 +76,7 @@ class Heard(list[Event]):
         """The kind of each event."""
         return [event.kind.value for event in self]
 
-    def of(self, kind: Kind) -> list[Event]:
+    def of(self, kind: EventKind) -> list[WatchEvent]:
         """Return the events of one kind."""
         return [event for event in self if event.kind is kind]
 
@@ -91,11 +91,11 @@ def watch(
         look = lambda: next(given)  # noqa: E731
     made = Watch(
         home=Home(home),
-        look=look,
-        tell=heard,
-        store=more.pop("store", None) or Store(Home(home), home.parent / "state"),
+        examine=look,
+        print_event=heard,
+        store=more.pop("store", None) or WatchStateFiles(Home(home), home.parent / "state"),
         interval=more.pop("interval", 30.0),
-        after=more.pop("after", 3),
+        min_rounds=more.pop("after", 3),
         clock=clock,
         title="watches",
         **more,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
@@ -14,14 +14,14 @@ from hermes_doctor.system import disk
 from tests.helpers import support
 
 
-def entry(backup: Backup, name: str) -> Entry:
+def entry(backup: Backup, name: str) -> BackupEntry:
     """Return one entry, which must exist."""
     found = backup.entry(name)
     assert found is not None, name
     return found
 
 
-def forge(home: Path, name: str, wrong: Callable[[Entry], Entry]) -> None:
+def forge(home: Path, name: str, wrong: Callable[[BackupEntry], BackupEntry]) -> None:
     """Make the newest backup wrong about a file, and seal it again."""
     store = Vault(Home(home))
     backup = store.load(store.ids()[-1])

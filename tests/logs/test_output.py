@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.supervisors import docker
-from hermes_doctor.supervisors.find import DOCKER, SYSTEMD_SYSTEM, Unit
+from hermes_doctor.supervisors.unit import DOCKER, SYSTEMD_SYSTEM, Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import unit
 from tests.helpers.log_lines import NOON, entries, reading, unread
@@ -171,7 +171,7 @@ def test_bounds(home: Path, says: Callable[..., Path], monkeypatch: pytest.Monke
     monkeypatch.setattr("hermes_doctor.logs.journald.MOST", 3)
     says("journalctl", "".join(record("x", n) + "\n" for n in range(3)))
 
-    found = reading(home, most=1, units=[unit(home)])
+    found = reading(home, max_bytes=1, units=[unit(home)])
 
     assert len(list(found)) == 3
     assert [gap.partly for gap in found.unread] == [True]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.logs import block_reader, hermes, rotated
-from hermes_doctor.logs.formats import Span
+from hermes_doctor.logs.formats import LogWindow
 from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
 HOUR = 3600.0
@@ -153,17 +153,17 @@ def test_bound_of_what_is_packed(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = home / "logs" / "gateway.log.1.gz"
     write(path, packed, NOON)
 
-    [gap] = unread(home, most=300_000)
+    [gap] = unread(home, max_bytes=300_000)
     assert (gap.source, gap.partly, got) == ("logs/gateway.log.1.gz", True, 0)
-    assert "--deep" in gap.why and unread(home, most=None) == []
+    assert "--deep" in gap.why and unread(home, max_bytes=None) == []
 
     got = 0
     write(path, packed[:-4] + (1000).to_bytes(4, "little"), NOON)
-    [gap] = unread(home, most=300_000)
+    [gap] = unread(home, max_bytes=300_000)
     assert gap.partly and 0 < got < 600_000
 
     write(path, gzip.compress(data[:200_000]), NOON)
-    assert unread(home, most=300_000) == []
+    assert unread(home, max_bytes=300_000) == []
 
 
 def test_bound_over_all_files(home: Path) -> None:
@@ -172,7 +172,7 @@ def test_bound_over_all_files(home: Path) -> None:
         lines = [line(NOON - number * HOUR - 1000 + n, f"{'x' * 200}") for n in range(1001)]
         write(home / "logs" / name, lines, NOON - number * HOUR)
 
-    gaps = unread(home, most=300_000)
+    gaps = unread(home, max_bytes=300_000)
 
     assert [gap.source for gap in gaps] == ["logs/gateway.log.1"]
 
@@ -182,6 +182,6 @@ def test_packed_in_several_pieces(tmp_path: Path) -> None:
     parts = [line(NOON, f"{n}").encode() + b"\n" for n in range(300)]
     path = write(tmp_path / "a.gz", b"".join(map(gzip.compress, parts)), NOON)
 
-    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, Span(0), tell=refuse)
+    found = rotated.entries([(path, "a.gz")], hermes.FORMAT, LogWindow(0), report_unread=refuse)
 
     assert [one.text for one in found] == [f"{n}" for n in range(300)]

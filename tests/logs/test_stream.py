@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import line_numbers, stream as module
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from tests.helpers import support
 from tests.helpers.log_lines import NOON, entries, line, reading, texts, unread, write
 
@@ -168,7 +168,7 @@ def test_where(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert lines[number - 1].endswith(f": {one.text}")
     monkeypatch.setattr(line_numbers, "FAR", 100)
     assert found.where(got[499]) == f"logs/gateway.log@{got[499].offset}"
-    assert found.where(Entry(NOON, "INFO", "", "x", source="journal")) == "journal"
+    assert found.where(LogEntry(NOON, "INFO", "", "x", source="journal")) == "journal"
     monkeypatch.undo()
     path.unlink()
     assert found.where(got[7]) == f"logs/gateway.log@{got[7].offset}"

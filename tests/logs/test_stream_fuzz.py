@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hermes_doctor.home import Home
 from hermes_doctor.logs import block_reader, hermes, records, rotated, s6
 from hermes_doctor.logs.entry import Unread
-from hermes_doctor.logs.formats import Format, Span
+from hermes_doctor.logs.formats import Format, LogWindow
 from hermes_doctor.logs.stream import read
 from tests.helpers.log_lines import NOON, line, refuse, write
 
@@ -48,8 +48,10 @@ def test_any_bytes(data: bytes, size: int, ago: float) -> None:
         path = write(Path(folder) / "log", data, NOON)
         for form in FORMATS:
             told: list[Unread] = []
-            span = Span(NOON - ago, NOON + ago)
-            stream = rotated.entries([(path, "log")], form, span, tell=told.append, size=size)
+            span = LogWindow(NOON - ago, NOON + ago)
+            stream = rotated.entries(
+                [(path, "log")], form, span, report_unread=told.append, size=size
+            )
             assert all(abs(one.at - NOON) <= ago for one in stream)
             assert told == []
 
@@ -91,8 +93,10 @@ def test_every_entry_once(
     with tempfile.TemporaryDirectory() as folder:
         written = NOON - wrote[-1][0] if wrote else NOON
         path = write(Path(folder) / "log", data.encode(), written)
-        span = Span(NOON - window)
-        stream = rotated.entries([(path, "log")], hermes.FORMAT, span, tell=refuse, size=size)
+        span = LogWindow(NOON - window)
+        stream = rotated.entries(
+            [(path, "log")], hermes.FORMAT, span, report_unread=refuse, size=size
+        )
         found = [(round(e.at, 3), e.level, e.text, e.more, e.session) for e in stream]
     assert found == expected
 

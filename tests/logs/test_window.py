@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.logs import hermes, rotated
 from hermes_doctor.logs.entry import Unread
-from hermes_doctor.logs.formats import Span
+from hermes_doctor.logs.formats import LogWindow
 from hermes_doctor.system.files import MEGABYTE
 from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
@@ -60,11 +60,11 @@ def test_quick_look(home: Path) -> None:
     path = home / "logs" / "gateway.log"
     write(path, [line(NOON - 20_000 + n, f"{n:05} {'x' * 60}") for n in range(20_001)], NOON)
 
-    [gap] = unread(home, NOON - 20_000, most=MEGABYTE)
+    [gap] = unread(home, NOON - 20_000, max_bytes=MEGABYTE)
 
     assert gap == Unread("logs/gateway.log", "only the last 1.0 MB were read", partly=True)
-    assert unread(home, NOON - 60, most=MEGABYTE) == []
-    assert len(texts(home, NOON - 60, most=MEGABYTE)) == 61
+    assert unread(home, NOON - 60, max_bytes=MEGABYTE) == []
+    assert len(texts(home, NOON - 60, max_bytes=MEGABYTE)) == 61
 
 
 @pytest.mark.parametrize("away", [-86400.0, -3600.0, 3600.0, 86400 * 365.0])
@@ -119,7 +119,7 @@ def test_cut_while_read(home: Path) -> None:
     """A file that is emptied while it is read ends there."""
     path = home / "logs" / "gateway.log"
     write(path, [line(NOON, f"{n} {'x' * 100}") for n in range(20_000)], NOON)
-    stream = rotated.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse)
+    stream = rotated.entries([(path, "a")], hermes.FORMAT, LogWindow(0), report_unread=refuse)
     next(stream)
     os.truncate(path, 0)
 
@@ -131,7 +131,9 @@ def test_written_to_while_read(home: Path) -> None:
     path = home / "logs" / "gateway.log"
     lines = [line(NOON, "one"), *["more"] * 99, line(NOON, "two"), line(NOON, "three ha")]
     write(path, "\n".join(lines).encode(), NOON)
-    stream = rotated.entries([(path, "a")], hermes.FORMAT, Span(0), tell=refuse, size=16)
+    stream = rotated.entries(
+        [(path, "a")], hermes.FORMAT, LogWindow(0), report_unread=refuse, size=16
+    )
     assert next(stream).text == "one"
     with path.open("ab") as file:
         file.write(b"lves\n" + line(NOON, "four").encode() + b"\n")

@@ -353,8 +353,8 @@ def test_an_update_does_not_stop_it(home: Path, path: Path) -> None:
     """A command that stops the gateway without a run refuses."""
     refused = pytest.raises(CannotFix, match=r"\(-wal\) of state\.db.*fix --apply")
     with holding(path, "order"), refused:
-        deleted_logs.refuse(Home(home))
-    deleted_logs.refuse(Home(home))
+        deleted_logs.refuse_deleted_logs(Home(home))
+    deleted_logs.refuse_deleted_logs(Home(home))
 
 
 def test_killed_between(home: Path, path: Path) -> None:

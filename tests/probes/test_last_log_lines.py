@@ -22,7 +22,9 @@ def write(home: Path, *lines: str) -> None:
     os.utime(home / "logs" / "gateway.log", (NOW.timestamp(), NOW.timestamp()))
 
 
-def read(home: Path, began: datetime = NOW - timedelta(days=9)) -> list[last_log_lines.Word]:
+def read(
+    home: Path, began: datetime = NOW - timedelta(days=9)
+) -> list[last_log_lines.GatewayLogLine]:
     """What is read of it."""
     return last_log_lines.read(Home(home), began)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.probes import links
-from hermes_doctor.probes.links import Link, assign
+from hermes_doctor.probes.links import PlatformConnections, assign
 from hermes_doctor.processes.connection import Connection
 from hermes_doctor.settings import platforms
 from hermes_doctor.settings.platforms import Endpoint
@@ -22,16 +22,17 @@ def sort(
     *table: Connection,
     addresses: dict[str, frozenset[str]] | None = None,
     others: tuple[Endpoint, ...] = (),
-) -> dict[str, Link]:
+) -> dict[str, PlatformConnections]:
     """The links of the platforms that these variables switch on, by name."""
     settings = Settings(variables, frozenset(), {}, ())
     found = platforms.find(settings, (0, 19, 0))
     return {
-        one.platform.name: one for one in assign(found, table, addresses=addresses, others=others)
+        one.platform.name: one
+        for one in assign(found, table, addresses=addresses, providers=others)
     }
 
 
-def hows(made: dict[str, Link]) -> dict[str, str | None]:
+def hows(made: dict[str, PlatformConnections]) -> dict[str, str | None]:
     """How sure each is."""
     return {name: one.how for name, one in made.items()}
 
@@ -102,7 +103,7 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     def look() -> list[Connection]:
         return next(tables, [])
 
-    def those(table: list[Connection]) -> list[Link]:
+    def those(table: list[Connection]) -> list[PlatformConnections]:
         return list(sort(QQ, *table).values())
 
     assert [one.how for one in links.wait_for_links(look, those, {"qqbot"})] == ["network"]

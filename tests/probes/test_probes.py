@@ -271,8 +271,8 @@ def test_a_gateway_that_cannot_be_seen_into(
 ) -> None:
     """It leaves a doubt while it is young or named by the home's own files, and no longer."""
     with pretender(tmp_path, {"HERMES_HOME": str(tmp_path / "elsewhere")}) as pid:
-        monkeypatch.setattr(gateway_processes, "by_files", lambda _: None)
-        monkeypatch.setattr(gateway_processes, "by_environment", lambda *_: None)
+        monkeypatch.setattr(gateway_processes, "home_by_lock_file", lambda _: None)
+        monkeypatch.setattr(gateway_processes, "home_by_environment", lambda *_: None)
         with pytest.raises(CouldNotLook, match=r"may not see"):
             pids(home)
         monkeypatch.setattr(gateway_processes, "BEGINNING", timedelta())
@@ -342,7 +342,7 @@ def test_a_file_that_is_open_is_not_locked(
     )
     assert process.stdin and process.stdout
     process.stdout.readline()
-    claim = home_of.by_files(process.pid)
+    claim = home_of.home_by_lock_file(process.pid)
     process.communicate()
     assert claim is not None
     assert (claim.home, claim.locked) == (home, False)
@@ -413,7 +413,7 @@ def test_a_path_in_a_container_is_another(home: Path, tmp_path: Path) -> None:
     try:
         if process.stdout.readline() != b"up\n":
             pytest.skip("no mount namespaces here")
-        claim = home_of.by_files(process.pid)
+        claim = home_of.home_by_lock_file(process.pid)
         assert claim is not None
         assert claim.locked
         assert not home_of.is_same_folder(claim.home, home)
@@ -513,7 +513,7 @@ def nobody() -> list[Gateway]:
 
 def version(home: Path) -> str | None:
     """The version that is found for a home."""
-    found = find.find(Home(home), nobody)
+    found = find.find_installation(Home(home), nobody)
     return found.version if found else None
 
 
@@ -590,7 +590,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
     install(tmp_path / "running", "0.13.0")
     gateway = Gateway(1, datetime.now(UTC), str(tmp_path / "running" / "bin" / "python"))
 
-    found = find.find(Home(home), lambda: [gateway])
+    found = find.find_installation(Home(home), lambda: [gateway])
 
     assert found is not None
     assert (found.version, found.running) == ("0.13.0", True)
@@ -607,7 +607,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
 )
 def test_release(text: str, numbers: tuple[int, ...]) -> None:
     """Versions as numbers."""
-    assert releases.release(text) == numbers
+    assert releases.parse_release(text) == numbers
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo", "loop", "binary"])

@@ -239,7 +239,7 @@ def test_in_a_container(home: Path) -> None:
     assert {one.pid for one in owners if one} == {running.pid}
     assert None not in owners
     assert (gateways, found.lock_holder, found.unseen) == ([running.pid], running.pid, "")
-    assert (pulse.turns, pulse.pid) == (True, running.pid)
+    assert (pulse.running, pulse.pid) == (True, running.pid)
     assert pulse.age is not None
     assert (life.how, life.pid) == ("alive", running.pid)
     assert set(claims or ()) == {"api_server"}

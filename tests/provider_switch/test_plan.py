@@ -12,7 +12,7 @@ from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.provider_switch import plan
-from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.provider_switch.target import SwitchRequest
 from tests.helpers import fake_gateway, support
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, write
@@ -23,7 +23,7 @@ NEW = SwitchRequest("relay", base_url=RELAY)
 
 def planned(
     home: Path, wish: SwitchRequest = NEW, key: str | None = KEY, version: str = "0.19.0"
-) -> tuple[Switch, str, str]:
+) -> tuple[SwitchPlan, str, str]:
     """The plan, and both files after it."""
     switch = plan.plan(Installed(home, version), wish, key)
     texts = {texts[0]: texts[2].decode() for step in switch.steps if (texts := step.texts())}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.probes import setting_inputs
 from hermes_doctor.settings import (
     access,
@@ -23,10 +23,10 @@ from hermes_doctor.settings import (
     resolved,
 )
 from hermes_doctor.settings.document import Document
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.sourced_text import Answer
+from hermes_doctor.settings.sourced_text import ResolvedValue
 from tests.real.made_homes import Made
 from tests.real.made_words import TASKS
 from tools import lessons, real_home, releases
@@ -36,12 +36,12 @@ Fields = dict[str, Any]
 MISSING = "—"
 
 
-def world(home: Path, made: Made, version: str) -> World:
+def world(home: Path, made: Made, version: str) -> SettingInputs:
     """What our resolver sees of a home that is written."""
     release = Release(numbers(version))
     config = home / "config.yaml"
     env = env_file.read(Home(home))
-    return World(
+    return SettingInputs(
         release=release,
         document=Document(config.read_bytes() if config.exists() else b""),
         readings=env_parsers.read(env, release, made.environment) if env else env_parsers.NOTHING,
@@ -51,7 +51,7 @@ def world(home: Path, made: Made, version: str) -> World:
     )
 
 
-def ours(seen: World) -> Fields:
+def ours(seen: SettingInputs) -> Fields:
     """Our answers."""
     found = resolved.of(seen)
     main = _runtime(lambda: request_route.resolve(seen, request_route.requested_provider(seen)[0]))
@@ -95,12 +95,12 @@ def _task(task: auxiliary.Task) -> list[str | None]:
     return [str(one) if one else None for one in plain]
 
 
-def _platform(seen: World, one: access.Access) -> Fields:
-    def value(answer: Answer | None) -> str | None:
+def _platform(seen: SettingInputs, one: access.Access) -> Fields:
+    def value(answer: ResolvedValue | None) -> str | None:
         return answer.value if answer else None
 
     return {
-        "token": hashed(access.token_text(seen, one.name)),
+        "token": hashed(access.access_reader(seen, one.name).token_text()),
         "home_channel": value(one.home_channel),
         "dm_policy": value(one.dm_policy),
         "group_policy": value(one.group_policy),

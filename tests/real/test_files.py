@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.real import resolving

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.logs import time_zones
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.processes import process_stat
 from tests.helpers import support
 from tests.helpers.log_lines import reading
@@ -85,12 +85,12 @@ logger --journald
 """As a user's manager does; the one in there tells it to no journal."""
 
 
-def read_in(machine: Machine, home: Path) -> tuple[list[Entry], list[object]]:
+def read_in(machine: Machine, home: Path) -> tuple[list[LogEntry], list[object]]:
     """What the reader gives in there."""
     done = machine.run(sys.executable, "-c", READS, home)
     assert done.code == 0, done.err
     found, unread = json.loads(done.out)
-    return [Entry(*one) for one in found], unread
+    return [LogEntry(*one) for one in found], unread
 
 
 def test_journal(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import Severity
 from tests.conftest import RELEASES, need_release
 from tests.helpers import settings_verdicts
@@ -37,7 +37,7 @@ def test_hermes_resolves_what_we_said(version: str, tmp_path: Path) -> None:
     fitting = {
         name: one
         for name, one in MISTAKES.items()
-        if one.after is not None and one.fits(release(version))
+        if one.after is not None and one.fits(parse_release(version))
     }
     homes: list[tuple[Path, Made]] = []
     for number, one in enumerate(fitting.values()):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import need_release
 from tools import learn_access, learn_providers, releases
 

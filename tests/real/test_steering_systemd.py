@@ -181,7 +181,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         told = outside.runtime()
         assert told.state_owner and told.beat and told.lock_holder == gateway.pid
         assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}
-        assert outside.pulse().turns and set(outside.claims(gateway) or ()) == {"api_server"}
+        assert outside.pulse().running and set(outside.claims(gateway) or ()) == {"api_server"}
 
         # Its loop frozen: without a heartbeat its unit is less patient than we are, and kills it.
         freeze(ward.outside, port)

@@ -12,7 +12,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release as numbers
+from hermes_doctor.knowledge.releases import parse_release as numbers
 from hermes_doctor.model import Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.stores.catalogue import outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.provider_switch import plan
-from hermes_doctor.provider_switch.plan import Switch
+from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.provider_switch.target import SwitchRequest
 from hermes_doctor.settings.resolved import Route
 from tests.conftest import need_release
@@ -113,7 +113,7 @@ def _planned(route: Route) -> tuple[str | None, str | None]:
     return route.base_url.value, route.api_mode.value
 
 
-def _falls_back(switch: Switch, said: dict[str, list[dict[str, str]]], name: str) -> None:
+def _falls_back(switch: SwitchPlan, said: dict[str, list[dict[str, str]]], name: str) -> None:
     assert switch.fallback
     there = [(*_used(one), one["model"]) for one in said["fallback"]]
     assert (*_planned(switch.fallback), switch.fallback.model.value) in there, name

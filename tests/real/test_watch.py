@@ -14,8 +14,8 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.watch.channels import Hermes, Notice, NotSent
-from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.channels import HermesChannel, Notice, NotSent
+from hermes_doctor.watch.events import EventKind, WatchEvent
 from tests.conftest import need_release
 from tests.helpers.watch_parts import AT
 from tests.real.gateways import sealed, until
@@ -109,7 +109,7 @@ def test_hermes_send_arrives(
             file.write("".join(f"\n{name}={value}" for name, value in settings.items()) + "\n")
         Signal.said.clear()
         notice = Notice(EVENT, str(home), frozenset({"telegram"}))
-        Hermes(Home(home.resolve()), "signal:+15550000002").send(notice)
+        HermesChannel(Home(home.resolve()), "signal:+15550000002").send(notice)
     finally:
         server.shutdown()
         server.server_close()
@@ -119,7 +119,9 @@ def test_hermes_send_arrives(
     assert sent["message"] == notice.words() and "+15550000002" in str(sent["recipient"])
 
 
-EVENT = Event(Kind.NEW, AT, "state.db is damaged", Severity.CRITICAL, "DB-NOTADB", "state.db")
+EVENT = WatchEvent(
+    EventKind.NEW, AT, "state.db is damaged", Severity.CRITICAL, "DB-NOTADB", "state.db"
+)
 
 
 @pytest.mark.parametrize(
@@ -138,5 +140,7 @@ def test_hermes_send(
         monkeypatch.setenv(name, value)
     before = installed(bin)
     with pytest.raises(NotSent, match=why):
-        Hermes(Home(home.resolve()), "telegram:1").send(Notice(EVENT, str(home), frozenset()))
+        HermesChannel(Home(home.resolve()), "telegram:1").send(
+            Notice(EVENT, str(home), frozenset())
+        )
     assert installed(bin) == before

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.systemd import Manager
+from hermes_doctor.gateway.systemd import SystemdManager
 from hermes_doctor.home import Home
 from hermes_doctor.schedule import systemd as schedule_systemd
 from hermes_doctor.schedule.jobs import Job
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.real.gateways import until
 from tests.real.systemd import need_systemd, systemd
@@ -38,8 +38,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     script = support.put(tmp_path / "says", SAYS.format(out=out), 0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state {ODD}"))
-    monkeypatch.setattr(Manager, "refuse", lambda _: None)
-    store = Store(Home(home), tmp_path / f"state {ODD}" / "hermes-doctor")
+    monkeypatch.setattr(SystemdManager, "refuse", lambda _: None)
+    store = WatchStateFiles(Home(home), tmp_path / f"state {ODD}" / "hermes-doctor")
     return Job(Home(home), ("--plugins", ODD), True, 30.0, store.folder, vault=home / ODD)
 
 

@@ -108,7 +108,7 @@ def test_the_newest_is_the_newest_also_after_the_clock_was_set_back(home: Path) 
     records = UpdateRecords(Home(home))
     for number in range(25):
         records.save(update(f"20991231-000000-{number:03d}aa"))
-    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
+    made = before_update.record_state(Home(home), None, None, before_update.UpdatePreflight((), ()))
     assert records.ids()[-1] == made.id
     late = update("20200101-000000-000aa")
     records.save(late)

@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from hermes_doctor.examination.verdict import judge
+from hermes_doctor.message import clock, text as message
 from hermes_doctor.model import (
     CheckResult,
+    Effect,
     Evidence,
     Finding,
-    Gateway,
+    Mark,
+    Part,
+    PartState,
     Report,
     Safety,
     Severity,
@@ -28,8 +33,8 @@ NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
 
 
 def report(*findings: Finding, checks: tuple[CheckResult, ...] = (), options: str = "") -> Report:
-    """A report with these findings."""
-    return Report(
+    """A report with these findings, and its verdict."""
+    made = Report(
         home=Path("/srv/hermes"),
         hermes_version="0.19.0",
         started_at=NOW,
@@ -39,7 +44,9 @@ def report(*findings: Finding, checks: tuple[CheckResult, ...] = (), options: st
         fixes={"safe-fix": Safety.SAFE, "asking-fix": Safety.CONFIRM, "hand-fix": Safety.MANUAL},
         options=options,
         gateways=(),
+        effects={"SILENT": Effect("gateway", "frozen")},
     )
+    return made._replace(verdict=judge(made))
 
 
 def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
@@ -54,9 +61,9 @@ def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
     return Finding(**values | more)  # type: ignore[arg-type]
 
 
-def text(one: Report) -> str:
+def text(one: Report, *, verbose: bool = False) -> str:
     """The report as a pipe gets it."""
-    return "\n".join(line.text for line in render_report.lines(one))
+    return "\n".join(line.text for line in render_report.lines(one, verbose=verbose))
 
 
 def depth(shown: str, code: str) -> int:
@@ -74,14 +81,17 @@ def test_consequence_under_its_cause() -> None:
 
     assert depth(shown, "ROOT") < depth(shown, "LATE")
     assert shown.index("title of ROOT") < shown.index("title of LATE")
-    assert "└─" in shown
+    assert "    └ title of LATE  LATE" in shown
 
 
 def test_chain() -> None:
-    """Causes of causes: each a step deeper."""
-    shown = text(report(found("C", "B"), found("A"), found("B", "A")))
+    """Everything that followed from a cause stands below it, in the order of time."""
+    early, late = NOW, NOW.replace(hour=4)
+    shown = text(report(found("C", "B", since=late), found("A"), found("B", "A", since=early)))
 
-    assert depth(shown, "A") < depth(shown, "B") < depth(shown, "C")
+    assert depth(shown, "A") < depth(shown, "B") == depth(shown, "C")
+    assert shown.index("title of B") < shown.index("title of C")
+    assert f"└ {clock(early)} title of B" in shown
 
 
 def test_several_consequences() -> None:
@@ -137,59 +147,94 @@ def test_same_finding_on_many_subjects() -> None:
 
     shown = text(report(*many))
 
-    assert shown.count("error  A") == 1
+    assert "1 ✗ title of A on s00 (and 11 more)  A" in shown
     assert "s00, s01" in shown
-    assert "and 4 more" in shown
+    assert "s07 and 4 more" in shown
 
 
 def test_with_and_without_a_fix() -> None:
-    """Of two findings alike, one curable and one not, both are shown with their own hint."""
+    """Only the problems that can be repaired are offered."""
     shown = text(
         report(
             found("A", subject="curable", title="curable is bad", fix="safe-fix"),
-            found("A", subject="hopeless", title="hopeless is bad"),
+            found("B", subject="hopeless", title="hopeless is bad"),
         )
     )
 
-    assert "hermes-doctor fix A --apply" in shown
+    assert re.search(r"Next: hermes-doctor fix +show the repair of 1; changes nothing", shown)
     assert "hermes-doctor explain A" in shown
+    assert "hermes-doctor fix" not in text(report(found("B")))
+
+
+def test_a_fix_that_refuses_is_not_offered() -> None:
+    """Its reason is shown instead."""
+    one = report(found("A", fix="safe-fix"))
+    refused = one._replace(refusals={("A", "x", "safe-fix"): "systemd is not running."})
+
+    assert "hermes-doctor fix" in text(one)
+    assert "hermes-doctor fix" not in text(refused)
+    assert "systemd is not running." in text(refused)
 
 
 # -- the first screen ----------------------------------------------------------------------
 
 
 def test_first_line() -> None:
-    """What was looked at, which Hermes, whether the gateway runs and since when."""
+    """What was examined, and which Hermes it has."""
     one = report()
     assert text(one).startswith("hermes-doctor ")
-    assert "/srv/hermes · Hermes 0.19.0 · gateway not running" in text(one)
-    values = one._asdict()
-
-    running = Report(**values | {"gateways": (Gateway(42, NOW),)})
-    assert f"gateway runs since {NOW.astimezone():%Y-%m-%d %H:%M} (process 42)" in text(running)
-    unknown = Report(**values | {"gateways": None, "hermes_version": None})
-    assert "Hermes of unknown version · gateway unknown" in text(unknown)
+    assert "/srv/hermes · Hermes 0.19.0\n" in text(one)
+    assert "/srv/hermes · no Hermes found\n" in text(one._replace(hermes_version=None))
 
 
-def test_verdicts() -> None:
-    """One sentence for the whole home."""
-    unknown = CheckResult("a", "g", Status.UNKNOWN, reason="dark")
-    assert "✓ Nothing is wrong." in text(report())
-    assert "✗ 1 problem: 1 error." in text(report(found("A")))
-    several = report(found("A"), found("B"), found("C", severity=Severity.CRITICAL))
-    assert "✗ 3 problems: 1 critical, 2 errors." in text(several)
-    assert "✓ Nothing is wrong." in text(report(found("A", severity=Severity.INFO)))
-    assert "1 question could not be answered" in text(report(checks=(unknown,)))
-    assert "✗ 1 problem" in text(report(found("A"), checks=(unknown,)))
+def test_states() -> None:
+    """A line for each part of the bot, with a mark for each thing in it."""
+    states = (
+        PartState("gateway", (Part(Mark.GOOD, "running"),)),
+        PartState("platforms", (Part(Mark.GOOD, "QQ"), Part(Mark.BAD, "Telegram: login rejected"))),
+        PartState("data", (Part(Mark.UNKNOWN, "could not check: dark"),)),
+    )
+
+    shown = text(report()._replace(states=states))
+
+    assert "  gateway    ✓ running\n" in shown
+    assert "  platforms  ✓ QQ   ✗ Telegram: login rejected\n" in shown
+    assert "  data       ? could not check: dark\n" in shown
 
 
-def test_crashed_checks_are_no_clean_bill() -> None:
-    """What crashed may have missed anything, and the verdict says how many did."""
-    crashed = CheckResult("a", "g", Status.CRASHED, reason="ValueError")
-    alone = text(report(checks=(crashed, crashed._replace(id="b"))))
-    assert "2 checks crashed." in alone
-    assert "Nothing" not in alone
-    assert "1 error. 1 check crashed." in text(report(found("A"), checks=(crashed,)))
+def test_seven_problems_fit_a_screen() -> None:
+    """With many problems only those that silence the bot have a second line."""
+    said = "A sentence about the effect of this problem that is about as long as they get."
+    some = [found(f"CODE-{n}", detail=said, severity=Severity.WARNING) for n in range(5)]
+    bad = [found("SILENT", subject=str(n), title=f"silent {n}", detail=said) for n in "ab"]
+    bad[1] = bad[1]._replace(title="another title")
+    states = tuple(PartState(name, (Part(Mark.BAD, "bad"),)) for name in "abcd")
+
+    made = list(render_report.lines(report(*some, *bad)._replace(states=states)))
+    shown = "\n".join(line.text for line in made)
+
+    assert sum(lines.rows_of(line, 80) for line in made) < 24
+    assert shown.count(said) == 2
+    assert shown.index("silent a") < shown.index("CODE-0")
+
+
+def test_verbose_shows_everything_and_repeats_the_verdict() -> None:
+    """All evidence, notes, and skipped checks; the verdict is where the eye is."""
+    checks = (CheckResult("d", "secrets", Status.SKIPPED, reason="no secrets"),)
+    one = report(
+        found("A", evidence=tuple(Evidence("log", f"line {n}") for n in range(5))),
+        found("N", severity=Severity.INFO),
+        checks=checks,
+    )
+
+    assert "line 4" not in text(one)
+    assert "title of N" not in text(one)
+    shown = text(one, verbose=True)
+    assert "line 4" in shown
+    assert "· title of N  N" in shown
+    assert "Skipped d: no secrets" in shown
+    assert one.verdict is not None
+    assert shown.splitlines()[-1] == f"? {one.verdict.headline}"
 
 
 def test_statuses() -> None:
@@ -202,14 +247,14 @@ def test_statuses() -> None:
 
 
 def test_parts_of_a_finding() -> None:
-    """Evidence, detail, since when, and what to type."""
+    """Evidence, detail, what to do, and what to type."""
     shown = text(
         report(
             found(
                 "A",
                 detail="This is why.",
                 evidence=(Evidence("a.log:3", "it broke"),),
-                since=NOW,
+                next="Do this.",
                 fix="asking-fix",
             ),
             found("B", fix="hand-fix"),
@@ -217,31 +262,29 @@ def test_parts_of_a_finding() -> None:
         )
     )
 
-    assert "a.log:3: it broke" in shown
+    assert "    a.log:3  it broke" in shown
     assert "This is why." in shown
-    assert f"since {NOW.astimezone():%Y-%m-%d %H:%M}" in shown
-    assert "hermes-doctor fix A --apply --home '/my home'   (asks first)" in shown
-    assert "(by hand)" in shown
-    assert "Type now: hermes-doctor fix --home '/my home'" in shown
+    assert "Do this." in shown
+    assert "Next: hermes-doctor fix --home '/my home'  show the repair of 1-2" in shown
 
 
 def test_groups_in_order() -> None:
-    """What is well is one line, what could not be answered a line each."""
+    """What passed is one line; a check without an answer says why."""
     checks = (
         CheckResult("a", "databases", Status.OK),
         CheckResult("b", "databases", Status.OK),
         CheckResult("c", "secrets", Status.OK),
-        CheckResult("d", "secrets", Status.SKIPPED, reason="none"),
         CheckResult("e", "odd", Status.UNKNOWN, reason="it is dark"),
         CheckResult("f", "odd", Status.CRASHED, reason="KeyError at f.py:3"),
     )
 
     shown = text(report(checks=checks))
+    assert "3 checks passed in 0.1 s." in shown
+    assert "? Could not check e: it is dark (and 1 more)" in shown
 
-    assert "✓ In order: databases 2, secrets 1." in shown
-    assert "– Does not apply here: 1." in shown
-    assert "? e could not look: it is dark" in shown
-    assert "? f crashed: KeyError at f.py:3" in shown
+    every = text(report(checks=checks), verbose=True)
+    assert "✓ Passed: databases 2, secrets 1." in every
+    assert "? The check f crashed: KeyError at f.py:3" in every
 
 
 def test_home_becomes_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +362,10 @@ def test_document_of_a_report() -> None:
         "status": "problem",
         "counts": {"critical": 0, "error": 2, "warning": 0, "info": 0},
         "checks": {"ok": 1, "problem": 0, "skipped": 0, "unknown": 0, "crashed": 0},
+        "verdict": "unknown",
+        "headline": "Could not determine whether your bot is working: "
+        "the gateway could not be examined.",
+        "primary": {"code": "A", "subject": "x", "title": "title of A"},
     }
     assert made["checks"] == [{"id": "a", "status": "ok", "seconds": 0.1235, "reason": None}]
     first, second = made["findings"]
@@ -326,11 +373,42 @@ def test_document_of_a_report() -> None:
         "id": "safe-fix",
         "safety": "safe",
         "command": "hermes-doctor fix A --apply",
+        "refusal": None,
     }
+    assert first["next"] == "hermes-doctor fix A --apply"
+    assert second["next"] == "hermes-doctor explain C"
     assert first["evidence"] == [{"where": "w", "what": "v"}]
     assert (first["since"], first["caused_by"]) == (NOW.isoformat(), "B")
     assert second["fix"] is None
     assert "data" not in first
+
+
+def test_document_of_a_refused_fix() -> None:
+    """It says why, and gives no command that would fail."""
+    one = report(found("A", fix="safe-fix"))
+    refused = one._replace(refusals={("A", "x", "safe-fix"): "systemd is not running."})
+
+    [finding] = document.of_report(refused)["findings"]
+    assert finding["fix"] == {
+        "id": "safe-fix",
+        "safety": "safe",
+        "command": None,
+        "refusal": "systemd is not running.",
+    }
+    assert finding["next"] == "systemd is not running."
+
+
+def test_document_has_the_template_of_a_title() -> None:
+    """So that another program can translate and count it."""
+    title = message("{platform} rejects the app secret", platform="QQ")
+
+    [finding] = document.of_report(report(found("A", title=title)))["findings"]
+
+    assert finding["title"] == "QQ rejects the app secret"
+    assert finding["message"] == {
+        "template": "{platform} rejects the app secret",
+        "values": {"platform": "QQ"},
+    }
 
 
 def test_document_is_plain_ascii() -> None:

@@ -122,7 +122,7 @@ def joined_content(path: Path) -> bytes | None:
         return None
     names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-journal")]
     with tempfile.TemporaryFile() as file:
-        joined_copy.write(joined_copy.Parts(*names), file.fileno())
+        joined_copy.write_joined(joined_copy.Parts(*names), file.fileno())
         file.seek(0)
         return file.read()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.entry import Entry
+from hermes_doctor.backup.entry import BackupEntry
 from tests.helpers import damage, support
 from tests.helpers.database_writer import back_up
 
@@ -20,7 +20,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def entry(home: Path, name: str = "state.db") -> Entry:
+def entry(home: Path, name: str = "state.db") -> BackupEntry:
     """What a backup says of a file."""
     found = back_up(home).entry(name)
     assert found is not None

@@ -138,7 +138,7 @@ def test_a_stop_that_spoils_the_database(held: KeepDatabase) -> None:
 
     assert made(held) == {"aside": log, "state.db": alone}
     held.release()
-    assert held.held == {}
+    assert held.open_copies == {}
 
 
 def test_a_stop_that_changes_nothing(held: KeepDatabase) -> None:
@@ -196,7 +196,7 @@ def test_the_owner_swaps_a_file_for_a_symlink(
     for _ in range(2):  # the second time it is swapped from the start
         with pytest.raises(CannotFix):
             step.prepare()
-        for fd in step.held.values():
+        for fd in step.open_copies.values():
             assert SECRET not in os.pread(fd, 1 << 20, 0)
         step.release()
     assert [one.read_bytes() for one in elsewhere.iterdir()] == [SECRET, SECRET]
@@ -215,7 +215,7 @@ def test_the_copies_belong_to_the_owner(
 
     held.prepare()
 
-    assert {os.fstat(fd).st_uid for fd in held.held.values()} == {crash_server.STRANGER}
+    assert {os.fstat(fd).st_uid for fd in held.open_copies.values()} == {crash_server.STRANGER}
     assert sorted(os.listdir(held.path.parent)) == names
     held.release()
 

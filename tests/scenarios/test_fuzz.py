@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from hermes_doctor import redaction
-from hermes_doctor.backup import vault
+from hermes_doctor.backup import manifest, vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journals
@@ -512,7 +512,7 @@ def test_manifests(stage: Stage, data: bytes) -> None:
     """A manifest is a backup that can be listed and verified, or it is damaged."""
     folder = stage.home / "backups" / "doctor" / BACKUP
     try:
-        backup = vault.parse(folder, data)
+        backup = manifest.parse(folder, data)
     except Trouble:
         return
     assert isinstance(backup.size, int)

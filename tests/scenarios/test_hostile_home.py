@@ -266,7 +266,7 @@ def look_here(home: Path) -> dict[str, Any]:
     report = runner.report(probes, PLUGINS, PLUGINS.checks)
     planned = plan.plan(probes, PLUGINS, report.findings)
     recovery.interrupted_run_messages(Home(home), "")
-    lines = [*render_report.lines(report), *repair.plan_lines(planned, "")]
+    lines = [*render_report.lines(report), *repair.plan_lines(planned, Path("/h"), "")]
     for line in lines:
         assert not any(ord(char) < 32 for char in line.text), line.text
         line.text.encode("utf-8")
@@ -432,7 +432,7 @@ def test_a_home_that_may_not_be_written(place: Path) -> None:
         done = as_nobody(*args, "--home", home)
         assert done.code == 2, done.out
         assert done.err.startswith("hermes-doctor: ")
-        assert "bug" not in done.err
+        assert "is a bug" not in done.err
         assert facts(home) == before
 
 
@@ -583,7 +583,7 @@ def test_no_home_at_all(place: Path, kind: str) -> None:
         assert done.code == 2
         assert done.out == ""
         assert len(done.err.splitlines()) == 1, done.err
-        assert "bug" not in done.err
+        assert "is a bug" not in done.err
         told = run(*args, "--json", "--home", home)
         assert told.code == 2
         assert told.json["error"]["exit_code"] == 2
@@ -744,7 +744,7 @@ def test_a_forged_backup_reaches_nothing_outside(place: Path, way: str, there: b
     _forged(home, ID, name, b"the enemy's")
     given(home)
     done = support.doctor("backup", "restore", ID, "--yes", "--home", home)
-    assert "bug" not in done.err, done.err
+    assert "is a bug" not in done.err, done.err
     assert (victim.read_text() if there else victim.exists()) == ("root's own" if there else False)
 
 
@@ -770,7 +770,7 @@ def test_a_forged_receipt_reaches_nothing_outside(place: Path, way: str) -> None
     journal(home, ID, state="committing", paths=[record])
     given(home)
     done = support.doctor("fix", "--apply", "--yes", "--home", home)
-    assert "bug" not in done.err, done.err
+    assert "is a bug" not in done.err, done.err
     assert victim.read_text() == "root's own"
 
 
@@ -781,7 +781,7 @@ def test_a_forged_receipt_removes_and_makes_nothing_outside(place: Path) -> None
     journal(home, "20261115-030000-0007", state="staging", vault=str(victim), id="run")
     journal(home, "20261115-030000-0008", state="staging", id="../../../../victim/made")
     done = support.doctor("fix", "--apply", "--yes", "--home", home)
-    assert "bug" not in done.err, done.err
+    assert "is a bug" not in done.err, done.err
     assert (victim / "run.partial" / "precious").exists()
     assert not (victim / "made").exists()
 
@@ -799,7 +799,7 @@ def test_a_vault_that_leads_elsewhere(place: Path, name: str) -> None:
     given(home)
     for args in (("fix", "--apply", "--yes"), ("backup", "create")):
         done = support.doctor(*args, "--home", home)
-        assert "bug" not in done.err
+        assert "is a bug" not in done.err
     assert list(victim.iterdir()) == []
 
 

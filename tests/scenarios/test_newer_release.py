@@ -14,7 +14,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas, data
 from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import release
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
@@ -34,9 +34,9 @@ NOTES = {"DB-NEWER", "HERMES-NEWER", "GW-DOWN"}
 
 def test_what_is_known_ends_where_the_knowledge_ends() -> None:
     """The three numbers are those of the newest release in every file of knowledge."""
-    known = {release(name) for name in load_knowledge("resolution")["releases"]}
-    known |= {release(name) for name in load_knowledge("keys")["releases"]}
-    known |= {release(name) for kind in atlas.DATABASES for name in atlas.releases(kind)}
+    known = {parse_release(name) for name in load_knowledge("resolution")["releases"]}
+    known |= {parse_release(name) for name in load_knowledge("keys")["releases"]}
+    known |= {parse_release(name) for kind in atlas.DATABASES for name in atlas.releases(kind)}
     plan = atlas.blueprint("state.db", atlas.newest("state.db"))
     versions = [int(number) for number in load_knowledge("resolution")["config_version"]]
 

@@ -136,7 +136,7 @@ def test_an_update_waits_for_checks_that_were_not_loaded(home: Path) -> None:
     missing = Broken(load.builtin("checks") / "disk_space.py", "ValueError")
     found._broken.append(missing)
 
-    moment = before_update.preflight(Probes(Home(home)), found, patience=None)
+    moment = before_update.preflight(Probes(Home(home)), found, timeout=None)
 
     assert any("disk_space.py" in text for text in moment.obstacles)
 

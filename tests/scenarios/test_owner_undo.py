@@ -111,18 +111,18 @@ def test_without_a_mark_the_owner_stays(theirs: Path) -> None:
 
 def test_a_forged_receipt_gives_nothing_away(theirs: Path) -> None:
     """The home's owner can forge receipt and manifest, but no mark of root's."""
-    from hermes_doctor.backup import vault as vaults
+    from hermes_doctor.backup import manifest
 
     run = fixed(theirs)
     mine = support.put(theirs / "config.yaml", "model: x\n")
     os.chown(mine, USER, USER)
     folder = theirs / "backups" / "doctor" / run
-    backup = vaults.parse(folder, (folder / "manifest.json").read_bytes())
+    backup = manifest.parse(folder, (folder / "manifest.json").read_bytes())
     forged = tuple(
         entry._replace(path="config.yaml", mode=0o600) if entry.path == "auth.json" else entry
         for entry in backup.entries
     )
-    (folder / "manifest.json").write_bytes(vaults.seal(backup._replace(entries=forged)))
+    (folder / "manifest.json").write_bytes(manifest.seal(backup._replace(entries=forged)))
     receipt = theirs / "backups" / "doctor" / "runs" / run / "run.json"
     document = json.loads(receipt.read_text())
     for record in document["paths"]:

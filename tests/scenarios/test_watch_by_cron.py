@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.model import Report
-from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.clocks import ClockReading
 from tests.helpers.watch_parts import Hands, finding, report, watch
 from tests.watch.test_heal import Ward, blot, blotted
 
@@ -27,9 +27,9 @@ class Cron:
         clock.reading = self.reading
         clock.turn(after, asleep=asleep)
         self.reading = clock.reading
-        made.once(loud=False)
+        made.once(always_report=False)
         known = made.memory.standing.get(("A", "thing"))
-        return known.seen if known else 0
+        return known.rounds if known else 0
 
 
 def test_every_five_minutes_is_in_a_row(home: Path) -> None:
@@ -60,12 +60,14 @@ def test_another_boot_counts_anew(home: Path) -> None:
     """Its clocks begin anew, too."""
     cron = Cron(home)
     assert [cron.round(SICK, 300.0) for _ in range(2)] == [1, 2]
-    cron.reading = Reading(10.0, 10.0, cron.reading.wall + 300.0)
+    cron.reading = ClockReading(10.0, 10.0, cron.reading.wall + 300.0)
 
     assert cron.round(SICK, 300.0) == 1
 
 
-def healing(home: Path, reading: Reading | None, **more: Any) -> tuple[list[str], Reading]:
+def healing(
+    home: Path, reading: ClockReading | None, **more: Any
+) -> tuple[list[str], ClockReading]:
     """One round that heals, five minutes later, by a process of its own."""
     ward = Ward(home, after=1, **more)
     ward.clock.reading = reading or ward.clock.reading
@@ -106,7 +108,7 @@ def test_a_home_that_is_away_is_told_once(home: Path) -> None:
         elif gone.exists() and not away:
             gone.rename(home)
         made, heard, _ = watch(home, [WELL])
-        assert (made.once(loud=False) is None) is away
+        assert (made.once(always_report=False) is None) is away
         told.append(heard.kinds)
 
     assert told == [["start"], ["away"], [], ["back"], ["away"]]

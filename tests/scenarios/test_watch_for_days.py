@@ -17,7 +17,7 @@ from hermes_doctor.model import Report, Severity
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.watch.channels import Notice
-from hermes_doctor.watch.events import Event
+from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.notices import Notices
 from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import finding, report, watch
@@ -34,7 +34,7 @@ class Sink:
         pass
 
 
-def forget(_: Event) -> None:
+def forget(_: WatchEvent) -> None:
     """What was told is not kept, unlike in other tests."""
 
 
@@ -67,7 +67,7 @@ def test_ten_thousand_rounds(home: Path) -> None:
     changing = cycle(one for one in given for _ in range(10))
     notices = Notices([Sink()], str(home), Severity.WARNING)
     made, _, clock = watch(home, lambda: next(changing), notices=notices)
-    made.tell = forget
+    made.print_event = forget
 
     def run(until: int) -> None:
         while made.rounds < until:
@@ -102,7 +102,7 @@ def test_hundreds_of_real_rounds(home: Path) -> None:
             probes.close()
 
     made, _, clock = watch(home, look)
-    made.tell = forget
+    made.print_event = forget
     log = home / "logs" / "gateway.log"
 
     def run(count: int) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup.retention import Retention
-from hermes_doctor.gateway.systemd import Manager
+from hermes_doctor.gateway.systemd import SystemdManager
 from hermes_doctor.home import Home
 from hermes_doctor.schedule import daily_backup
-from hermes_doctor.schedule.daily_backup import Calendar, Daily, Line, Timer
-from hermes_doctor.watch.store import Store
+from hermes_doctor.schedule.daily_backup import Daily, DailyCrontabLine, DailyLaunchdJob, DailyTimer
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
 from tests.watch.test_install import CRONTAB, lasting_home
 
@@ -23,15 +23,20 @@ from tests.watch.test_install import CRONTAB, lasting_home
 def job(home: Path, *options: str, **more: str) -> Daily:
     """A job of a home."""
     return Daily(
-        Home(home), options, False, 0.0, Store(Home(home)).folder, at=more.get("at", "04:05")
+        Home(home),
+        options,
+        False,
+        0.0,
+        WatchStateFiles(Home(home)).folder,
+        at=more.get("at", "04:05"),
     )
 
 
-def systemd(system: bool = False) -> Timer:
+def systemd(system: bool = False) -> DailyTimer:
     """A manager that asks nobody."""
-    made = object.__new__(Timer)
+    made = object.__new__(DailyTimer)
     made.system = system
-    made.manager = object.__new__(Manager)
+    made.manager = object.__new__(SystemdManager)
     return made
 
 
@@ -62,15 +67,15 @@ def test_where_the_installed_one_puts_them(
     assert daily_backup.vault_of(unit, mine) == place
     file.unlink()
     assert daily_backup.vault_of(unit, mine) is None
-    plist = support.put(tmp_path / "b.plist", Calendar(system=False).text(mine))
-    calendar = Calendar(system=False)
+    plist = support.put(tmp_path / "b.plist", DailyLaunchdJob(system=False).text(mine))
+    calendar = DailyLaunchdJob(system=False)
     monkeypatch.setattr(calendar, "place", lambda _: str(plist))
     assert daily_backup.vault_of(calendar, mine) == place
 
 
 def test_the_property_list(home: Path) -> None:
     """Once a day, and not kept running."""
-    wanted = plistlib.loads(Calendar(system=False).text(job(home)).encode())
+    wanted = plistlib.loads(DailyLaunchdJob(system=False).text(job(home)).encode())
 
     assert wanted["StartCalendarInterval"] == {"Hour": 4, "Minute": 5}
     assert not wanted["RunAtLoad"]
@@ -142,7 +147,7 @@ def test_where_no_manager_is(home: Path) -> None:
     """Then it is cron's."""
     manager, _ = daily_backup.find_job(Home(home), system=False, cron=True)
 
-    assert isinstance(manager, Line)
+    assert isinstance(manager, DailyCrontabLine)
 
 
 # -- retention ---------------------------------------------------------------------------------

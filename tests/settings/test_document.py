@@ -6,7 +6,7 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from hermes_doctor.settings.document import Document, dotted
+from hermes_doctor.settings.document import Document, dotted_path
 from hermes_doctor.settings.sourced_text import Text
 
 TEXT = """\
@@ -128,4 +128,4 @@ def test_reads_as_pyyaml_does(tree: dict[str, object], crlf: bool) -> None:
     assert document.values == yaml.safe_load(data.decode())
     for path, place in document.places.items():
         start, end = document.span(place)
-        assert 0 <= start <= end <= len(data), dotted(path)
+        assert 0 <= start <= end <= len(data), dotted_path(path)

@@ -23,7 +23,7 @@ from hermes_doctor.sqlite import (
     verdict,
     wal,
 )
-from hermes_doctor.sqlite.catalog import Catalog, Entry
+from hermes_doctor.sqlite.catalog import Catalog, SchemaRow
 from hermes_doctor.sqlite.condition import Condition
 from hermes_doctor.sqlite.reader import InMemory, InProcess, Reader
 from hermes_doctor.sqlite.snapshot import open_files, read_image
@@ -108,7 +108,7 @@ def test_picture_of_a_moving_database(tmp_path: Path) -> None:
         end = time.monotonic() + 90
         while taken < PICTURES and time.monotonic() < end:
             with contextlib.suppress(CouldNotLook), open_files(path) as book:
-                reader = InMemory(read_image(book, most=MOST))
+                reader = InMemory(read_image(book, max_bytes=MOST))
                 assert reader.ask("PRAGMA integrity_check").rows == [["ok"]]
                 reader.close()
                 taken += 1
@@ -128,7 +128,7 @@ def test_a_log_cannot_make_a_giant(tmp_path: Path) -> None:
     with open_files(path) as book:
         said = book.read_log(live=False, committed=1)
         with pytest.raises(CouldNotLook, match="larger than"):
-            read_image(book, most=MOST, log=said)
+            read_image(book, max_bytes=MOST, log=said)
 
 
 # -- the process of its own ------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_time_is_kept(tmp_path: Path) -> None:
     path = damage.history(tmp_path / "a.db", messages=5)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     with open_files(path) as book:
-        readers: list[Reader] = [InMemory(read_image(book, most=MOST))]
+        readers: list[Reader] = [InMemory(read_image(book, max_bytes=MOST))]
     readers.append(InProcess(path, inspector.NOT_IN_USE))
     for reader in readers:
         started = time.monotonic()
@@ -178,7 +178,7 @@ def test_time_is_kept_for_each(tmp_path: Path) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     some = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 300000) "
     with open_files(path) as book:
-        readers: list[Reader] = [InMemory(read_image(book, most=MOST))]
+        readers: list[Reader] = [InMemory(read_image(book, max_bytes=MOST))]
     readers.append(InProcess(path, inspector.NOT_IN_USE))
     for reader in readers:
         for _ in range(3):
@@ -218,10 +218,10 @@ def test_without_the_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 _CATALOG = Catalog(
     (
-        Entry("table", "messages", "messages", 3, "CREATE TABLE messages (id)"),
-        Entry("index", "by_time", "messages", 4, "CREATE INDEX by_time ON messages(t)"),
-        Entry("table", "s", "s", 0, "CREATE VIRTUAL TABLE s USING fts5(content)"),
-        Entry("table", "s_data", "s_data", 5, "CREATE TABLE 's_data'(id)"),
+        SchemaRow("table", "messages", "messages", 3, "CREATE TABLE messages (id)"),
+        SchemaRow("index", "by_time", "messages", 4, "CREATE INDEX by_time ON messages(t)"),
+        SchemaRow("table", "s", "s", 0, "CREATE VIRTUAL TABLE s USING fts5(content)"),
+        SchemaRow("table", "s_data", "s_data", 5, "CREATE TABLE 's_data'(id)"),
     )
 )
 SENTENCES = {

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import scope
-from hermes_doctor.backup.vault import Source, Vault
+from hermes_doctor.backup.manifest import BackupSource
+from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.processes import gateway_processes
 from hermes_doctor.sqlite.exclusive import in_use
@@ -166,7 +167,7 @@ def test_a_lock_is_seen_while_it_is_copied(home: Path, tmp_path: Path) -> None:
     """Nobody showed when the files were listed; the locks are looked at again after the copy."""
     names = ("state.db", "state.db-wal", "state.db-shm")
     sources = [
-        Source(name, str(home / name), snapshot(home / name), patient=True) for name in names
+        BackupSource(name, str(home / name), snapshot(home / name), patient=True) for name in names
     ]
     with writing(home / "state.db") as writer:
         writer.tell("SELECT count(*) FROM entries")

@@ -166,7 +166,7 @@ def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPat
     name = "messages_fts_trigram"
     with closing(sqlite3.connect(path)) as db:
         [(sql,)] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchall()
-        index = fulltext.Index(name, sql)
+        index = fulltext.FulltextIndex(name, sql)
         with (
             pytest.raises(CannotFix, match="takes too long to evaluate"),
             fulltext_views.allow_view(db, index),

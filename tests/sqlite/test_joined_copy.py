@@ -29,7 +29,7 @@ def join(path: Path, target: Path) -> bytes:
     """The joined file."""
     target.unlink(missing_ok=True)
     with disk.new_file(target) as fd:
-        joined_copy.write(parts(path), fd)
+        joined_copy.write_joined(parts(path), fd)
     return target.read_bytes()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Backup
+from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite import consistent_copy, snapshot, wal
 from hermes_doctor.system import workers
@@ -136,7 +136,7 @@ def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
     """A length that file and log cannot have is not believed: it would fill any disk."""
     (tmp_path / "one.db").write_bytes(bytes(8192))
     with snapshot.open_files(tmp_path / "one.db") as book:
-        log = wal.Log(4152, 4096, pages={1: 56}, db_pages=4)
+        log = wal.WriteAheadLog(4152, 4096, pages={1: 56}, db_pages=4)
         with pytest.raises(CannotFix, match="claims more"):
             consistent_copy.size_of(book, log)
 

@@ -400,7 +400,7 @@ def test_rows_of_any_table(values: list[object], page_size: int) -> None:
         db.commit()
         (root,) = db.execute("SELECT rootpage FROM sqlite_master").fetchone()
         with pages.open_pages(folder / "a.db") as book:
-            found = list(records.rows(book, root, most=2000))
+            found = list(records.rows(book, root, max_pages=2000))
     assert found == [values] * 3
 
 

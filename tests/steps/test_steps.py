@@ -24,7 +24,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair.recovery import recover
-from hermes_doctor.repair.run import Item, Run
+from hermes_doctor.repair.run import Run
+from hermes_doctor.repair.targets import Item
 from hermes_doctor.repair.undo import restore_verifier, undo_plan
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -628,7 +629,7 @@ def test_ends_later(home: Path) -> None:
     assert crash_server.state(home) == before
     [log] = Journals(Home(home)).all()
     assert (log.state, log.gateway, log.final) == ("ending", "asked", False)
-    assert [run.waits for run in Probes(Home(home)).unfinished_runs()] == [True]
+    assert [run.waits_for_gateway for run in Probes(Home(home)).unfinished_runs()] == [True]
     with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
     assert "waits for the end of the gateway" in ended.text

@@ -7,12 +7,13 @@ import random
 
 import pytest
 
-from hermes_doctor.stores.catalogue import store, stores
+from hermes_doctor.stores.catalogue import stores
 from hermes_doctor.stores.damage import examine_bytes
 from hermes_doctor.stores.entries import difference, entries_by_name
 from hermes_doctor.stores.json_repairs import repair_bytes
 from hermes_doctor.stores.truncated_json import close_truncated
 from tests.helpers.store_files import WHOLE, text
+from tests.helpers.store_kinds import store
 
 KINDS = {"cron/jobs.json": "jobs", "auth.json": "auth", "sessions/sessions.json": "sessions"}
 
@@ -32,7 +33,7 @@ def test_every_place(name: str, indent: int | None) -> None:
         assert len(kept) >= most, "what was whole before is whole now"
         most = len(kept)
         if made:
-            assert made.cut
+            assert made.cut_off
             assert set(made.lost).isdisjoint(kept)
     assert most == len(whole)
 
@@ -51,14 +52,14 @@ def test_deep_nesting() -> None:
 
     assert close_truncated(hostile, [("a",)]) is None
     found = examine_bytes(hostile.encode(), store("approved"))
-    assert found.flaw is not None
+    assert found.damage is not None
     assert repair_bytes(hostile.encode(), store("approved")) is None
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_sound(name: str) -> None:
     """Every store as Hermes writes it is sound to its description."""
-    fitting = [one for one in stores() if examine_bytes(text(name), one).flaw is None]
+    fitting = [one for one in stores() if examine_bytes(text(name), one).damage is None]
 
     assert fitting
     assert repair_bytes(text(name), fitting[0]) is None, "there is nothing to mend"
@@ -82,7 +83,7 @@ def test_nothing_is_lost(data: bytes, how: str) -> None:
 
     assert made is not None
     assert made.lossless
-    assert how in made.how
+    assert how in made.description
     wanted = entries_by_name(WHOLE["auth.json"], kind)
     assert list(entries_by_name(made.values, kind).values()) == list(wanted.values())
 
@@ -108,7 +109,7 @@ def test_shapes_of_jobs(flaw: str | None, data: bytes) -> None:
     """What every look for jobs fails over is told from what is merely not there."""
     found = examine_bytes(data, store("jobs"))
 
-    assert (found.flaw and found.flaw.kind) == flaw
+    assert (found.damage and found.damage.kind) == flaw
 
 
 @pytest.mark.parametrize("data", [b'{"providers": ["nous"]}', b'{"credential_pool": [{}]}'])
@@ -116,8 +117,8 @@ def test_logins_in_a_list(data: bytes) -> None:
     """Hermes takes a file without an object of logins for empty."""
     found = examine_bytes(data, store("auth"))
 
-    assert found.flaw is not None
-    assert found.flaw.kind == "without"
+    assert found.damage is not None
+    assert found.damage.kind == "without"
 
 
 @pytest.mark.parametrize(
@@ -201,8 +202,8 @@ def test_any_bytes(name: str) -> None:
         for kind in stores():
             found = examine_bytes(bytes(broken), kind)
             made = repair_bytes(bytes(broken), kind)
-            assert made is None or (found.flaw and examine_bytes(made.data, kind).flaw is None)
-            assert not found.flaw or found.flaw.what.isascii(), "it quotes nothing of the file"
+            assert made is None or (found.damage and examine_bytes(made.data, kind).damage is None)
+            assert not found.damage or found.damage.what.isascii(), "it quotes nothing of the file"
 
 
 def test_many_of_one_name() -> None:

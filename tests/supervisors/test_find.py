@@ -114,12 +114,12 @@ class World:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.patch = patch
-        self.answers: dict[str, commands.Answer] = {}
+        self.answers: dict[str, commands.CommandOutput] = {}
         self.asked: list[tuple[str, ...]] = []
         patch.setattr(commands, "ask", self.ask)
         patch.setattr(lineage, "_MARKS", ())
 
-    def ask(self, *command: str, **options: Any) -> commands.Answer:
+    def ask(self, *command: str, **options: Any) -> commands.CommandOutput:
         """Answer as recorded."""
         self.asked.append(command)
         for words, answer in self.answers.items():
@@ -129,7 +129,7 @@ class World:
 
     def says(self, words: str, out: str = "", code: int = 0, err: str = "") -> None:
         """What a command prints whose line holds these words."""
-        self.answers[words] = commands.Answer(code, out, err)
+        self.answers[words] = commands.CommandOutput(code, out, err)
 
     def group(self, text: str) -> None:
         """The control group of the gateway."""
@@ -151,7 +151,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def find(home: Path, *pids: int) -> supervisors_find.Supervision:
     """Who looks after the gateway with this process id."""
-    return supervisors_find.find(Home(home), gateways(*pids))
+    return supervisors_find.find_supervisor(Home(home), gateways(*pids))
 
 
 def gateways(*pids: int) -> Callable[[], list[Gateway]]:
@@ -285,7 +285,7 @@ def test_unseen(home: Path, etc: Path) -> None:
     def closed() -> list[Gateway]:
         raise CouldNotLook("process 7 may not be seen")
 
-    found = supervisors_find.find(Home(home), closed)
+    found = supervisors_find.find_supervisor(Home(home), closed)
 
     assert (found.owner, found.revives) == (None, None)
     assert found.unsure == ("process 7 may not be seen",)

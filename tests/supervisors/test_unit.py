@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
 from hermes_doctor.home import Home
 
 RESTING = {
@@ -39,6 +39,8 @@ def test_laid_down(
 ) -> None:
     """Also while it is on its way: what is being stopped must not be started against that."""
     told = RESTING | changes
-    monkeypatch.setattr(Manager, "tell", lambda _, unit, name: told[name])
+    monkeypatch.setattr(SystemdManager, "tell", lambda _, unit, name: told[name])
 
-    assert SystemdUnit(Home(home), "x.service", Manager(None)).was_stopped_on_purpose() is laid
+    assert (
+        SystemdUnit(Home(home), "x.service", SystemdManager(None)).was_stopped_on_purpose() is laid
+    )

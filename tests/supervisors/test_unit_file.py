@@ -91,7 +91,7 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
 )
 def test_spans(text: str, seconds: float | None) -> None:
     """Times as systemd writes them."""
-    assert unit_file.seconds(text) == seconds
+    assert unit_file.parse_time_span(text) == seconds
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300))
@@ -101,7 +101,7 @@ def test_any_text(text: str) -> None:
     unit_file.parse(f"[Service]\n{text}", found)
     definition = unit_file.Definition((), found)
     definition.program({})
-    unit_file.seconds(text)
+    unit_file.parse_time_span(text)
     assert all(isinstance(value, str) for values in found.values() for value in values)
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.gateway.process_handle import open_process
-from hermes_doctor.gateway.systemd import Manager, SystemdUnit
+from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.processes import lineage
 from hermes_doctor.supervisors import find
-from hermes_doctor.supervisors.find import SYSTEMD_USER, Unit
-from hermes_doctor.supervisors.wrapper import wraps
+from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.supervisors.wrapper import is_wrapper_of
 from tests.helpers import support
 from tests.helpers.fake_managers import STRAW, until
 from tests.real.gateways import end
@@ -71,7 +71,7 @@ def told(home: Path, main: int, *program: str, **environment: str) -> Unit:
     return plain._replace(program=program)
 
 
-class Fixed(Manager):
+class Fixed(SystemdManager):
     """A manager that knows one main process."""
 
     def __init__(self, main: int) -> None:
@@ -101,7 +101,7 @@ def test_child_of_another_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     command = [sys.executable, str(hermes), "gateway", "run"]
     with running(command, one, two, HERMES_HOME=str(one), OTHER=str(two)) as (main, first, child):
         assert main == first != child
-        assert not wraps(main, child, two)
+        assert not is_wrapper_of(main, child, two)
         unit = told(one, main, *command, HERMES_HOME=str(one))
         assert owner(unit, child, two, monkeypatch) is None
         silent = unit._replace(pid=None)

@@ -18,7 +18,7 @@ from hermes_doctor.gateway import manager_commands
 from hermes_doctor.gateway.detached import Detached, python_of
 from hermes_doctor.gateway.process_handle import read_origin
 from hermes_doctor.home import Home, find
-from hermes_doctor.installation.find import Installation, find as installed
+from hermes_doctor.installation.find import Installation, find_installation as installed
 from hermes_doctor.model import CannotFix, Gateway
 from hermes_doctor.system import accounts
 from tests.helpers import crash_server, support
@@ -146,7 +146,7 @@ def test_programs_that_others_may_write(place: Path, name: str) -> None:
     assert python_of(env, root) == env / "bin" / "python"
     for mode in (0o777, 0o775, 0o1777):
         (env / name).chmod(mode)
-        with pytest.raises(CannotFix, match="Other users can write"):
+        with pytest.raises(CannotFix, match="others may write"):
             python_of(env, root)
 
 

@@ -15,7 +15,7 @@ from tests.helpers import support
 def test_answer() -> None:
     """What it said and how it ended."""
     said = commands.ask("sh", "-c", "echo out; echo err >&2; exit 3")
-    assert said == commands.Answer(3, "out\n", "err\n")
+    assert said == commands.CommandOutput(3, "out\n", "err\n")
     with pytest.raises(CouldNotLook, match="could not be run"):
         commands.ask("no-such-command-of-a-manager")
 

@@ -157,7 +157,9 @@ def test_digests_of_sparse_files(tmp_path: Path, size: int, places: tuple[int, .
             else:
                 assert disk.copy_read_back(file, fd)[:2] == (wanted, size)
         assert made.read_bytes() == file.read_bytes()
-        assert sparse_files.allocated(made.stat()) <= sparse_files.allocated(file.stat())
+        assert sparse_files.allocated_bytes(made.stat()) <= sparse_files.allocated_bytes(
+            file.stat()
+        )
 
 
 def test_blocks_of_a_sparse_base(tmp_path: Path) -> None:

@@ -136,9 +136,9 @@ class Counted(threading.Event):
 def test_a_command_on_a_busy_machine(running: dict[str, float]) -> None:
     """So with commands; what was written to one is written once."""
     with pytest.raises(CouldNotLook, match=r"did not answer within 0\.2 s"):
-        commands.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2)
+        commands.ask("sh", "-c", "sleep 0.6; cat", stdin=b"hello", limit=0.2)
     running["runnable"] = 40.0
-    assert commands.ask("sh", "-c", "sleep 0.6; cat", given=b"hello", limit=0.2).out == "hello"
+    assert commands.ask("sh", "-c", "sleep 0.6; cat", stdin=b"hello", limit=0.2).out == "hello"
 
 
 def test_processors() -> None:

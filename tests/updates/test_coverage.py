@@ -27,11 +27,11 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(support.healthy(tmp_path / ".hermes"))
 
 
-def shell(home: Home) -> coverage.Way:
+def shell(home: Home) -> coverage.UpdatePath:
     return coverage.list_ways(home)[0]
 
 
-def chats(home: Home) -> coverage.Way:
+def chats(home: Home) -> coverage.UpdatePath:
     return coverage.list_ways(home)[1]
 
 
@@ -41,11 +41,11 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     launcher.install()
     assert not shell(user).covered
     monkeypatch.setenv("PATH", f"{launcher.folder()}:/usr/bin:/bin")
-    assert shell(user).how.startswith("only in this shell: ")
+    assert shell(user).description.startswith("only in this shell: ")
     shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert shell(user) == coverage.Way(
+    assert shell(user) == coverage.UpdatePath(
         "hermes update", True, "in new shells; this one has another PATH"
     )
 
@@ -57,8 +57,8 @@ def test_a_launcher_of_another_installation_is_not_called_none(
     launcher.install()
     chat_hook.install(user)
     monkeypatch.setattr("sys.executable", "/somewhere/else/python")
-    assert "of another hermes-doctor" in shell(user).how
-    assert "a hook of another hermes-doctor" in chats(user).how
+    assert "of another hermes-doctor" in shell(user).description
+    assert "a hook of another hermes-doctor" in chats(user).description
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -68,7 +68,7 @@ def test_the_shells_of_root_say_nothing_of_the_owners(user: Home) -> None:
     shell_startup.install()
     os.chown(user.path, 12345, 12345)
     assert not shell(user).covered
-    assert "uid 12345" in shell(user).how
+    assert "uid 12345" in shell(user).description
 
 
 def test_every_profile_has_its_own_hook(user: Home) -> None:
@@ -81,7 +81,7 @@ def test_every_profile_has_its_own_hook(user: Home) -> None:
     handler = (profile / chat_hook.FOLDER / "handler.py").read_text()
     assert f"HOME = {str(user.path)!r}" in handler
     later = support.healthy(user.path / "profiles" / "later")
-    assert "the gateway of later has no hook" in chats(user).how
+    assert "the gateway of later has no hook" in chats(user).description
     assert chats(Home(profile)).covered
     assert chat_hook.install(Home(later)) == [later / chat_hook.FOLDER]
     assert chats(user).covered
@@ -151,7 +151,7 @@ def test_a_gateway_without_hermes_on_its_path(
             seen = chats(user)
             child.kill()
         assert seen.covered is covered
-        assert ("no hermes on its PATH" in seen.how) is not covered
+        assert ("no hermes on its PATH" in seen.description) is not covered
 
 
 def test_what_is_in_the_shells_goes_also_without_a_home(user: Home, tmp_path: Path) -> None:

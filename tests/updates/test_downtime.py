@@ -16,7 +16,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.render import update as render_update
 from hermes_doctor.updates import after_update, downtime
-from hermes_doctor.updates.before_update import Preflight, record_state
+from hermes_doctor.updates.before_update import UpdatePreflight, record_state
 from tests.helpers import support
 
 
@@ -38,13 +38,13 @@ class Keeper(GatewayControl):
     def ask_to_stop(self, process: ProcessHandle) -> None:
         raise AssertionError("there is none")
 
-    def laid_down(self) -> bool:
+    def was_stopped_on_purpose(self) -> bool:
         return self.laid
 
     def restless(self) -> bool:
         return self.tries
 
-    def loops(self) -> bool:
+    def is_restart_looping(self) -> bool:
         return self.tries
 
     def trouble(self) -> str | None:
@@ -63,14 +63,14 @@ def home(tmp_path: Path) -> Home:
 
 def an_update(home: Home, gateway: int | None) -> Update:
     """The record of one, with the gateway that ran before it."""
-    made = record_state(home, None, None, Preflight((), ()))
+    made = record_state(home, None, None, UpdatePreflight((), ()))
     made.gateway = gateway
     return made
 
 
 def owned(monkeypatch: pytest.MonkeyPatch, keeper: Keeper) -> None:
     """From here on this is the owner."""
-    monkeypatch.setattr(control, "gateway_service", lambda _: keeper)
+    monkeypatch.setattr(control, "gateway_control", lambda _: keeper)
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
 
 
@@ -115,7 +115,7 @@ def test_nobody_can_tell_who_owns_it(home: Home, monkeypatch: pytest.MonkeyPatch
     def unknown(_: Probes) -> GatewayControl:
         raise CannotFix("two claim it")
 
-    monkeypatch.setattr(control, "gateway_service", unknown)
+    monkeypatch.setattr(control, "gateway_control", unknown)
     update = an_update(home, 42)
     assert downtime.gateways_to_stop(home, update) == []
     update.down = [str(home.path)]
@@ -128,7 +128,7 @@ def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatc
     update = an_update(home, None)
     owned(monkeypatch, Keeper(home, tries=True))
 
-    outcome = after_update.examine(home, update, load.load(), settle=0)
+    outcome = after_update.examine(home, update, load.load(), settle_seconds=0)
 
     assert not outcome.gateway_up and not outcome.good
     assert "again and again" in outcome.gateway

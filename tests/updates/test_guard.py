@@ -25,7 +25,7 @@ from hermes_doctor.records.updates import UpdateRecords
 from hermes_doctor.sqlite.reader import InMemory
 from hermes_doctor.system.accounts import account
 from hermes_doctor.updates import after_update, launcher, requirements, row_counts
-from hermes_doctor.updates.before_update import Preflight, profile_findings, record_state
+from hermes_doctor.updates.before_update import UpdatePreflight, profile_findings, record_state
 from tests.helpers import fake_environments, support
 
 METADATA = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"
@@ -109,19 +109,19 @@ def test_a_package_that_has_lost_its_files_is_named(place: Path) -> None:
     support.put(folder / "some-1.0.dist-info" / "RECORD", "some/__init__.py,,9\nsome/a.py,,9\n")
     support.put(folder / "some" / "__init__.py", "")
     fake_environments.become(root(place), "0.19.0", "some")
-    [said] = requirements.unmet(installed(place), account(os.geteuid()))
+    [said] = requirements.unmet_requirements(installed(place), account(os.geteuid()))
     assert said == "some has lost files: some/__init__.py and 1 more"
     needing = "Metadata-Version: 2.1\nName: first\nVersion: 1.0\nRequires-Dist: some\n"
     needing += "Requires-Dist: none; extra == 'x'\nRequires-Dist: gone\n"
     support.put(folder / "first-1.0.dist-info" / "METADATA", needing)
     fake_environments.become(root(place), "0.19.0", "first")
-    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+    assert requirements.unmet_requirements(installed(place), account(os.geteuid())) == (
         ("some has lost files: some/__init__.py and 1 more", "gone is missing")
     )
     fake_environments.become(root(place), "0.19.0", "some")
     for name in ("__init__", "a"):
         support.put(folder / "some" / f"{name}.py", "x = 1234\n")
-    assert requirements.unmet(installed(place), account(os.geteuid())) == ()
+    assert requirements.unmet_requirements(installed(place), account(os.geteuid())) == ()
 
 
 def test_a_module_that_cannot_be_compiled_is_named(place: Path) -> None:
@@ -129,13 +129,13 @@ def test_a_module_that_cannot_be_compiled_is_named(place: Path) -> None:
     folder = fake_environments.packages(root(place))
     ran = place / "ran"
     support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n<<<<<<< HEAD\n")
-    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+    assert requirements.unmet_requirements(installed(place), account(os.geteuid())) == (
         "gateway.run cannot be compiled (line 2)",
     )
     entries = "[console_scripts]\nhermes = hermes_cli.main:main\n"
     support.put(folder / "hermes_agent-0.18.2.dist-info" / "entry_points.txt", entries)
     support.put(folder / "gateway" / "run.py", f"open({str(ran)!r}, 'w')\n")
-    assert requirements.unmet(installed(place), account(os.geteuid())) == (
+    assert requirements.unmet_requirements(installed(place), account(os.geteuid())) == (
         "the module hermes_cli.main is missing",
     )
     assert not ran.exists()
@@ -268,9 +268,9 @@ def test_no_database_stays_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(InMemory, "__init__", note)
     monkeypatch.setattr(InMemory, "close", finish)
 
-    moment = Preflight((), tuple(profile_findings(Home(home), load.load())))
+    moment = UpdatePreflight((), tuple(profile_findings(Home(home), load.load())))
     update = record_state(Home(home), None, None, moment)
-    after_update.examine(Home(home), update, load.load(), restart=False, settle=0)
+    after_update.examine(Home(home), update, load.load(), restart=False, settle_seconds=0)
 
     assert len(opened) > 3
     assert {id(one) for one in opened} == {id(one) for one in closed}
@@ -405,7 +405,7 @@ def test_a_gateway_that_ends_while_it_settles_is_not_up(
     now: list[Gateway] = [seen]
     monkeypatch.setattr(Probes, "gateways", lambda _: list(now))
     monkeypatch.setattr(after_update, "time", SimpleNamespace(sleep=lambda _: now.clear()))
-    update = record_state(Home(home), None, None, Preflight((), ()))
+    update = record_state(Home(home), None, None, UpdatePreflight((), ()))
     outcome = after_update.examine(Home(home), update, load.load(), restart=False)
     assert not outcome.gateway_up
     assert "ended again" in outcome.gateway
@@ -417,7 +417,7 @@ def test_a_profile_whose_gateway_is_gone_afterwards_is_named(
     """The update was of the Hermes that it ran from."""
     profile = support.healthy(home / "profiles" / "work")
     monkeypatch.setattr(Probes, "gateways", lambda _: [])
-    update = record_state(Home(home), None, None, Preflight((), ()))
+    update = record_state(Home(home), None, None, UpdatePreflight((), ()))
     assert after_update.examine(Home(home), update, load.load(), restart=False).gateway_up
     update.beside = {str(profile): 42}
     outcome = after_update.examine(Home(home), update, load.load(), restart=False)

@@ -205,7 +205,7 @@ def test_is_meant(command: tuple[str, ...], meant: bool) -> None:
 def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made up where nobody can be asked."""
     monkeypatch.setattr("hermes_doctor.supervisors.docker.engine", lambda: None)
-    assert images.of_home(Home(home), meant=False) is None
+    assert images.of_home(Home(home), required=False) is None
     with pytest.raises(CouldNotLook, match="no container engine can be asked"):
         images.of_home(Home(home))
 

@@ -42,7 +42,7 @@ def installed(home: Path, kind: str, **more: object) -> InstallationDetails:
 def back(home: Path, before: InstallationDetails, **now: object) -> list[str]:
     after = replace(before, version="0.19.0", packages=NEW)
     after = replace(after, **now)  # type: ignore[arg-type]
-    made = package_rollback.way_back(Home(home), before, after, owner_of(Home(home)))
+    made = package_rollback.package_rollback(Home(home), before, after, owner_of(Home(home)))
     return [" ".join(words).replace(f"{before.where}/bin/", "") for words in made]
 
 
@@ -87,7 +87,7 @@ def test_an_environment_that_is_gone_is_made_anew(
 ) -> None:
     """With every package; without uv it is said what is missing."""
     before = installed(here, "uv", where=str(here / "gone"))
-    made = package_rollback.way_back(Home(here), before, None, owner_of(Home(here)))
+    made = package_rollback.package_rollback(Home(here), before, None, owner_of(Home(here)))
     assert [" ".join(words) for words in made] == [
         f"uv venv --quiet --allow-existing --python 3.11 {here}/gone",
         f"uv pip install --quiet --python {here}/gone/bin/python --no-deps "
@@ -96,7 +96,7 @@ def test_an_environment_that_is_gone_is_made_anew(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(package_rollback, "_uv", lambda *_: None)
     with pytest.raises(CannotFix, match=r"no interpreter .* Python 3\.11"):
-        package_rollback.way_back(Home(here), before, None, owner_of(Home(here)))
+        package_rollback.package_rollback(Home(here), before, None, owner_of(Home(here)))
 
 
 def test_what_has_only_its_name_left_is_installed_again(
@@ -104,7 +104,7 @@ def test_what_has_only_its_name_left_is_installed_again(
 ) -> None:
     """The version is that of before, so nothing else would bring the files back."""
     said = ("idna has lost files: idna/core.py", "gateway.run cannot be compiled (line 2)")
-    monkeypatch.setattr("hermes_doctor.updates.requirements.unmet", lambda *_: said)
+    monkeypatch.setattr("hermes_doctor.updates.requirements.unmet_requirements", lambda *_: said)
     by_pip = "python -m pip install --no-deps --quiet"
     wanted = "--force-reinstall idna==3.10 hermes-agent==0.18.2"
     assert back(here, installed(here, "pip"), packages=OLD) == [f"{by_pip} {wanted}"]

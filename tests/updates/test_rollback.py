@@ -242,9 +242,9 @@ def test_a_gateway_that_a_killed_rollback_had_stopped_is_started(
 ) -> None:
     """As it had been, variables and all; one that nobody stopped is left alone."""
     done: list[str] = []
-    monkeypatch.setattr("hermes_doctor.gateway.control.gateway_service", lambda _: Service(done))
+    monkeypatch.setattr("hermes_doctor.gateway.control.gateway_control", lambda _: Service(done))
     records = UpdateRecords(Home(home))
-    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
+    made = before_update.record_state(Home(home), None, None, before_update.UpdatePreflight((), ()))
     with downtime.gateways_stopped(Home(home), made, lambda _: None) as up:
         up()
     assert done == []
@@ -269,9 +269,9 @@ def test_the_gateways_of_profiles_are_down_and_up_again(
 
     owned[str(home)].start = fail  # type: ignore[method-assign]
     records = UpdateRecords(Home(home))
-    made = before_update.record_state(Home(home), None, None, before_update.Preflight((), ()))
+    made = before_update.record_state(Home(home), None, None, before_update.UpdatePreflight((), ()))
     monkeypatch.setattr(
-        "hermes_doctor.gateway.control.gateway_service", lambda probes: owned[str(probes.home.path)]
+        "hermes_doctor.gateway.control.gateway_control", lambda probes: owned[str(probes.home.path)]
     )
     running = [SimpleNamespace(pid=4_000_000)]  # higher than Linux counts by default
     monkeypatch.setattr("hermes_doctor.probes.probes.Probes.gateways", lambda _: running)
@@ -381,7 +381,7 @@ def test_a_hermes_that_was_not_seen_is_for_the_operator_to_exchange(tmp_path: Pa
     """It lies in an image; where the data is, is said."""
     home = support.healthy(tmp_path / "home")
     made = before_update.record_state(
-        Home(home), "20261115-000000-000aa", None, before_update.Preflight((), ())
+        Home(home), "20261115-000000-000aa", None, before_update.UpdatePreflight((), ())
     )
     made.before = None
     UpdateRecords(Home(home)).save(made)

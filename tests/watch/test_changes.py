@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.watch.changes import BLIND_AFTER, Compared, CurrentFinding, compare
+from hermes_doctor.watch.changes import BLIND_AFTER, CurrentFinding, RoundChanges, compare
 from tests.helpers.watch_parts import AT, finding, report
 
 
-def after(*reports: object, most: int = 3) -> Compared:
+def after(*reports: object, most: int = 3) -> RoundChanges:
     """The last of these rounds against the one before it."""
-    found = Compared({}, {}, [])
+    found = RoundChanges({}, {}, [])
     for one in reports:
-        found = compare(found.standing, found.unanswered, one, AT, most)  # type: ignore[arg-type]
+        found = compare(found.current, found.unanswered, one, AT, most)  # type: ignore[arg-type]
     return found
 
 
-def kinds(found: Compared) -> list[str]:
+def kinds(found: RoundChanges) -> list[str]:
     return [event.kind.value for event in found.events]
 
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_seen_is_not_gone(status: str) -> None:
     found = after(report(finding("A")), report(finding("A")), blind)
 
     assert "gone" not in kinds(found)
-    assert found.standing["A", "thing"].seen == 0, "and not seen in a row any more"
+    assert found.current["A", "thing"].rounds == 0, "and not seen in a row any more"
     assert kinds(after(report(finding("A")), blind, report())) == ["gone"]
 
 
@@ -77,19 +77,19 @@ def test_seen_in_a_row_is_counted_as_far_as_it_matters() -> None:
     """Seen in a row is counted as far as it matters."""
     sick = report(finding("A"))
 
-    assert [after(*[sick] * n).standing["A", "thing"].seen for n in (1, 2, 3, 9)] == [1, 2, 3, 3]
-    assert after(sick, report(), sick).standing["A", "thing"].seen == 1
+    assert [after(*[sick] * n).current["A", "thing"].rounds for n in (1, 2, 3, 9)] == [1, 2, 3, 3]
+    assert after(sick, report(), sick).current["A", "thing"].rounds == 1
     note = report(finding("A", "info"))
-    assert after(note, note, sick).standing["A", "thing"].seen == 1, "another problem by now"
+    assert after(note, note, sick).current["A", "thing"].rounds == 1, "another problem by now"
 
 
 def test_what_wavers_is_counted_on() -> None:
     """Error, critical, error: it lasts. What was a warning is not an error that lasted."""
     mild, sick, worse = (report(finding("A", word)) for word in ("warning", "error", "critical"))
 
-    assert after(sick, worse, sick, worse).standing["A", "thing"][3:] == (3, 3)
-    assert after(mild, mild, sick).standing["A", "thing"][3:] == (3, 1)
-    assert after(sick, sick, mild).standing["A", "thing"][3:] == (3, 0)
+    assert after(sick, worse, sick, worse).current["A", "thing"][3:] == (3, 3)
+    assert after(mild, mild, sick).current["A", "thing"][3:] == (3, 1)
+    assert after(sick, sick, mild).current["A", "thing"][3:] == (3, 0)
 
 
 def test_two_of_one_key_are_one_and_the_worst_counts() -> None:
@@ -105,4 +105,4 @@ def test_what_a_check_that_is_left_out_had_found_stands() -> None:
 
     found = compare(before, {}, report(), AT, 3)
 
-    assert not found.events and ("A", "thing") in found.standing
+    assert not found.events and ("A", "thing") in found.current

@@ -19,15 +19,27 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity, Trouble
-from hermes_doctor.watch.channels import Command, Hermes, Notice, NotSent, Webhook
-from hermes_doctor.watch.events import Event, Kind
+from hermes_doctor.watch.channels import (
+    CommandChannel,
+    HermesChannel,
+    Notice,
+    NotSent,
+    WebhookChannel,
+)
+from hermes_doctor.watch.events import EventKind, WatchEvent
 from tests.helpers import support
 from tests.helpers.fake_managers import until
 from tests.helpers.watch_parts import AT
 
 SECRET = "zQcanaryHook7"
-EVENT = Event(
-    Kind.NEW, AT, "state.db is damaged", Severity.CRITICAL, "DB-NOTADB", "state.db", command="do it"
+EVENT = WatchEvent(
+    EventKind.NEW,
+    AT,
+    "state.db is damaged",
+    Severity.CRITICAL,
+    "DB-NOTADB",
+    "state.db",
+    command="do it",
 )
 NOTICE = Notice(EVENT, "/the/home", frozenset())
 
@@ -36,7 +48,7 @@ def test_a_command_gets_the_event(tmp_path: Path) -> None:
     """A command gets the event."""
     told = tmp_path / "told"
     fields = "$HERMES_DOCTOR_EVENT/$HERMES_DOCTOR_CODE/$HERMES_DOCTOR_SEVERITY/$HERMES_DOCTOR_HOME"
-    Command(f'cat >{told}; echo "{fields}" >>{told}').send(NOTICE)
+    CommandChannel(f'cat >{told}; echo "{fields}" >>{told}').send(NOTICE)
 
     document, line = told.read_text().splitlines()
     said = json.loads(document)
@@ -51,19 +63,21 @@ def test_a_command_gets_the_event(tmp_path: Path) -> None:
 def test_a_command_that_fails(command: str, why: str) -> None:
     """A command that fails."""
     with pytest.raises(NotSent, match=why):
-        Command(command).send(NOTICE)
+        CommandChannel(command).send(NOTICE)
 
 
 def test_a_command_that_reads_nothing() -> None:
     """A command that reads nothing."""
-    long = Notice(Event(Kind.NEW, AT, "x" * 1_000_000, Severity.ERROR, "A"), "/home", frozenset())
-    Command("true").send(long)
+    long = Notice(
+        WatchEvent(EventKind.NEW, AT, "x" * 1_000_000, Severity.ERROR, "A"), "/home", frozenset()
+    )
+    CommandChannel("true").send(long)
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
     """A command that does not end is ended with all it started."""
     with pytest.raises(NotSent, match="took longer"):
-        Command(f"sleep 1000 & echo $! >{tmp_path}/pid; wait", limit=0.5).send(NOTICE)
+        CommandChannel(f"sleep 1000 & echo $! >{tmp_path}/pid; wait", limit=0.5).send(NOTICE)
 
     pid = int((tmp_path / "pid").read_text())
     until(lambda: not cmdline(pid))
@@ -126,7 +140,7 @@ def serve(servers: list[Server], *answers: int) -> Server:
 def test_a_webhook(servers: list[Server]) -> None:
     """It gets the event as JSON."""
     server = serve(servers)
-    Webhook(server.url).send(NOTICE)
+    WebhookChannel(server.url).send(NOTICE)
 
     [said] = server.got
     assert said["code"] == "DB-NOTADB" and said["event"] == "new" and said["command"] == "do it"
@@ -135,7 +149,7 @@ def test_a_webhook(servers: list[Server]) -> None:
 def test_a_webhook_is_tried_again(servers: list[Server]) -> None:
     """A server that is busy is asked again."""
     server = serve(servers, 503, 429)
-    Webhook(server.url, pauses=(0.0, 0.0)).send(NOTICE)
+    WebhookChannel(server.url, pauses=(0.0, 0.0)).send(NOTICE)
 
     assert len(server.got) == 3
 
@@ -147,7 +161,7 @@ def test_a_webhook_that_refuses(servers: list[Server], answers: tuple[int], trie
     """It is asked no more often than is of use, and nobody else is asked."""
     server = serve(servers, *answers)
     with pytest.raises(NotSent) as why:
-        Webhook(server.url, pauses=(0.0, 0.0)).send(NOTICE)
+        WebhookChannel(server.url, pauses=(0.0, 0.0)).send(NOTICE)
 
     assert len(server.got) == tries
     assert set(server.paths) == {f"/hooks/{SECRET}"}, "it goes nowhere else"
@@ -165,7 +179,7 @@ def test_a_webhook_that_refuses(servers: list[Server], answers: tuple[int], trie
 def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
     """A webhook that is not there keeps its secret."""
     with pytest.raises(NotSent) as why:
-        Webhook(url, pauses=(0.0,)).send(NOTICE)
+        WebhookChannel(url, pauses=(0.0,)).send(NOTICE)
 
     assert SECRET not in str(why.value)
 
@@ -187,7 +201,7 @@ def test_a_webhook_that_is_not_there_keeps_its_secret(url: str) -> None:
 def test_an_address_that_is_none_or_not_clear(url: str) -> None:
     """It is refused before anybody is asked for a part of a password as a host."""
     with pytest.raises(Trouble) as why:
-        Webhook(url)
+        WebhookChannel(url)
 
     assert SECRET not in str(why.value) and "\n" not in str(why.value)
 
@@ -205,7 +219,7 @@ def test_a_name_and_a_password_are_no_part_of_the_host(
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     server = serve(servers)
-    Webhook(server.url.replace("://", f"://some%40body:p%2F{SECRET}@")).send(NOTICE)
+    WebhookChannel(server.url.replace("://", f"://some%40body:p%2F{SECRET}@")).send(NOTICE)
 
     assert len(server.got) == 1 and set(asked) == {"127.0.0.1"}
     given = base64.b64decode(str(server.headers[0]["Authorization"]).removeprefix("Basic "))
@@ -216,13 +230,13 @@ def test_a_command_in_a_file(tmp_path: Path) -> None:
     """What it does is in no list of processes."""
     out = tmp_path / "out"
     script = support.put(tmp_path / "run", f'echo "$HERMES_DOCTOR_CODE {SECRET}" >{out}; cat >&2\n')
-    made = Command(f"@{script}")
+    made = CommandChannel(f"@{script}")
     made.send(NOTICE)
 
     assert out.read_text() == f"DB-NOTADB {SECRET}\n"
     assert SECRET not in " ".join(made.words)
     with pytest.raises(Trouble, match="cannot be read"):
-        Command(f"@{tmp_path}/none")
+        CommandChannel(f"@{tmp_path}/none")
 
 
 def test_no_sign_steers_a_terminal_or_breaks_a_parser() -> None:
@@ -242,20 +256,20 @@ def test_no_sign_steers_a_terminal_or_breaks_a_parser() -> None:
 def test_a_target_that_is_none(home: Path, target: str) -> None:
     """What is no platform is refused at once."""
     with pytest.raises(Trouble):
-        Hermes(Home(home), target)
+        HermesChannel(Home(home), target)
 
 
 def test_not_through_what_is_broken(home: Path) -> None:
     """Not through what is broken."""
     broken = Notice(EVENT, str(home), frozenset({"telegram"}))
     with pytest.raises(NotSent, match="telegram is itself out of order"):
-        Hermes(Home(home), "telegram:123").send(broken)
+        HermesChannel(Home(home), "telegram:123").send(broken)
 
 
 def test_a_file_name_attaches_nothing() -> None:
     """A file name attaches nothing."""
-    event = Event(
-        Kind.NEW, AT, "x", Severity.ERROR, "A", "MEDIA:/etc/passwd [[as_document]]\x1b[0m"
+    event = WatchEvent(
+        EventKind.NEW, AT, "x", Severity.ERROR, "A", "MEDIA:/etc/passwd [[as_document]]\x1b[0m"
     )
 
     words = Notice(event, "/home", frozenset()).words()
@@ -267,7 +281,7 @@ def test_the_environment_of_the_operator_is_there(
 ) -> None:
     """The environment of the operator is there."""
     monkeypatch.setenv("MY_OWN", "thing")
-    Command(f'printf %s "$MY_OWN" >{tmp_path}/told').send(NOTICE)
+    CommandChannel(f'printf %s "$MY_OWN" >{tmp_path}/told').send(NOTICE)
 
     assert (tmp_path / "told").read_text() == "thing" == os.environ["MY_OWN"]
 
@@ -275,7 +289,7 @@ def test_the_environment_of_the_operator_is_there(
 def test_a_webhook_that_answers_by_drops() -> None:
     """It is given up as a whole, not byte by byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/x", pauses=())
+        hook = WebhookChannel(f"http://127.0.0.1:{server.getsockname()[1]}/x", pauses=())
         hook.limit = 0.5
 
         def drip() -> None:

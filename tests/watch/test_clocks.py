@@ -9,27 +9,27 @@ import pytest
 from hermes_doctor.model import Trouble
 from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
-from hermes_doctor.watch.clocks import Clock, Reading, gap
+from hermes_doctor.watch.clocks import ClockReading, MachineClock, gap
 
-START = Reading(100.0, 200.0, 1e9)
+START = ClockReading(100.0, 200.0, 1e9)
 
 
 @pytest.mark.parametrize(
     ("now", "why"),
     [
-        (Reading(130.0, 230.0, 1e9 + 30), None),
-        (Reading(130.0, 230.0, 1e9 + 33), None),
-        (Reading(130.0, 3830.0, 1e9 + 3630), "slept for 60 min"),
-        (Reading(130.0, 230.0, 1e9 + 7230), "set forward by 2 h"),
-        (Reading(130.0, 230.0, 1e9 - 86400 * 3), "set back by 3 d"),
-        (Reading(700.0, 800.0, 1e9 + 600), "nothing was looked at for 10 min"),
-        (Reading(130.0, None, 1e9 + 30), None),
-        (Reading(130.0, None, 1e9 + 630), "slept for 10 min"),
+        (ClockReading(130.0, 230.0, 1e9 + 30), None),
+        (ClockReading(130.0, 230.0, 1e9 + 33), None),
+        (ClockReading(130.0, 3830.0, 1e9 + 3630), "slept for 60 min"),
+        (ClockReading(130.0, 230.0, 1e9 + 7230), "set forward by 2 h"),
+        (ClockReading(130.0, 230.0, 1e9 - 86400 * 3), "set back by 3 d"),
+        (ClockReading(700.0, 800.0, 1e9 + 600), "nothing was looked at for 10 min"),
+        (ClockReading(130.0, None, 1e9 + 30), None),
+        (ClockReading(130.0, None, 1e9 + 630), "slept for 10 min"),
     ],
 )
-def test_gap(now: Reading, why: str | None) -> None:
+def test_gap(now: ClockReading, why: str | None) -> None:
     """Sleep, a clock that was set, and a long pause are each told from a plain wait."""
-    before = START if now.awake is not None else START._replace(awake=None)
+    before = START if now.boottime is not None else START._replace(boottime=None)
 
     said = gap(before, now, longest=150.0)
 
@@ -38,7 +38,7 @@ def test_gap(now: Reading, why: str | None) -> None:
 
 def test_the_clocks_of_this_machine_agree_with_themselves() -> None:
     """The clocks of this machine agree with themselves."""
-    clock = Clock()
+    clock = MachineClock()
     before = clock.read()
     time.sleep(0.01)
 

@@ -17,7 +17,7 @@ from hermes_doctor.records import journal as journals
 from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.records.journal import Journal, Journals
 from hermes_doctor.repair.gateway import ASKED, STOPPED
-from hermes_doctor.watch.events import Kind
+from hermes_doctor.watch.events import EventKind
 from tests.helpers import support
 from tests.watch.test_heal import Ward, blot
 
@@ -59,7 +59,7 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     made = Service()
-    monkeypatch.setattr(control, "gateway_service", lambda _: made)
+    monkeypatch.setattr(control, "gateway_control", lambda _: made)
     return made
 
 
@@ -70,7 +70,7 @@ def test_it_is_ended_though_nothing_else_is_due(home: Path) -> None:
     told = ward.rounds(2)
 
     assert told == ["found RUN-CUTOFF", "note", "gone RUN-CUTOFF"]
-    assert "before it had changed anything" in ward.heard.of(Kind.NOTE)[0].title
+    assert "before it had changed anything" in ward.heard.of(EventKind.NOTE)[0].title
     assert state(home) == journals.ABANDONED
     assert not ward.ledger.repairs
 
@@ -121,7 +121,7 @@ def test_one_that_only_looks_leaves_it(home: Path) -> None:
     """One that only looks leaves it."""
     cut_off(home)
     ward = Ward(home)
-    ward.watch.heals = None
+    ward.watch.healer = None
     before = support.tree(home, vault=True)
     ward.rounds(3)
 
@@ -135,7 +135,7 @@ def test_a_gateway_that_the_run_had_stopped_is_started_again(home: Path, service
     ward.rounds(1)
 
     assert service.pid == 4711
-    assert "runs again (process 4711)" in ward.heard.of(Kind.NOTE)[0].title
+    assert "runs again (process 4711)" in ward.heard.of(EventKind.NOTE)[0].title
 
 
 def test_a_gateway_that_the_run_had_not_stopped_is_not_started(

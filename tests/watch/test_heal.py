@@ -20,10 +20,10 @@ from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch import repair_run
 from hermes_doctor.watch.heal import Healer
-from hermes_doctor.watch.repair_budget import Ledger
+from hermes_doctor.watch.repair_budget import RepairBudget
 from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.signals import Signals
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import Hands, Heard, watch
 
@@ -56,7 +56,7 @@ class Ward:
         self.heard: Heard
         self.clock: Hands
         self.watch, self.heard, self.clock = watch(home, self.look, after=more.get("after", 3))
-        self.ledger = Ledger(more.get("budget", Budget(3, 1800.0)))
+        self.ledger = RepairBudget(more.get("budget", Budget(3, 1800.0)))
         self.healer = Healer(
             home=Home(home),
             plugins=loaded,
@@ -64,9 +64,9 @@ class Ward:
             ledger=self.ledger,
             clock=self.clock,
             signals=Signals(),
-            after=more.get("after", 3),
-            patience=more.get("patience", 600.0),
-            agreed=frozenset(more.get("agreed", ())),
+            min_rounds=more.get("after", 3),
+            timeout=more.get("patience", 600.0),
+            confirmed=frozenset(more.get("agreed", ())),
             busy=more.get("busy", lambda _: False),
         )
         self.watch.enable(self.healer)
@@ -156,7 +156,7 @@ def test_what_wavers_is_healed(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found = tuple(one._replace(severity=now) for one in report.findings)
         return report._replace(findings=found)
 
-    ward.watch.look = look
+    ward.watch.examine = look
 
     assert "healed ENV-BOM" in ward.rounds(3)
 
@@ -176,7 +176,7 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         found = tuple(one._replace(severity=now) for one in report.findings)
         return report._replace(findings=found)
 
-    ward.watch.look = look
+    ward.watch.examine = look
     carried: list[object] = []
 
     def carry_out(*given: object) -> None:
@@ -261,7 +261,7 @@ def test_a_new_process_has_no_new_budget(home: Path) -> None:
     blot(home)
     first = Ward(home, after=1, budget=Budget(1, 1800.0))
     assert "healed ENV-BOM" in first.rounds(1)
-    known = Store(Home(home), home.parent / "state").load("one")
+    known = WatchStateFiles(Home(home), home.parent / "state").load("one")
 
     assert known and len(known.repairs) == 1
 
@@ -322,8 +322,8 @@ def test_another_watch_heals(home: Path) -> None:
 import sys
 from pathlib import Path
 from hermes_doctor.home import Home
-from hermes_doctor.watch.store import Store
-assert Store(Home(Path({str(home)!r})), Path({str(store.folder)!r})).take()
+from hermes_doctor.watch.store import WatchStateFiles
+assert WatchStateFiles(Home(Path({str(home)!r})), Path({str(store.folder)!r})).take()
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.watch.healing_lease import FILE, Lease
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.helpers.watch_parts import Hands
 from tests.watch.test_heal import Ward, blot, blotted
@@ -18,7 +18,7 @@ from tests.watch.test_heal import Ward, blot, blotted
 def elsewhere(home: Path) -> Ward:
     """A second watch on the same home, with a folder of its own for what it knows."""
     ward = Ward(home, after=1)
-    store = Store(Home(home), home.parent / "other-state")
+    store = WatchStateFiles(Home(home), home.parent / "other-state")
     ward.watch.store = ward.healer.store = store
     ward.healer.lease = Lease(Home(home), ward.clock, store.file)
     return ward
@@ -53,7 +53,7 @@ def test_who_comes_and_goes_is_named_for_as_long_as_a_repair_counts(home: Path) 
     """Rounds that cron starts hold no lock in between."""
     clock = Hands()
     one, two = lease(home, clock, "one"), lease(home, clock, "two")
-    assert one.refusal(make=True) is None
+    assert one.refusal(create=True) is None
     one.prolong(1800.0)
     one.close()
 
@@ -88,11 +88,11 @@ def test_a_file_that_was_taken_away_is_made_anew(home: Path) -> None:
     """Whoever holds a file that nobody finds any more holds nothing."""
     clock = Hands()
     one, two = lease(home, clock, "one"), lease(home, clock, "two")
-    assert one.refusal(make=True) is None
+    assert one.refusal(create=True) is None
     (home / "backups" / "doctor" / FILE).unlink()
-    assert two.refusal(make=True) is None
+    assert two.refusal(create=True) is None
 
-    assert "another watch" in (one.refusal(make=True) or "")
+    assert "another watch" in (one.refusal(create=True) or "")
 
 
 def test_a_pipe_in_its_place_is_refused(home: Path) -> None:
@@ -109,7 +109,7 @@ def test_it_goes_with_the_watch(home: Path) -> None:
     """Only the own one."""
     clock = Hands()
     one = lease(home, clock, "one")
-    assert one.refusal(make=True) is None
+    assert one.refusal(create=True) is None
     one.prolong(1800.0)
     lease(home, clock, "two").give_up()
     assert (home / "backups" / "doctor" / FILE).exists()

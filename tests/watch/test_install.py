@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.systemd import Manager
+from hermes_doctor.gateway.systemd import SystemdManager
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule import choose, crontab, launchd, systemd
 from hermes_doctor.schedule.jobs import Job
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
 
 ODD = 'a b"c%d$e\\f'
@@ -51,7 +51,7 @@ esac
 
 
 def job(home: Path, *options: str, **more: object) -> Job:
-    store = Store(Home(home), home.parent / "state" / "hermes-doctor")
+    store = WatchStateFiles(Home(home), home.parent / "state" / "hermes-doctor")
     return Job(Home(home), options, bool(more.get("heal")), 30.0, store.folder)
 
 
@@ -180,7 +180,7 @@ def test_a_word_in_a_unit_is_what_it_was() -> None:
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit of the system."""
-    monkeypatch.setattr(Manager, "refuse", lambda _: None)
+    monkeypatch.setattr(SystemdManager, "refuse", lambda _: None)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
     manager = systemd.Systemd(system=True)
 
@@ -188,7 +188,7 @@ def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
     assert "ProtectHome" not in text and "ReadWritePaths" not in text, "it only looks"
     assert f"ReadWritePaths=-{home}\n" in manager.text(job(home, heal=True))
-    owned = Job(Home(home), (), False, 30.0, Store(Home(home)).folder, user="alice")
+    owned = Job(Home(home), (), False, 30.0, WatchStateFiles(Home(home)).folder, user="alice")
     assert "User=alice\n" in manager.text(owned)
     assert "CapabilityBoundingSet=\n" in manager.text(owned)
 

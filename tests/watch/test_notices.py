@@ -10,7 +10,7 @@ import pytest
 from hermes_doctor.model import Severity
 from hermes_doctor.watch import notices
 from hermes_doctor.watch.channels import Notice, NotSent
-from hermes_doctor.watch.events import Event, Key, Kind
+from hermes_doctor.watch.events import EventKind, Key, WatchEvent
 from hermes_doctor.watch.notices import MOST, QUIET, Notices
 from tests.helpers.watch_parts import AT
 
@@ -41,7 +41,9 @@ class Post:
     def hear(self, kind: str, code: str = "A", severity: str | None = "error", **more: str) -> None:
         was = Severity(more["was"]) if "was" in more else None
         level = Severity(severity) if severity else None
-        event = Event(Kind(kind), AT, "it is wrong", level, code, more.get("subject", ""), was)
+        event = WatchEvent(
+            EventKind(kind), AT, "it is wrong", level, code, more.get("subject", ""), was
+        )
         self.notices.observe(event, self.notified)
 
     def at(self, now: float) -> list[str]:
@@ -154,7 +156,7 @@ def test_repairs_are_told_each_and_say_that_it_is_gone() -> None:
     post.hear("healed")
     post.hear("gone", severity=None, was="error")
     post.at(1000 + QUIET)
-    event = Event(Kind.HEALED, AT + timedelta(hours=1), "again", Severity.ERROR, "A")
+    event = WatchEvent(EventKind.HEALED, AT + timedelta(hours=1), "again", Severity.ERROR, "A")
     post.notices.observe(event, post.notified)
     post.at(1000 + 3 * QUIET)
 
@@ -248,7 +250,7 @@ def test_a_slow_channel_holds_up_no_other() -> None:
 
     made = Notices([Slow(), Quick()], "/home", Severity.ERROR)
     notified: dict[Key, tuple[str, float]] = {}
-    made.observe(Event(Kind.NEW, AT, "wrong", Severity.ERROR, "A"), notified)
+    made.observe(WatchEvent(EventKind.NEW, AT, "wrong", Severity.ERROR, "A"), notified)
     made.flush(notified, 1000.0)
     try:
         assert arrived.wait(60)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hermes_doctor.schedule.durations import Budget
-from hermes_doctor.watch.repair_budget import MAX_TRIES, Failure, Ledger
+from hermes_doctor.watch.repair_budget import MAX_TRIES, FailedRepair, RepairBudget
 
 KEY = ("A", "thing")
 
 
 def test_the_budget() -> None:
     """So many in so much time, counted from each repair."""
-    ledger = Ledger(Budget(2, 600.0))
+    ledger = RepairBudget(Budget(2, 600.0))
     for now in (1000.0, 1100.0):
         assert ledger.free_at(now) is None
         ledger.spend(now)
@@ -25,12 +25,12 @@ def test_the_budget() -> None:
 
 def test_a_time_that_has_not_come_yet_counts_for_nothing() -> None:
     """A time that has not come yet counts for nothing."""
-    assert Ledger(Budget(1, 600.0), [9e9]).free_at(1000.0) is None
+    assert RepairBudget(Budget(1, 600.0), [9e9]).free_at(1000.0) is None
 
 
 def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
     """What fails waits longer each time and then for a person."""
-    ledger = Ledger(Budget(3, 600.0))
+    ledger = RepairBudget(Budget(3, 600.0))
     now = 0.0
     for number in range(MAX_TRIES):
         assert ledger.may_try(KEY, now)
@@ -48,7 +48,7 @@ def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
 
 def test_gone_for_a_moment_is_not_forgotten() -> None:
     """Gone for a moment is not forgotten."""
-    ledger = Ledger(Budget(3, 600.0))
+    ledger = RepairBudget(Budget(3, 600.0))
     ledger.fail(KEY, 0.0)
     ledger.forget({}, 10.0)
 
@@ -57,8 +57,10 @@ def test_gone_for_a_moment_is_not_forgotten() -> None:
 
 def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
     """What is read from a file may say anything."""
-    far = Ledger(Budget(3, 600.0), [], {KEY: Failure(1, 9e12), ("B", ""): Failure(10**9, 5.0)})
+    far = RepairBudget(
+        Budget(3, 600.0), [], {KEY: FailedRepair(1, 9e12), ("B", ""): FailedRepair(10**9, 5.0)}
+    )
     far.since(1000.0)
 
-    assert far.failures[KEY] == Failure(1, 1600.0)
-    assert far.failures["B", ""] == Failure(MAX_TRIES, 5.0)
+    assert far.failures[KEY] == FailedRepair(1, 1600.0)
+    assert far.failures["B", ""] == FailedRepair(MAX_TRIES, 5.0)

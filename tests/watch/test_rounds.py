@@ -15,13 +15,13 @@ from hermes_doctor import home as homes
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.watch import home_reachable
-from hermes_doctor.watch.clocks import Reading
+from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.event_lines import EventPrinter
-from hermes_doctor.watch.events import Event, Kind
-from hermes_doctor.watch.repair_budget import Failure
+from hermes_doctor.watch.events import EventKind, WatchEvent
+from hermes_doctor.watch.repair_budget import FailedRepair
 from hermes_doctor.watch.signals import Signals
-from hermes_doctor.watch.state import Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.state import WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.helpers.watch_parts import Heard, finding, report, watch
 
@@ -47,7 +47,7 @@ def test_one_that_begins_anew_knows_what_was(home: Path) -> None:
     second.round(begins=True)
 
     assert [(e.kind.value, e.code) for e in heard] == [("start", ""), ("found", "A"), ("new", "B")]
-    assert second.memory.standing["A", "thing"].seen == 3, "it goes on counting"
+    assert second.memory.standing["A", "thing"].rounds == 3, "it goes on counting"
 
 
 def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
@@ -55,16 +55,16 @@ def test_what_was_seen_long_ago_is_not_in_a_row(home: Path) -> None:
     first, _, _ = watch(home, [SICK, SICK])
     first.round(begins=True)
     first.round(begins=False)
-    store = Store(Home(home), home.parent / "state")
+    store = WatchStateFiles(Home(home), home.parent / "state")
     known = store.load("one")
     assert known
     assert known.clocks
-    known.clocks = Reading(*(one - 3600 for one in known.clocks if one is not None))
+    known.clocks = ClockReading(*(one - 3600 for one in known.clocks if one is not None))
     store.save(known)
     second, _, _ = watch(home, [SICK])
     second.round(begins=True)
 
-    assert second.memory.standing["A", "thing"].seen == 1
+    assert second.memory.standing["A", "thing"].rounds == 1
 
 
 def test_single_rounds_tell_only_what_changed(home: Path) -> None:
@@ -72,12 +72,12 @@ def test_single_rounds_tell_only_what_changed(home: Path) -> None:
     told = []
     for one in (SICK, SICK, WELL, WELL):
         made, heard, _ = watch(home, [one])
-        assert made.once(loud=False) is one
+        assert made.once(always_report=False) is one
         told.append(heard.kinds)
 
     assert told == [["start", "found"], [], ["gone"], []]
     made, heard, _ = watch(home, [WELL])
-    made.once(loud=True)
+    made.once(always_report=True)
     assert heard.kinds == ["quiet"], "a person who looks sees that it did"
 
 
@@ -95,7 +95,7 @@ def test_a_home_that_goes_and_comes_back(home: Path) -> None:
     made.round(begins=False)
 
     assert heard.kinds == ["start", "found", "away", "back"]
-    assert made.memory.standing["A", "thing"].seen == 1, "counted anew, and nothing was gone"
+    assert made.memory.standing["A", "thing"].rounds == 1, "counted anew, and nothing was gone"
 
 
 def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +171,12 @@ def test_after_a_gap_it_counts_anew(home: Path, moved: dict[str, float], said: s
     made.round(begins=True)
     clock.turn(30)
     made.round(begins=False)
-    assert made.memory.standing["A", "thing"].seen == 2
+    assert made.memory.standing["A", "thing"].rounds == 2
     clock.turn(30, **moved)
     made.round(begins=False)
 
     assert heard.kinds == ["start", "found", "gap"] and said in heard[2].title
-    assert made.memory.standing["A", "thing"].seen == 1
+    assert made.memory.standing["A", "thing"].rounds == 1
     clock.turn(30)
     made.round(begins=False)
     assert heard.kinds == ["start", "found", "gap"]
@@ -225,11 +225,13 @@ def test_after_a_repair_it_looks_at_once(home: Path) -> None:
     """After a repair it looks at once."""
 
     class Heals:
-        def attempt(self, report: Report, memory: Memory, at: object) -> tuple[list[Event], bool]:
+        def attempt(
+            self, report: Report, memory: WatchState, at: object
+        ) -> tuple[list[WatchEvent], bool]:
             return [], bool(report.findings)
 
     signals = Slow(2)
-    made, _, _ = watch(home, [SICK, WELL], signals=signals, heals=Heals())
+    made, _, _ = watch(home, [SICK, WELL], signals=signals, healer=Heals())
     made.run()
 
     assert signals.waits == [0, 30.0]
@@ -285,20 +287,20 @@ def test_events_reach_the_notices(home: Path) -> None:
     class Notices:
         heard = Heard()
 
-        def observe(self, event: Event, notified: object) -> None:
+        def observe(self, event: WatchEvent, notified: object) -> None:
             self.heard(event)
 
         def stand(self, subjects: frozenset[str]) -> None:
             assert subjects == {"telegram"}
 
-        def flush(self, notified: object, now: float) -> list[Event]:
+        def flush(self, notified: object, now: float) -> list[WatchEvent]:
             return []
 
     sick = report(finding("A", subject="telegram"), finding("B", "info", subject="qqbot"))
     made, _, _ = watch(home, [sick], notices=Notices())
     made.round(begins=True)
 
-    assert Notices.heard.of(Kind.FOUND)
+    assert Notices.heard.of(EventKind.FOUND)
 
 
 def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None:
@@ -306,18 +308,18 @@ def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None
     made, heard, _ = watch(home, [SICK, SICK, SICK], after=9)
     made.round(begins=True)
     made.round(begins=False)
-    made.memory.failures["A", "thing"] = Failure(2, 1e9)
+    made.memory.failures["A", "thing"] = FailedRepair(2, 1e9)
     home.rename(home.with_name("old"))
     support.healthy(home)
     made.round(begins=False)
     assert heard.kinds[-1] == "gap" and "another folder" in heard[-1].title
-    assert made.memory.standing["A", "thing"].seen == 1 and not made.memory.failures
+    assert made.memory.standing["A", "thing"].rounds == 1 and not made.memory.failures
     home.rename(home.with_name("second"))
     support.healthy(home)
     second, heard, _ = watch(home, [SICK], after=9)
     second.round(begins=True)
 
-    assert second.memory.standing["A", "thing"].seen == 1 and "gap" in heard.kinds
+    assert second.memory.standing["A", "thing"].rounds == 1 and "gap" in heard.kinds
 
 
 def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
@@ -326,7 +328,7 @@ def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
     """A listener that is gone ends it, a full disk does not."""
     made, _, _ = watch(home, [SICK, WELL])
     with open("/dev/full", "w") as full:
-        made.tell = EventPrinter(home, out=full)
+        made.print_event = EventPrinter(home, out=full)
         made.round(begins=True)
         made.round(begins=False)
         assert not made.signals.ending and made.rounds == 2
@@ -338,7 +340,7 @@ def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
     os.close(read)
     made, _, _ = watch(home, [WELL])
     with open(write, "w") as pipe:
-        made.tell = EventPrinter(home, out=pipe)
+        made.print_event = EventPrinter(home, out=pipe)
         made.round(begins=True)
         with contextlib.suppress(OSError):
             pipe.close()

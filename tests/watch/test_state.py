@@ -13,15 +13,15 @@ from hermes_doctor.model import Severity
 from hermes_doctor.schedule import identity
 from hermes_doctor.watch import state, store as stores
 from hermes_doctor.watch.changes import CurrentFinding
-from hermes_doctor.watch.repair_budget import Failure
-from hermes_doctor.watch.state import Memory
-from hermes_doctor.watch.store import Store
+from hermes_doctor.watch.repair_budget import FailedRepair
+from hermes_doctor.watch.state import WatchState
+from hermes_doctor.watch.store import WatchStateFiles
 
 KEY = ("A", "a subject")
 
 
-def known() -> Memory:
-    return Memory(
+def known() -> WatchState:
+    return WatchState(
         boot="one",
         pid=7,
         began="then",
@@ -30,7 +30,7 @@ def known() -> Memory:
         standing={KEY: CurrentFinding(Severity.ERROR, "wrong", "looks", 2)},
         unanswered={"looks": 1},
         repairs=[5.0],
-        failures={KEY: Failure(1, 99.0)},
+        failures={KEY: FailedRepair(1, 99.0)},
         notified={KEY: ("error", 5.0)},
         deeds=[{"at": "then", "what": "healed"}],
     )
@@ -44,16 +44,16 @@ def written(**changes: object) -> bytes:
 
 def test_what_is_saved_is_known_again(tmp_path: Path) -> None:
     """What is saved is known again."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
 
-    assert Store(Home(tmp_path / "home"), tmp_path / "state").load("one") == known()
+    assert WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state").load("one") == known()
     assert store.file.stat().st_mode & 0o777 == 0o600
 
 
 def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
     """Times of another boot mean nothing."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
 
     found = store.load("two")
@@ -86,7 +86,7 @@ def test_times_of_another_boot_mean_nothing(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
     """A file that is none is nothing."""
-    store = Store(Home(Path("/home")), tmp_path / "state")
+    store = WatchStateFiles(Home(Path("/home")), tmp_path / "state")
     store.folder.mkdir()
     store.file.write_bytes(text)
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_none_is_nothing(tmp_path: Path, text: bytes) -> None:
 
 def test_only_what_is_new_is_written(tmp_path: Path) -> None:
     """Only what is new is written."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
     first = store.file.stat()
     os.utime(store.file, (1, 1))
@@ -116,7 +116,7 @@ def test_only_what_is_new_is_written(tmp_path: Path) -> None:
 def test_one_heals_and_only_it_writes(tmp_path: Path) -> None:
     """One heals and only it writes."""
     home = Home(tmp_path / "home")
-    one, two = (Store(home, tmp_path / "state") for _ in range(2))
+    one, two = (WatchStateFiles(home, tmp_path / "state") for _ in range(2))
 
     assert one.take() and one.take()
     assert not two.take()
@@ -130,7 +130,7 @@ def test_one_heals_and_only_it_writes(tmp_path: Path) -> None:
 
 def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
     """It is taken away without a trace."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.take()
     store.save(known())
     store.remove()
@@ -160,11 +160,11 @@ def test_names_are_fit_for_a_unit() -> None:
 
 def test_one_that_only_looks_leaves_what_was_spent(tmp_path: Path) -> None:
     """A watch in a terminal beside one that heals by cron does not give it a new budget."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.save(known())
     looking = known()
     looking.heals, looking.repairs, looking.failures = False, [], {}
-    Store(Home(tmp_path / "home"), tmp_path / "state").save(looking)
+    WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state").save(looking)
 
     told = store.load("one")
 
@@ -173,7 +173,7 @@ def test_one_that_only_looks_leaves_what_was_spent(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_a_file_hangs_nothing(tmp_path: Path) -> None:
     """Neither in that of the lock, nor of what is known."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.folder.mkdir()
     os.mkfifo(store.lock)
     os.mkfifo(store.file)
@@ -199,7 +199,7 @@ def test_root_is_led_nowhere(tmp_path: Path) -> None:
     (theirs / "hermes-doctor").symlink_to(private)
     for path in (theirs, theirs / "hermes-doctor"):
         os.chown(path, stranger, stranger, follow_symlinks=False)
-    store = Store(Home(tmp_path / "home"), theirs / "hermes-doctor")
+    store = WatchStateFiles(Home(tmp_path / "home"), theirs / "hermes-doctor")
     with pytest.raises(OSError):
         store.take()
     with pytest.raises(OSError):
@@ -211,7 +211,7 @@ def test_root_is_led_nowhere(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be given another's file")
 def test_root_takes_nobody_elses_lock(tmp_path: Path) -> None:
     """In a folder of its own a lock of somebody else was put there by him."""
-    store = Store(Home(tmp_path / "home"), tmp_path / "state")
+    store = WatchStateFiles(Home(tmp_path / "home"), tmp_path / "state")
     store.folder.mkdir(0o700)
     store.lock.touch()
     os.chown(store.lock, 12345, 12345)

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.logs.entry import Entry, Unread
+from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.stream import COMPLETE_LOG, GATEWAY, QUICK
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.plugins.log_rules.incidents import Incident, IncidentTracker
-from hermes_doctor.plugins.log_rules.rule import Line, Rule
+from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
 from hermes_doctor.system.files import MEGABYTE, read
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class LogAnswer(NamedTuple):
 
     incidents: tuple[Incident, ...]
     """Including those that are over."""
-    where: Callable[[Entry], str]
+    where: Callable[[LogEntry], str]
     unread: tuple[Unread, ...]
 
 
@@ -78,7 +78,7 @@ def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
     return incident._replace(doubtful=begin) if incident.last < begin else incident
 
 
-def _logs(line: Line) -> Iterable[str]:
+def _logs(line: LinePattern) -> Iterable[str]:
     """Yield the logs that contain such a line, unless it is a warning."""
     if line.level not in ("DEBUG", "INFO"):
         return

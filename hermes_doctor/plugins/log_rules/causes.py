@@ -9,8 +9,8 @@ from typing import Any
 from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.plugins.log_rules.source import (
     CODE,
-    Fault,
     RuleError,
+    RuleMistake,
     allow,
     flag,
     mappings,
@@ -23,7 +23,7 @@ NAME = "causes.yaml"
 _FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_platform"})
 
 
-def read(folder: Path, faults: list[Fault]) -> list[Cause]:
+def read(folder: Path, faults: list[RuleMistake]) -> list[Cause]:
     """Read the causes of a folder; mistakes are added to `faults`."""
     path = folder / NAME
     if not path.is_file():
@@ -33,9 +33,9 @@ def read(folder: Path, faults: list[Fault]) -> list[Cause]:
         try:
             found.append(_cause(raw))
         except RuleError as wrong:
-            faults.append(Fault(path, number, str(wrong)))
+            faults.append(RuleMistake(path, number, str(wrong)))
     if circle := _circle(found):
-        faults.append(Fault(path, 1, f"goes in a circle: {' → '.join(circle)}"))
+        faults.append(RuleMistake(path, 1, f"goes in a circle: {' → '.join(circle)}"))
         return []
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook, Finding, Partly, Skip
 from hermes_doctor.plugins.declare import Check
-from hermes_doctor.system.files import listing, reason
+from hermes_doctor.system.files import list_folder, reason
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.folder import Folder
@@ -45,7 +45,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 def _is_silent(probes: Probes) -> bool:
     """Tell whether there is no log yet, so that the rules need not be loaded."""
     try:
-        written = listing(probes.home / "logs") or (probes.home / STARTS).exists()
+        written = list_folder(probes.home / "logs") or (probes.home / STARTS).exists()
         return not written and not probes.home.profile and probes.supervision().owner is None
     except (CouldNotLook, OSError):
         return False

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from hermes_doctor.lazy import pattern
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident
 from hermes_doctor.plugins.log_rules.rule import KEYS
-from hermes_doctor.redaction import spoken
+from hermes_doctor.redaction import redact_log_text
 
 _LONG, _REASON = 200, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
@@ -24,7 +24,7 @@ _IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
 _PLACE = pattern(r"\{(\w+)\}")
 
 
-def findings(incidents: Iterable[Incident], where: Callable[[Entry], str]) -> Iterator[Finding]:
+def findings(incidents: Iterable[Incident], where: Callable[[LogEntry], str]) -> Iterator[Finding]:
     """Yield findings for the open incidents; skip those that are over or may still clear."""
     open_ = [one for one in incidents if one.cleared_at is None and not one.pending]
     open_.sort(key=_subject)
@@ -38,7 +38,7 @@ def _subject(incident: Incident) -> tuple[str, str]:
     return incident.rule.id, shown(" ".join(named))
 
 
-def _finding(same: list[Incident], subject: str, where: Callable[[Entry], str]) -> Finding:
+def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str]) -> Finding:
     last = max(same, key=lambda one: one.last)
     rule = last.rule
     count = sum(one.number for one in same)
@@ -120,7 +120,7 @@ def _told(name: str, value: str) -> str:
 def shown(text: str) -> str:
     """Shorten and redact a piece of a log line for display."""
     short = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
-    return spoken(short)
+    return redact_log_text(short)
 
 
 def _often(count: int, same: list[Incident], sessions: set[str]) -> str:

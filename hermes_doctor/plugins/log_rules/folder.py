@@ -10,7 +10,7 @@ from hermes_doctor.lazy import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Cause, Rule
-    from hermes_doctor.plugins.log_rules.source import Fault
+    from hermes_doctor.plugins.log_rules.source import RuleMistake
 
 COMPILED, CODES = "compiled.json", "codes.txt"
 """Made by tools/compile_signatures.py.
@@ -25,7 +25,7 @@ class RuleSet(NamedTuple):
 
     rules: tuple[Rule, ...]
     causes: tuple[Cause, ...]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RuleMistake, ...] = ()
     """Mistakes in the rules that were left out."""
 
     @property
@@ -37,26 +37,24 @@ class RuleSet(NamedTuple):
 class Folder:
     """A folder of log rules; precompiled rules are loaded when a log is read."""
 
-    def __init__(self, place: Path, *, ours: bool = False) -> None:
-        self.place = place
+    def __init__(self, path: Path, *, ours: bool = False) -> None:
+        self.path = path
         self.ours = ours
         """Only built-in rules are used in compiled form; others were never checked."""
-        compiled = ours and (place / CODES).is_file()
+        compiled = ours and (path / CODES).is_file()
         self.faults = () if compiled else self.rule_set.faults
         self.codes = (
-            tuple((place / CODES).read_bytes().decode().split())
-            if compiled
-            else self.rule_set.codes
+            tuple((path / CODES).read_bytes().decode().split()) if compiled else self.rule_set.codes
         )
 
     @cached_property
     def rule_set(self) -> RuleSet:
         """The rules and causes, loaded on first use."""
-        path = self.place / COMPILED
+        path = self.path / COMPILED
         return (
             read_compiled(path.read_bytes())
             if self.ours and path.is_file()
-            else read_source(self.place)
+            else read_source(self.path)
         )
 
 
@@ -80,7 +78,7 @@ def read_compiled(data: bytes) -> RuleSet:
     return RuleSet(tuple(map(rule.unpack, found["rules"])), tuple(causes))
 
 
-def compile_rules(held: RuleSet) -> str:
+def compile_rules(rule_set: RuleSet) -> str:
     """Compile the rules to JSON that is quick to read, one rule per line."""
     import json
 
@@ -89,5 +87,6 @@ def compile_rules(held: RuleSet) -> str:
     def items(found: list[list[Any]]) -> str:
         return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
 
-    rules = items([rule.pack(one) for one in held.rules])
-    return f'{{"rules": {rules},\n"causes": {items([rule.pack(one) for one in held.causes])}}}\n'
+    rules = items([rule.pack(one) for one in rule_set.rules])
+    causes = items([rule.pack(one) for one in rule_set.causes])
+    return f'{{"rules": {rules},\n"causes": {causes}}}\n'

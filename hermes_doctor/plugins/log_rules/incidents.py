@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
-from hermes_doctor.plugins.log_rules.versions import covers
+from hermes_doctor.plugins.log_rules.versions import applies_to
 
 QUOTES = 3
 MOST, MOST_OF_ONE = 2000, 500
@@ -31,7 +31,7 @@ _Key = tuple[tuple[str, str], ...]
 class Quote(NamedTuple):
     """A log entry and the part of it that may be shown."""
 
-    entry: Entry
+    entry: LogEntry
     text: str
 
 
@@ -125,7 +125,7 @@ class IncidentTracker:
 
         `chats`: the chat of each session that entries are tagged with, where known.
         """
-        self.rules = [rule for rule in rules if covers(rule.versions, release)]
+        self.rules = [rule for rule in rules if applies_to(rule.versions, release)]
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
@@ -150,7 +150,7 @@ class IncidentTracker:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
         return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
 
-    def add_entry(self, entry: Entry) -> None:
+    def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
         while self.starts and self.starts[0] <= entry.at:
             self.gateway_started(self.starts.popleft())
@@ -235,7 +235,7 @@ class IncidentTracker:
             self.closed.append(one.to_incident(cleared_at=at))
 
 
-def _starts(entry: Entry) -> bool:
+def _starts(entry: LogEntry) -> bool:
     """Tell whether the entry is the first line of a gateway's start."""
     return entry.logger == _START[0] and entry.text.startswith(_START[1])
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.logs.entry import Entry
-from hermes_doctor.plugins.log_rules.rule import LEVELS, Line, Rule
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_rules.rule import LEVELS, LinePattern, Rule
 
 MOST = 4000
 """Characters of a message that are searched, so that a pattern cannot run forever on a long one."""
@@ -23,7 +23,7 @@ class Match(NamedTuple):
     rule: Rule
     role: str
     """match: the rule's own line; follow: its `followed_by`; clear: its `cleared_by`."""
-    entry: Entry
+    entry: LogEntry
     fields: Mapping[str, str]
     quote: str
     """The part that the pattern matched; nothing else of the line may be shown."""
@@ -39,7 +39,7 @@ class _Seen(NamedTuple):
 class _Candidate(NamedTuple):
     rule: Rule
     role: str
-    line: Line
+    line: LinePattern
 
 
 class _Candidates:
@@ -55,10 +55,10 @@ class _Candidates:
         """Matches of texts seen before, because logs repeat themselves."""
         self.turn = 0
 
-    def of(self, begun: Mapping[str, int], turn: int) -> list[_Candidate]:
+    def of(self, open_incidents: Mapping[str, int], turn: int) -> list[_Candidate]:
         """Return the lines to try; followers and clearing lines only for open incidents."""
         if turn != self.turn and self.after:
-            asked = self.first + [one for one in self.after if one.rule.id in begun]
+            asked = self.first + [one for one in self.after if one.rule.id in open_incidents]
             if len(asked) != len(self.asked) or asked != self.asked:
                 self.asked = asked
                 self.known.clear()
@@ -124,7 +124,7 @@ class Matcher:
         found = self.candidates("log", level, logger)
         return bool(found.first or found.after)
 
-    def ask(self, entry: Entry) -> list[Match]:
+    def ask(self, entry: LogEntry) -> list[Match]:
         """Return a match for every line of every rule that the entry matches.
 
         Followers and clearing lines are tried only while the rule has an open incident, because
@@ -160,7 +160,7 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
     return found
 
 
-def _first(line: Line, texts: tuple[str, ...]) -> re.Match[str] | None:
+def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:
     """Search the message, then the lines that follow it, for the pattern."""
     for text in texts:
         if match := _compiled(line.pattern).search(text[:MOST]):

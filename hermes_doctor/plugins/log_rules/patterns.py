@@ -39,7 +39,7 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
 
 
 def literals(pattern: str) -> tuple[str, ...]:
-    """Return texts one of which is in every match; empty if none can be determined."""
+    """Return literals of which every match contains at least one; empty if unknown."""
     tree = parser.parse(pattern)
     return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
 

@@ -18,13 +18,13 @@ _SAMPLE = "".join(map(chr, range(32, 127))) + "\t\né漢✗"
 
 
 class _Stretch(NamedTuple):
-    """A repetition that what follows it so far does not delimit."""
+    """A repetition that can still match what follows it in the pattern."""
 
     chars: frozenset[str]
-    most: int
+    max_repeats: int
 
 
-def inside(kind: Any, value: Any) -> Iterator[Any]:
+def subtrees(kind: Any, value: Any) -> Iterator[Any]:
     """Yield the subtrees of one node."""
     if kind is kinds.SUBPATTERN:
         yield value[3]
@@ -49,7 +49,7 @@ def has_nested_repeats(tree: Any, outer: int = 1) -> bool:
             return True
         if several and outer > 1 and most > _MANY:
             return True
-        if any(has_nested_repeats(one, outer * max(most, 1)) for one in inside(kind, value)):
+        if any(has_nested_repeats(one, outer * max(most, 1)) for one in subtrees(kind, value)):
             return True
     return False
 
@@ -79,12 +79,12 @@ def _walk(tree: Any, before: tuple[_Stretch, ...], sample: str) -> tuple[tuple[_
         elif kind in (kinds.ASSERT, kinds.ASSERT_NOT):
             most = max(most, _walk(value[1], loose, sample)[1])
         elif kind is kinds.BRANCH or kind in REPEATS:
-            ended = [_walk(one, loose, sample) for one in inside(kind, value)]
+            ended = [_walk(one, loose, sample) for one in subtrees(kind, value)]
             if kind in REPEATS and not value[0]:
                 ended.append((loose, 1))
             loose = max((after for after, _ in ended), key=_product)
             most = max(most, *(number for _, number in ended))
-        elif within := list(inside(kind, value)):
+        elif within := list(subtrees(kind, value)):
             for one in within:
                 loose, number = _walk(one, loose, sample)
                 most = max(most, number)
@@ -102,7 +102,7 @@ def _settled(loose: Sequence[_Stretch], chars: frozenset[str]) -> tuple[_Stretch
 def _product(loose: Sequence[_Stretch]) -> int:
     found = 1
     for one in loose:
-        found *= one.most
+        found *= one.max_repeats
     return found
 
 
@@ -110,7 +110,7 @@ def _chars(tree: Any, sample: str) -> frozenset[str]:
     """Return the characters of the sample that a part can match."""
     found: set[str] = set()
     for kind, value in tree:
-        parts = list(inside(kind, value))
+        parts = list(subtrees(kind, value))
         for one in parts:
             found |= _chars(one, sample)
         if kind is kinds.LITERAL:
@@ -158,7 +158,7 @@ def ends_with_rest(tree: Any) -> bool:
         chars = _chars(value[2], _SAMPLE) if kind in REPEATS else frozenset()
         if " " in chars and len(chars) > 80 and value[1] > 200:
             return True
-        if any(ends_with_rest(one) for one in inside(kind, value)):
+        if any(ends_with_rest(one) for one in subtrees(kind, value)):
             return True
         if not (kind in REPEATS and value[0] == 0):
             return False

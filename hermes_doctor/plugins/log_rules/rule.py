@@ -18,7 +18,7 @@ KEYS = ("platform", "account", "session", "job", "task", "board", "provider", "m
 """The fields that distinguish the incidents of a rule."""
 
 
-class Line(NamedTuple):
+class LinePattern(NamedTuple):
     """A pattern for one log line, with the loggers and the level it applies to."""
 
     pattern: str
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     code: str
     severity: str
     title: str
-    line: Line
+    line: LinePattern
     detail: str = ""
     platform: str = ""
     source: str = "log"
@@ -45,9 +45,9 @@ class Rule(NamedTuple):
     threshold: int = 1
     within: float = 0.0
     """The threshold must be reached within this many seconds; 0 means the whole window."""
-    followed_by: Line | None = None
+    followed_by: LinePattern | None = None
     follows_within: float = 0.0
-    cleared_by: Sequence[Line] = ()
+    cleared_by: Sequence[LinePattern] = ()
     settle: float = 0.0
     per_session: bool = False
     outlives_start: bool = False
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A finding's code and the codes that it explains."""
+    """A code and the codes of findings that it explains."""
 
     code: str
     explains: Sequence[str]
@@ -84,8 +84,8 @@ _LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by
 
 def unpack(values: list[Any]) -> Rule:
     """Rebuild a rule from its packed form, whose list is modified."""
-    values[_LINE] = Line(*values[_LINE])
+    values[_LINE] = LinePattern(*values[_LINE])
     if values[_FOLLOWED_BY]:
-        values[_FOLLOWED_BY] = Line(*values[_FOLLOWED_BY])
-    values[_CLEARED_BY] = [Line(*one) for one in values[_CLEARED_BY]]
+        values[_FOLLOWED_BY] = LinePattern(*values[_FOLLOWED_BY])
+    values[_CLEARED_BY] = [LinePattern(*one) for one in values[_CLEARED_BY]]
     return Rule(*values)

@@ -10,7 +10,7 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Severity
 from hermes_doctor.plugins.log_rules import patterns
-from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, Line, Rule
+from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, LinePattern, Rule
 from hermes_doctor.system.files import read_head
 
 MOST = 1 << 20
@@ -45,7 +45,7 @@ _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
-class Fault(NamedTuple):
+class RuleMistake(NamedTuple):
     """A mistake in a file of rules, and where it is."""
 
     path: Path
@@ -60,7 +60,7 @@ class Sample(NamedTuple):
     """Example lines of a rule, which its tests match."""
 
     rule: Rule
-    line: Line
+    line: LinePattern
     examples: tuple[str, ...]
     near: tuple[str, ...]
 
@@ -70,7 +70,7 @@ class RuleSource(NamedTuple):
 
     rules: tuple[Rule, ...]
     samples: tuple[Sample, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[RuleMistake, ...]
 
 
 class RuleError(Exception):
@@ -81,7 +81,7 @@ def read(folder: Path) -> RuleSource:
     """Read all rules of a folder, in the order of the files."""
     rules: dict[str, Rule] = {}
     samples: list[Sample] = []
-    faults: list[Fault] = []
+    faults: list[RuleMistake] = []
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "causes.yaml":
             continue
@@ -94,14 +94,16 @@ def read(folder: Path) -> RuleSource:
             except RuleError as wrong:
                 name = raw.get("id")
                 about = f"rule {name}: " if isinstance(name, str) else ""
-                faults.append(Fault(path, number, f"{about}{wrong}"))
+                faults.append(RuleMistake(path, number, f"{about}{wrong}"))
                 continue
             rules[rule.id] = rule
             samples += made
     return RuleSource(tuple(rules.values()), tuple(samples), tuple(faults))
 
 
-def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def mappings(
+    path: Path, what: str, faults: list[RuleMistake]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield each item of a file's only list, with the line on which it starts."""
     import yaml
 
@@ -117,7 +119,9 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         content = yaml.load(whole, loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        faults.append(Fault(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}"))
+        faults.append(
+            RuleMistake(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}")
+        )
         return
     except (
         RuleError,
@@ -127,11 +131,11 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         yaml.YAMLError,
         RecursionError,
     ) as error:
-        faults.append(Fault(path, 1, f"cannot be read: {error}"))
+        faults.append(RuleMistake(path, 1, f"cannot be read: {error}"))
         return
     items = content.get(what) if isinstance(content, dict) else None
     if not isinstance(items, list) or set(content) != {what}:
-        faults.append(Fault(path, 1, f"must hold `{what}:`, a list, and nothing else"))
+        faults.append(RuleMistake(path, 1, f"must hold `{what}:`, a list, and nothing else"))
         return
     nodes = node.value[0][1].value
     for one, raw in zip(nodes, items, strict=True):
@@ -139,7 +143,7 @@ def mappings(path: Path, what: str, faults: list[Fault]) -> Iterator[tuple[int, 
         if isinstance(raw, dict) and all(isinstance(key, str) for key in raw):
             yield number, raw
         else:
-            faults.append(Fault(path, number, "must be a mapping of names to values"))
+            faults.append(RuleMistake(path, number, "must be a mapping of names to values"))
 
 
 def _bounded(events: Iterable[Any]) -> None:
@@ -222,16 +226,16 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     return rule
 
 
-def _sample(rule: Rule, line: Line, raw: Mapping[str, Any]) -> Sample:
+def _sample(rule: Rule, line: LinePattern, raw: Mapping[str, Any]) -> Sample:
     return Sample(rule, line, texts(raw, "examples"), texts(raw, "near"))
 
 
-def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
+def _line(raw: Mapping[str, Any], level: str = "warning") -> LinePattern:
     pattern = text(raw, "pattern")
     for fault in patterns.faults(pattern, FIELDS):
         raise RuleError(f"`pattern` {fault}")
     names = [name.lower() for name in LEVELS]
-    return Line(
+    return LinePattern(
         pattern=_ANYWHERE % pattern if flag(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
         level=_choice(raw, "level", names, level).upper(),
@@ -240,7 +244,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> Line:
     )
 
 
-def _follower(raw: Any) -> tuple[Line, float]:
+def _follower(raw: Any) -> tuple[LinePattern, float]:
     if not isinstance(raw, dict):
         raise RuleError("`followed_by` is a mapping")
     allow(raw, _LINE_FIELDS | {"within"})
@@ -249,7 +253,7 @@ def _follower(raw: Any) -> tuple[Line, float]:
     return _line(raw), span(raw, "within", "5m")
 
 
-def _lines(raw: Any) -> list[Line]:
+def _lines(raw: Any) -> list[LinePattern]:
     if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw):
         raise RuleError("`cleared_by` is a list of mappings")
     for one in raw:

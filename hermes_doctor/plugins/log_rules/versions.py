@@ -16,7 +16,7 @@ _TELLS = {
 }
 
 
-def covers(spec: str, release: tuple[int, ...] | None) -> bool:
+def applies_to(spec: str, release: tuple[int, ...] | None) -> bool:
     """Tell whether the rule applies to a release; every rule applies to an unknown one."""
     if not spec or release is None:
         return True

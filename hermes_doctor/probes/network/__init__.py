@@ -1,4 +1,4 @@
 """Check what a home needs from the network: hosts, certificates and providers.
 
-Only `Probes` uses it, and it sends requests only if the operator asked for them.
+`Probes` and `provider_switch` use it, and it sends requests only if the operator asked for them.
 """

@@ -28,10 +28,10 @@ MOST = 65536
 """Bytes that are read of an answer; Hermes sends less than a hundred."""
 
 
-class Answer(NamedTuple):
-    """The result of a test, and how long it took."""
+class HealthResult(NamedTuple):
+    """The result of a health test, and how long it took."""
 
-    word: str
+    result: str
     seconds: float = 0.0
 
 
@@ -75,49 +75,49 @@ def reachable(pid: int) -> bool:
         return False
 
 
-def test_port(pid: int, door: Connection, patience: float) -> Answer:
+def test_port(pid: int, listener: Connection, timeout: float) -> HealthResult:
     """Connect to a local process and see in the kernel's table whether it accepts.
 
     The table counts the connections that are not accepted yet; zero means that ours was.
     """
     import socket
 
-    host, port = door.local
+    host, port = listener.local
     started = time.monotonic()
     try:
-        with socket.create_connection((_ANYWHERE.get(host, host), port), timeout=patience):
-            while (spent := time.monotonic() - started) < patience:
-                waiting = [one.unread for one in listeners.of(pid) if one.local == door.local]
+        with socket.create_connection((_ANYWHERE.get(host, host), port), timeout=timeout):
+            while (spent := time.monotonic() - started) < timeout:
+                waiting = [one.unread for one in listeners.of(pid) if one.local == listener.local]
                 if not waiting:
-                    return Answer(REFUSED, spent)
+                    return HealthResult(REFUSED, spent)
                 if waiting[0] == 0:
-                    return Answer(ANSWERED, spent)
+                    return HealthResult(ANSWERED, spent)
                 time.sleep(STEP)
     except TimeoutError:  # the accept queue is full, so the kernel takes no more
         pass
     except OSError:
-        return Answer(REFUSED, time.monotonic() - started)
-    return Answer(SILENT, time.monotonic() - started)
+        return HealthResult(REFUSED, time.monotonic() - started)
+    return HealthResult(SILENT, time.monotonic() - started)
 
 
-def get_health(place: HealthUrl, patience: float) -> Answer:
+def get_health(url: HealthUrl, timeout: float) -> HealthResult:
     """Send one GET /health, which every release answers without a key."""
     import socket
 
     started = time.monotonic()
     try:
-        with socket.create_connection((place.host, place.port), timeout=patience) as plain:
-            link = _wrapped(plain, place.host) if place.secure else plain
+        with socket.create_connection((url.host, url.port), timeout=timeout) as plain:
+            link = _wrapped(plain, url.host) if url.secure else plain
             link.sendall(
-                f"GET {place.path}/health HTTP/1.1\r\nHost: {place.host}\r\n"
+                f"GET {url.path}/health HTTP/1.1\r\nHost: {url.host}\r\n"
                 "User-Agent: hermes-doctor\r\nConnection: close\r\n\r\n".encode()
             )
-            data = _read(link, started + patience)
+            data = _read(link, started + timeout)
     except TimeoutError:
-        return Answer(SILENT, time.monotonic() - started)
+        return HealthResult(SILENT, time.monotonic() - started)
     except (OSError, ValueError):
-        return Answer(REFUSED, time.monotonic() - started)
-    return Answer(_judged(data) if data else SILENT, time.monotonic() - started)
+        return HealthResult(REFUSED, time.monotonic() - started)
+    return HealthResult(_judged(data) if data else SILENT, time.monotonic() - started)
 
 
 def _read(link: socket.socket, until: float) -> bytes:

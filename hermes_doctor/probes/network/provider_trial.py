@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from hermes_doctor import __version__
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.probes.network import reach, verdict
-from hermes_doctor.probes.network.reach import Failure, Target, Trust
-from hermes_doctor.probes.network.verdict import Verdict
+from hermes_doctor.probes.network.reach import NeededHost, StageFailed, Trust
+from hermes_doctor.probes.network.verdict import ProviderVerdict
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.proxies import Proxy, proxy_for
 from hermes_doctor.settings.variables import Settings
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
     failed: str | None
     """The stage that failed before there was an answer: as in `Reached`, or `answer`."""
     why: str
-    verdict: Verdict | None
+    verdict: ProviderVerdict | None
     seconds: float
 
     @property
@@ -57,9 +57,9 @@ class Trial(NamedTuple):
         return self.verdict is not None and self.verdict.kind == verdict.OK
 
 
-def ask_all(every: Iterable[Request], settings: Settings) -> list[Trial]:
+def ask_all(requests: Iterable[Request], settings: Settings) -> list[Trial]:
     """Ask all providers at once; abandon those that do not answer in time."""
-    wanted = list(every)
+    wanted = list(requests)
     found: dict[int, Trial] = {}
     links: dict[int, socket.socket] = {}
 
@@ -85,7 +85,7 @@ def ask_all(every: Iterable[Request], settings: Settings) -> list[Trial]:
     ]
 
 
-def targets(found: Resolved, settings: Settings) -> list[Target]:
+def targets(found: Resolved, settings: Settings) -> list[NeededHost]:
     """Return the hosts of all providers that a message may use, also those not asked."""
     from hermes_doctor.probes.network import request
 
@@ -100,12 +100,12 @@ def targets(found: Resolved, settings: Settings) -> list[Target]:
     return made
 
 
-def _target(route: Route, url: str, settings: Settings, trust: Trust) -> Target:
+def _target(route: Route, url: str, settings: Settings, trust: Trust) -> NeededHost:
     """Return the host of a URL and how Hermes connects to it."""
     parts = urlsplit(url)
     encrypted = parts.scheme == "https"
     end = Endpoint(parts.hostname or "", parts.port or (443 if encrypted else 80))
-    return Target(name_of(route), end, proxy_for(settings, end.host, PROXIES), encrypted, trust)
+    return NeededHost(name_of(route), end, proxy_for(settings, end.host, PROXIES), encrypted, trust)
 
 
 def name_of(route: Route) -> str:
@@ -134,9 +134,9 @@ def ask(
             if not verdict.wants_other_limit(status, body):
                 break
         found = verdict.judge(status, body, request.place)
-        if any(found.said in value.lower() for value in request.headers.values()):
-            found = found._replace(said="")  # it may be the key
-    except Failure as failure:
+        if any(found.message in value.lower() for value in request.headers.values()):
+            found = found._replace(message="")  # it may be the key
+    except StageFailed as failure:
         failed, why = failure.stage, failure.why
     except ValueError:  # an impossible address
         failed, why = "answer", "the address is malformed"
@@ -145,7 +145,7 @@ def ask(
     return Trial(request.route, proxy, failed, why, found, time.monotonic() - began)
 
 
-def _exchange(link: socket.socket, request: Request, wanted: Target) -> tuple[int, bytes]:
+def _exchange(link: socket.socket, request: Request, wanted: NeededHost) -> tuple[int, bytes]:
     """Return the status and the start of the body, using an open connection."""
     from http.client import HTTPConnection
 

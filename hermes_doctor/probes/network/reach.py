@@ -43,7 +43,7 @@ class Trust(NamedTuple):
     """A CA bundle for this host only."""
 
 
-class Target(NamedTuple):
+class NeededHost(NamedTuple):
     """A host that is needed, and how to connect to it."""
 
     what: str
@@ -54,10 +54,10 @@ class Target(NamedTuple):
     trust: Trust = Trust()
 
 
-class Reached(NamedTuple):
+class HostResult(NamedTuple):
     """How far the test of one host came."""
 
-    target: Target
+    target: NeededHost
     failed: str | None
     """The stage that failed: `name`, `connection`, `certificate`, `proxy`; None if none did."""
     why: str
@@ -66,7 +66,7 @@ class Reached(NamedTuple):
     seconds: float
 
 
-class Failure(Exception):
+class StageFailed(Exception):
     """The stage that failed, and why."""
 
     def __init__(self, stage: str, why: str) -> None:
@@ -78,33 +78,33 @@ def targets(
     settings: Settings,
     platforms: Sequence[Platform],
     providers: Mapping[str, Endpoint],
-    asked: Iterable[Target] = (),
-) -> list[Target]:
-    """Return every host that a gateway with these settings needs; `asked` are known exactly."""
-    found: dict[Endpoint, Target] = {}
+    exact: Iterable[NeededHost] = (),
+) -> list[NeededHost]:
+    """Return every host that a gateway with these settings needs; `exact` are known exactly."""
+    found: dict[Endpoint, NeededHost] = {}
     for platform in platforms:
         for end in platform.endpoints:
             proxy = proxy_for(settings, end.host, platform.proxy_variables)
             found.setdefault(end, _target(platform.label, end, proxy))
-    for target in asked:
+    for target in exact:
         found.setdefault(target.endpoint, target)
     for name, end in providers.items():
         found.setdefault(end, _target(name, end, proxy_for(settings, end.host)))
     return list(found.values())[:MOST]
 
 
-def _target(what: str, end: Endpoint, proxy: Proxy | None) -> Target:
+def _target(what: str, end: Endpoint, proxy: Proxy | None) -> NeededHost:
     local = end.host in ("localhost", "127.0.0.1", "::1")
-    return Target(what, end, None if local else proxy, not local and end.port not in _PLAIN)
+    return NeededHost(what, end, None if local else proxy, not local and end.port not in _PLAIN)
 
 
-def test_hosts(every: Iterable[Target], settings: Settings) -> list[Reached]:
+def test_hosts(hosts: Iterable[NeededHost], settings: Settings) -> list[HostResult]:
     """Test all hosts at once; abandon those that do not answer in time."""
-    wanted = list(every)
-    found: dict[int, Reached] = {}
+    wanted = list(hosts)
+    found: dict[int, HostResult] = {}
 
-    def one(number: int, target: Target) -> None:
-        found[number] = reach(target, settings)
+    def one(number: int, target: NeededHost) -> None:
+        found[number] = test_host(target, settings)
 
     threads = [
         threading.Thread(target=one, args=(n, target), name=f"reach-{n}", daemon=True)
@@ -117,12 +117,12 @@ def test_hosts(every: Iterable[Target], settings: Settings) -> list[Reached]:
         thread.join(max(0.0, end - time.monotonic()))
     late = "no answer from the name server"
     return [
-        found.get(n) or Reached(target, "name", late, frozenset(), PATIENCE)
+        found.get(n) or HostResult(target, "name", late, frozenset(), PATIENCE)
         for n, target in enumerate(wanted)
     ]
 
 
-def reach(target: Target, settings: Settings) -> Reached:
+def test_host(target: NeededHost, settings: Settings) -> HostResult:
     """Test name, connection and certificate of one host, as the gateway would connect."""
     began = time.monotonic()
     addresses: frozenset[str] = frozenset()
@@ -131,24 +131,24 @@ def reach(target: Target, settings: Settings) -> Reached:
         if target.proxy is None:
             addresses = _resolve(target.endpoint, "name")
         _secured(_connected(target, addresses, began), target, settings).close()
-    except Failure as failure:
+    except StageFailed as failure:
         failed, why = failure.stage, failure.why
-    return Reached(target, failed, why, addresses, time.monotonic() - began)
+    return HostResult(target, failed, why, addresses, time.monotonic() - began)
 
 
-def open_connection(target: Target, settings: Settings, began: float) -> socket.socket:
+def open_connection(target: NeededHost, settings: Settings, started_at: float) -> socket.socket:
     """Open a connection to one host, encrypted if the target requires it."""
     addresses = _resolve(target.endpoint, "name") if target.proxy is None else frozenset()
-    link = _connected(target, addresses, began, tunnelled=not is_forwarded(target))
+    link = _connected(target, addresses, started_at, tunnelled=not is_forwarded(target))
     return _secured(link, target, settings)
 
 
-def _secured(link: socket.socket, target: Target, settings: Settings) -> socket.socket:
+def _secured(link: socket.socket, target: NeededHost, settings: Settings) -> socket.socket:
     if not target.encrypted:
         return link
     try:
         return _encrypted(link, target, settings)
-    except Failure:
+    except StageFailed:
         link.close()
         raise
 
@@ -157,12 +157,12 @@ def _resolve(end: Endpoint, stage: str) -> frozenset[str]:
     try:
         found = socket.getaddrinfo(end.host, end.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Failure(stage, error_words(error)) from error
+        raise StageFailed(stage, error_words(error)) from error
     return frozenset(str(one[4][0]) for one in found)
 
 
 def _connected(
-    target: Target, addresses: frozenset[str], began: float, *, tunnelled: bool = True
+    target: NeededHost, addresses: frozenset[str], began: float, *, tunnelled: bool = True
 ) -> socket.socket:
     """Connect to the host, through the proxy if there is one."""
     if target.proxy is None:
@@ -178,14 +178,14 @@ def _connected(
             _connect(link, proxy, target.endpoint)
     except OSError as error:
         link.close()
-        raise Failure("proxy", f"the proxy gives no answer: {error_words(error)}") from error
-    except Failure:
+        raise StageFailed("proxy", f"the proxy gives no answer: {error_words(error)}") from error
+    except StageFailed:
         link.close()
         raise
     return link
 
 
-def is_forwarded(target: Target) -> bool:
+def is_forwarded(target: NeededHost) -> bool:
     """Tell whether a proxy gets the unencrypted request itself instead of a CONNECT."""
     return target.proxy is not None and target.proxy.scheme == "http" and not target.encrypted
 
@@ -207,13 +207,13 @@ def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket
             return socket.create_connection(place, timeout=left / (len(places) - n))
         except OSError as error:
             why = error_words(error)
-    raise Failure(stage, why)
+    raise StageFailed(stage, why)
 
 
 def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     """Ask an HTTP proxy for a tunnel."""
     if proxy.scheme not in ("http", "https"):
-        raise Failure("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
+        raise StageFailed("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
     head = f"CONNECT {end.host}:{end.port} HTTP/1.1\r\nHost: {end.host}:{end.port}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in proxy_login(proxy).items())
     link.sendall(head.encode() + b"\r\n")
@@ -227,27 +227,27 @@ def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     if status != [b"200"]:
         number = status[0].decode("ascii", "replace") if status else "nothing"
         said = number if number.isdigit() else "no HTTP"
-        raise Failure("proxy", f"the proxy answers {said} to CONNECT")
+        raise StageFailed("proxy", f"the proxy answers {said} to CONNECT")
 
 
 def _socks(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     """Ask a SOCKS5 proxy for a connection; the proxy resolves the name."""
     if proxy.scheme not in ("socks5", "socks5h"):
-        raise Failure("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
+        raise StageFailed("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
     link.sendall(b"\x05\x02\x00\x02" if proxy.auth else b"\x05\x01\x00")
     method = _exactly(link, 2)
     if method == b"\x05\x02" and proxy.auth:
         user, _, word = _secret(proxy).partition(b":")
         link.sendall(b"\x01" + bytes([len(user)]) + user + bytes([len(word)]) + word)
         if _exactly(link, 2)[1:] != b"\x00":
-            raise Failure("proxy", "the proxy refuses the name or the password")
+            raise StageFailed("proxy", "the proxy refuses the name or the password")
     elif method != b"\x05\x00":
-        raise Failure("proxy", "the proxy asks for a login that is not set")
+        raise StageFailed("proxy", "the proxy asks for a login that is not set")
     name = end.host.encode("idna")
     link.sendall(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + end.port.to_bytes(2, "big"))
     head = _exactly(link, 4)
     if head[1]:
-        raise Failure("proxy", f"the proxy answers: {_SOCKS.get(head[1], 'it cannot')}")
+        raise StageFailed("proxy", f"the proxy answers: {_SOCKS.get(head[1], 'it cannot')}")
     length = {1: 4, 4: 16}.get(head[3]) or _exactly(link, 1)[0]
     _exactly(link, length + 2)
 
@@ -257,7 +257,7 @@ def _exactly(link: socket.socket, count: int) -> bytes:
     while len(data) < count:
         part = link.recv(count - len(data))
         if not part:
-            raise Failure("proxy", "the proxy closed the connection")
+            raise StageFailed("proxy", "the proxy closed the connection")
         data += part
     return data
 
@@ -268,7 +268,7 @@ def _secret(proxy: Proxy) -> bytes:
     return unquote_to_bytes(proxy.auth or "")[:500]
 
 
-def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.SSLSocket:
+def _encrypted(link: socket.socket, target: NeededHost, settings: Settings) -> ssl.SSLSocket:
     """Start TLS as the gateway would, trusting the same certificates."""
     variables = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
     named = next((name for name in variables if settings.value(name)), None)
@@ -277,16 +277,16 @@ def _encrypted(link: socket.socket, target: Target, settings: Settings) -> ssl.S
         context = ssl.create_default_context(cafile=bundle)
     except (OSError, ssl.SSLError) as error:
         which = "ssl_ca_cert" if target.trust.bundle else named
-        raise Failure("certificate", f"{which} cannot be used: {error_words(error)}") from error
+        raise StageFailed("certificate", f"{which} cannot be used: {error_words(error)}") from error
     if not target.trust.verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     try:
         return context.wrap_socket(link, server_hostname=target.endpoint.host)
     except ssl.SSLCertVerificationError as error:
-        raise Failure("certificate", error.verify_message.lower().rstrip(".")) from error
+        raise StageFailed("certificate", error.verify_message.lower().rstrip(".")) from error
     except (OSError, ValueError) as error:
-        raise Failure("certificate", error_words(error)) from error
+        raise StageFailed("certificate", error_words(error)) from error
 
 
 def error_words(error: Exception) -> str:

@@ -19,7 +19,7 @@ from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.probes.network import verdict
 from hermes_doctor.probes.network.reach import Trust
 from hermes_doctor.settings import fallback, request_route, urls
-from hermes_doctor.settings.inputs import World
+from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import ENV, PROCESS
@@ -85,19 +85,19 @@ def _routes(found: Resolved) -> Iterator[tuple[Route, RequestSettings]]:
             continue
 
 
-def request(world: World, route: Route, used: RequestSettings) -> Request | None:
+def request(inputs: SettingInputs, route: Route, used: RequestSettings) -> Request | None:
     """Return the request of one route; None if none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
     if not _HOST.match(used.base_url) or urls.fault(used.base_url) or not used.key.isascii():
         return None
-    if _is_login(world, used) or _is_strangers(used):
+    if _is_login(inputs, used) or _is_strangers(used):
         return None
     asked = _asked(used, route.model.value)
     if asked is None:
         return None
     url, headers, body = asked
-    block = _block(world, used.base_url) if world.release.since(0, 18, 1) else EMPTY
+    block = _block(inputs, used.base_url) if inputs.release.since(0, 18, 1) else EMPTY
     headers |= _extra(block)
     if any(char in f"{name}{value}" for name, value in headers.items() for char in "\r\n\0"):
         return None
@@ -123,8 +123,8 @@ def _asked(used: RequestSettings, model: str) -> tuple[str, dict[str, str], dict
     return None
 
 
-def _is_login(world: World, used: RequestSettings) -> bool:
-    facts = world.release.registry.get(used.provider)
+def _is_login(inputs: SettingInputs, used: RequestSettings) -> bool:
+    facts = inputs.release.registry.get(used.provider)
     if used.provider == "copilot" or (facts and facts["kind"] != "api_key"):
         return True
     own = urls.belongs(used.base_url, "anthropic.com") and not used.key.startswith("sk-ant-api")
@@ -140,12 +140,12 @@ def _is_strangers(used: RequestSettings) -> bool:
     return owner is not None and not urls.belongs(used.base_url, owner)
 
 
-def _block(world: World, url: str) -> Mapping[Any, Any]:
+def _block(inputs: SettingInputs, url: str) -> Mapping[Any, Any]:
     """Return the entry of config.yaml with this address."""
     wanted = url.rstrip("/").lower()
-    older = world.config.get("custom_providers")
+    older = inputs.config.get("custom_providers")
     blocks = [*(older if isinstance(older, list) else ())]
-    providers = world.config.get("providers")
+    providers = inputs.config.get("providers")
     blocks += providers.values() if isinstance(providers, dict) else ()
     for block in blocks:
         said = [block.get(k) for k in ("base_url", "url", "api")] if isinstance(block, dict) else []

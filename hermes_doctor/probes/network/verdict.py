@@ -62,33 +62,33 @@ _OTHER_LIMIT = b"max_completion_tokens"
 _PAGE = (b"<!doctype", b"<html", b"<?xml")
 
 
-class Verdict(NamedTuple):
+class ProviderVerdict(NamedTuple):
     """What an answer means, and the part of it that may be shown."""
 
     kind: str
     status: int
-    said: str
+    message: str
     """The provider's name for the error, or what came instead of an answer."""
 
 
-def judge(status: int, body: bytes, place: str = CHOICES) -> Verdict:
-    """Return the verdict on one answer; `place` is the field that would contain a message."""
+def judge(status: int, body: bytes, message_field: str = CHOICES) -> ProviderVerdict:
+    """Return the verdict on one answer; `message_field` would contain the message."""
     found = _json(body)
     said = _short(found) if found is not None else _instead(body)
     words = _words(found).lower()
     if 300 <= status < 400:
-        return Verdict(ADDRESS, status, "a redirect, which is not followed")
+        return ProviderVerdict(ADDRESS, status, "a redirect, which is not followed")
     if status < 300:
         if found is None:
-            return Verdict(ADDRESS, status, said)
+            return ProviderVerdict(ADDRESS, status, said)
         error = _error(found)
-        if not error and _is_message(found, place):
-            return Verdict(OK, status, "")
+        if not error and _is_message(found, message_field):
+            return ProviderVerdict(OK, status, "")
         code = error.get("code") or found.get("code")
         if isinstance(code, int) and 400 <= code < 600:
-            return Verdict(_refusal(code, words, spoken=True), code, said)
-        return Verdict(_by_words(words) or UNSURE, status, said or "no message in it")
-    return Verdict(_refusal(status, words, spoken=found is not None), status, said)
+            return ProviderVerdict(_refusal(code, words, spoken=True), code, said)
+        return ProviderVerdict(_by_words(words) or UNSURE, status, said or "no message in it")
+    return ProviderVerdict(_refusal(status, words, spoken=found is not None), status, said)
 
 
 def wants_other_limit(status: int, body: bytes) -> bool:

@@ -42,7 +42,7 @@ class Unset(NamedTuple):
     name: str
 
 
-class Mend(NamedTuple):
+class ReplaceLine(NamedTuple):
     """Replace one line by one or several others, given without line endings."""
 
     line: int
@@ -51,5 +51,5 @@ class Mend(NamedTuple):
 
 
 ConfigEdit = Put | Rename | Drop
-EnvEdit = Assign | Unset | Mend
+EnvEdit = Assign | Unset | ReplaceLine
 Edit = ConfigEdit | EnvEdit

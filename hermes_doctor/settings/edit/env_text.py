@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix
-from hermes_doctor.settings.edit.edits import Assign, EnvEdit, Mend, Unset
+from hermes_doctor.settings.edit.edits import Assign, EnvEdit, ReplaceLine, Unset
 
 Reader = Callable[[bytes], Sequence["dict[str, str]"]]
 """Reads .env as each of Hermes' parsers does."""
@@ -37,7 +37,7 @@ def apply_edits(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
     if "\0" in text:
         raise CannotFix(".env holds NUL bytes; mend its encoding first")
     for edit in edits:
-        if isinstance(edit, Mend):
+        if isinstance(edit, ReplaceLine):
             text = _mended(text, edit)
         elif isinstance(edit, Unset):
             text = _without(text, edit.name)
@@ -56,7 +56,7 @@ def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Re
     """
     named, mends = set[str](), False
     for edit in edits:
-        if isinstance(edit, Mend):
+        if isinstance(edit, ReplaceLine):
             mends = True
             for text in (edit.old, edit.new):
                 named |= {n for one in read(text.encode("utf-8", "surrogateescape")) for n in one}
@@ -150,7 +150,7 @@ def _without(text: str, name: str) -> str:
     return text
 
 
-def _mended(text: str, edit: Mend) -> str:
+def _mended(text: str, edit: ReplaceLine) -> str:
     start = len(text) - len(text.removeprefix(MARK))
     for number, match in enumerate(_LINE.finditer(text, start), 1):
         if number != edit.line:

@@ -65,14 +65,14 @@ def _is_text(value: str) -> bool:
     return isinstance(yaml.safe_load(value), str)
 
 
-def is_same(one: Any, two: Any) -> bool:
+def is_same(first: Any, second: Any) -> bool:
     """Tell whether two values are equal including their types: 1, 1.0 and true differ."""
-    if type(one) is not type(two):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, dict):
-        return list(map(repr, one)) == list(map(repr, two)) and all(
-            is_same(one[key], two[key]) for key in one
+    if isinstance(first, dict):
+        return list(map(repr, first)) == list(map(repr, second)) and all(
+            is_same(first[key], second[key]) for key in first
         )
-    if isinstance(one, list):
-        return len(one) == len(two) and all(map(is_same, one, two))
-    return bool(one == two or (one != one and two != two))  # not a number
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(is_same, first, second))
+    return bool(first == second or (first != first and second != second))  # not a number

@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 
 
-def release(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
+def release_tasks(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
     """Make tasks ready again that a dead worker still holds, and end their runs.
 
     A running worker may have taken one over meanwhile, so process id and claim are compared.

@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.repairs import fulltext_views
 from hermes_doctor.sqlite.repairs.work import open_copy
 from hermes_doctor.system.files import shown
@@ -17,7 +17,7 @@ from hermes_doctor.system.files import shown
 TakeOut = Callable[[Path, Sequence[str]], None]
 
 
-def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) -> list[str]:
+def rebuild(copy: Path, indexes: Sequence[fulltext.FulltextIndex], take_out: TakeOut) -> list[str]:
     """Save their rows and fill new tables with them; raise if that text is damaged too."""
     said = []
     for index in indexes:
@@ -41,18 +41,18 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.Index], take_out: TakeOut) ->
     return said
 
 
-def _aside(index: fulltext.Index) -> str:
-    return quoted(f"{index.name} put by")
+def _aside(index: fulltext.FulltextIndex) -> str:
+    return quote_name(f"{index.name} put by")
 
 
-def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
+def _put_by(copy: Path, index: fulltext.FulltextIndex) -> list[tuple[str, object]]:
     """Copy its text into a temporary table; return its settings."""
     try:
         with open_copy(copy, lenient=True) as connection:
-            name = quoted(index.name + "_content")
+            name = quote_name(index.name + "_content")
             connection.execute(f"CREATE TABLE {_aside(index)} AS SELECT * FROM {name}")
             try:
-                return fulltext.read_settings(connection, quoted(index.name + "_config"))
+                return fulltext.read_settings(connection, quote_name(index.name + "_config"))
             except sqlite3.DatabaseError:  # settings only affect speed
                 return []
     except CannotFix as why:
@@ -62,7 +62,9 @@ def _put_by(copy: Path, index: fulltext.Index) -> list[tuple[str, object]]:
 
 
 def _fill(
-    connection: sqlite3.Connection, index: fulltext.Index, settings: list[tuple[str, object]]
+    connection: sqlite3.Connection,
+    index: fulltext.FulltextIndex,
+    settings: list[tuple[str, object]],
 ) -> None:
     fulltext.create(connection, index)
     fulltext.refill(connection, index, _aside(index))

@@ -12,7 +12,7 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
 
 
-def bring_back(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
+def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
     """Replace `copy` by the newest sound candidate."""
     for one in candidates:
         for old in (copy, *sidecars(copy)):

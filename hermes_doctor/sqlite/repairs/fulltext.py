@@ -20,7 +20,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import coverage, fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, SHADOWS
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
 from hermes_doctor.sqlite.reader import OnConnection
@@ -64,7 +64,7 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
             fulltext.check_integrity(connection, index)
             if index in own and index.external:
                 with fulltext_views.allow_view(connection, index):
-                    fulltext.check_integrity(connection, index, against=True)
+                    fulltext.check_integrity(connection, index, compare_content=True)
         if integrity_errors(
             connection, 1
         ):  # pages of a table that was already missing from the schema
@@ -72,7 +72,9 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     return said
 
 
-def _fill(copy: Path, indexes: Sequence[fulltext.Index], missing: dict[str, str]) -> list[str]:
+def _fill(
+    copy: Path, indexes: Sequence[fulltext.FulltextIndex], missing: dict[str, str]
+) -> list[str]:
     """Fill all of them in one transaction, and end a rebuild that Hermes has not finished.
 
     Otherwise Hermes would continue it and index the remaining rows a second time.
@@ -108,7 +110,7 @@ def _declared(connection: sqlite3.Connection, kind: str) -> dict[str, str]:
     return {str(name): str(sql) for name, sql in rows}
 
 
-def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
+def _hit(copy: Path, index: fulltext.FulltextIndex, tables: dict[str, str]) -> bool:
     """Whether a full-text table is missing, damaged, or lacks rows that it should have."""
     if index.name not in tables:
         return True
@@ -116,7 +118,7 @@ def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema=ON")  # whatever else is damaged
             for shadow in (f"{index.name}_{part}" for part in SHADOWS):
-                check = f"PRAGMA quick_check({quoted(shadow)})"
+                check = f"PRAGMA quick_check({quote_name(shadow)})"
                 if shadow in tables and connection.execute(check).fetchone() != ("ok",):
                     return True
             fulltext.check_integrity(connection, index)
@@ -125,13 +127,13 @@ def _hit(copy: Path, index: fulltext.Index, tables: dict[str, str]) -> bool:
         return True
 
 
-def _differs(connection: sqlite3.Connection, index: fulltext.Index) -> bool:
+def _differs(connection: sqlite3.Connection, index: fulltext.FulltextIndex) -> bool:
     catalog, reader = fulltext_views.catalog_of(connection), OnConnection(connection)
     rebuild = coverage.rebuild_of(reader, catalog, None)
     found = coverage.compare_with_source(
         reader, catalog, index.name, rebuild, seconds=None, whole=True
     )
-    return isinstance(found, coverage.Flaw)
+    return isinstance(found, coverage.FulltextFlaw)
 
 
 def _take_out(copy: Path, tables: Sequence[str]) -> None:
@@ -141,7 +143,7 @@ def _take_out(copy: Path, tables: Sequence[str]) -> None:
     for shadow in (f"{name}_{part}" for name in tables for part in SHADOWS):
         try:
             with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-                connection.execute(f"DROP TABLE IF EXISTS {quoted(shadow)}")
+                connection.execute(f"DROP TABLE IF EXISTS {quote_name(shadow)}")
         except sqlite3.DatabaseError:
             stubborn.append(shadow)
     if stubborn:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext, inspector
-from hermes_doctor.sqlite.catalog import FTS, SHADOWS, Catalog, Entry
+from hermes_doctor.sqlite.catalog import FTS, SHADOWS, Catalog, SchemaRow
 from hermes_doctor.sqlite.fulltext_options import options
 
 STEPS = 100_000
@@ -26,7 +26,7 @@ need a few instructions for each row, and a page has about ten rows."""
 
 
 @contextmanager
-def allow_view(connection: sqlite3.Connection, index: fulltext.Index) -> Iterator[None]:
+def allow_view(connection: sqlite3.Connection, index: fulltext.FulltextIndex) -> Iterator[None]:
     """Trust the schema within limits while an index reads its text from a view."""
     catalog = catalog_of(connection)
     source = options(index.sql).get("content", "")
@@ -73,4 +73,4 @@ def catalog_of(connection: sqlite3.Connection) -> Catalog:
     rows = connection.execute(
         "SELECT type, name, tbl_name, coalesce(rootpage, 0), coalesce(sql, '') FROM sqlite_master"
     )
-    return Catalog(tuple(Entry(*row) for row in rows))
+    return Catalog(tuple(SchemaRow(*row) for row in rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.repairs.work import delete_schema_rows, integrity_errors, open_copy
 from hermes_doctor.system import progress
 
@@ -18,7 +18,7 @@ def reindex(copy: Path) -> list[str]:
         names = [row[0] for row in connection.execute(_INDEXES)]
         for place, name in enumerate(names):
             progress.report("rebuilding its indexes", place / len(names))
-            connection.execute(f"REINDEX {quoted(name)}")
+            connection.execute(f"REINDEX {quote_name(name)}")
         progress.report("letting SQLite check every page")
         left = integrity_errors(connection)
         if left:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.repairs import from_copy, fulltext
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
-from hermes_doctor.sqlite.salvage.salvage import Account, salvage
+from hermes_doctor.sqlite.salvage.account import SalvageResult
+from hermes_doctor.sqlite.salvage.salvage import salvage
 from hermes_doctor.system import disk
 
 
@@ -25,7 +26,9 @@ def restore_and_merge_log(
     rescued = copy.with_name(copy.name + ".rescued")
     try:
         account = salvage(copy, rescued, plan)
-        said = [one.partition(";")[0] + "." for one in from_copy.bring_back(copy, candidates)]
+        said = [
+            one.partition(";")[0] + "." for one in from_copy.restore_from_copy(copy, candidates)
+        ]
         said += _merged(copy, rescued, account)
         return [*said, *fulltext.rebuild(copy, plan)] if plan.virtual else said
     except CouldNotLook as why:
@@ -35,7 +38,7 @@ def restore_and_merge_log(
             disk.remove(left)
 
 
-def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
+def _merged(copy: Path, rescued: Path, account: SalvageResult) -> list[str]:
     """Copy the rows without triggers; the caller rebuilds the full-text tables afterwards."""
     said = []
     with open_copy(copy) as database:
@@ -45,7 +48,7 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
                 "SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger'"
             ).fetchall()
             for name, _ in triggers:
-                database.execute(f"DROP TRIGGER main.{quoted(name)}")
+                database.execute(f"DROP TRIGGER main.{quote_name(name)}")
             for table in account.tables:
                 if table.kept and table.name != "schema_version":
                     # If the log has only part of some rows, the rows of the copy are better.
@@ -67,20 +70,22 @@ def _merged(copy: Path, rescued: Path, account: Account) -> list[str]:
 def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int, int]:
     """Copy the rows of one table; return how many were copied, and how many could not be."""
     both = [
-        {row[1] for row in database.execute(f"PRAGMA {schema}.table_info({quoted(table)})")}
+        {row[1] for row in database.execute(f"PRAGMA {schema}.table_info({quote_name(table)})")}
         for schema in ("main", "rescued")
     ]
-    columns = ", ".join(quoted(name) for name in sorted(both[0] & both[1]))
+    columns = ", ".join(quote_name(name) for name in sorted(both[0] & both[1]))
     if not columns:
         return 0, 0
     # With another unique column (a title), REPLACE could delete a different row of the copy.
-    keys = database.execute(f"PRAGMA main.index_list({quoted(table)})").fetchall()
+    keys = database.execute(f"PRAGMA main.index_list({quote_name(table)})").fetchall()
     newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
     new = (
-        f"SELECT {columns} FROM rescued.{quoted(table)} "
-        f"EXCEPT SELECT {columns} FROM main.{quoted(table)}"
+        f"SELECT {columns} FROM rescued.{quote_name(table)} "
+        f"EXCEPT SELECT {columns} FROM main.{quote_name(table)}"
     )
     wanted = database.execute(f"SELECT count(*) FROM ({new})").fetchone()[0]
     way = "REPLACE" if newer else "IGNORE"
-    done = database.execute(f"INSERT OR {way} INTO main.{quoted(table)} ({columns}) {new}").rowcount
+    done = database.execute(
+        f"INSERT OR {way} INTO main.{quote_name(table)} ({columns}) {new}"
+    ).rowcount
     return done, wanted - done

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.repairs import fulltext
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
@@ -19,7 +19,7 @@ from hermes_doctor.system import progress
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (?, ?)"
 
 
-def add(copy: Path, log: Path, plan: Blueprint) -> list[str]:
+def add_log_rows(copy: Path, log: Path, plan: Blueprint) -> list[str]:
     """Add the sessions and messages whose keys are free; no other row of the database changes.
 
     Only the message count of their sessions is increased. The triggers that feed the search index
@@ -37,7 +37,7 @@ def add(copy: Path, log: Path, plan: Blueprint) -> list[str]:
         with transaction(database):
             triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
             for name, _ in triggers:
-                database.execute(f"DROP TRIGGER {quoted(name)}")
+                database.execute(f"DROP TRIGGER {quote_name(name)}")
             said = _added(database, only)
             for _, sql in triggers:
                 database.execute(sql)
@@ -83,7 +83,7 @@ def _insert(database: sqlite3.Connection, table: str, record: log_rows.Record) -
     """Add one row; False if one of its unique values is in use."""
     there = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
     names = [name for name in record if name in there]
-    columns, marks = ", ".join(map(quoted, names)), ", ".join("?" * len(names))
+    columns, marks = ", ".join(map(quote_name, names)), ", ".join("?" * len(names))
     try:
         database.execute(
             f"INSERT INTO {table} ({columns}) VALUES ({marks})", [record[name] for name in names]

@@ -9,9 +9,10 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.sqlite.salvage.salvage import Source, salvage
+from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.salvage import salvage
 from hermes_doctor.system import disk, progress
-from hermes_doctor.system.files import listing, snapshot
+from hermes_doctor.system.files import list_folder, snapshot
 
 
 def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[str]:
@@ -22,7 +23,7 @@ def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Database
             copy,
             rescued,
             plan,
-            others=sources(plan, home, copies),
+            older_copies=sources(plan, home, copies),
             progress=lambda done, total: progress.report("saving its rows", done / total),
         )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
@@ -38,13 +39,13 @@ def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Database
     return list(account.sentences)
 
 
-def sources(plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[Source]:
+def sources(plan: Blueprint, home: Home, copies: Sequence[DatabaseCopy]) -> list[OlderFile]:
     """Other files with the same rows: older copies, and for state.db the session transcripts."""
-    found = [Source(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
+    found = [OlderFile(one.path, home.name_of(one.path), one.mtime_ns / 1e9) for one in copies]
     folder = home / "sessions"
-    names = listing(folder) if plan.database == "state.db" else []
+    names = list_folder(folder) if plan.database == "state.db" else []
     for name in names:
         taken = snapshot(folder / name)
         if name.endswith((".json", ".jsonl")) and taken.kind == "file":
-            found.append(Source(folder / name, f"sessions/{name}", taken.mtime_ns / 1e9))
+            found.append(OlderFile(folder / name, f"sessions/{name}", taken.mtime_ns / 1e9))
     return found

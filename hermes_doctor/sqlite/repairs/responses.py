@@ -8,7 +8,7 @@ from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.responses import DANGLING, UNREADABLE
 
 
-def evict(copy: Path) -> list[str]:
+def delete_bad_responses(copy: Path) -> list[str]:
     """Delete responses that are not readable, and conversations whose response is missing."""
     with open_copy(copy) as connection, transaction(connection):
         unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount

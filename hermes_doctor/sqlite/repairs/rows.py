@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 
 
@@ -21,7 +21,7 @@ def _activate(connection: sqlite3.Connection) -> str | None:
         "AND (type = 'trigger' OR type = 'index' AND sql LIKE '%active%')"
     ).fetchall()
     for kind, name, _ in resting:
-        connection.execute(f"DROP {kind} {quoted(name)}")
+        connection.execute(f"DROP {kind} {quote_name(name)}")
     done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
     columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(messages)")}
     if columns["active"] is None:
@@ -98,7 +98,7 @@ FAULTS: Mapping[str, Callable[[sqlite3.Connection], str | None]] = {
 }
 
 
-def mend(copy: Path, fault: str) -> list[str]:
+def correct_rows(copy: Path, fault: str) -> list[str]:
     """Repair the rows of one kind of fault."""
     with open_copy(copy) as connection, transaction(connection):
         said = FAULTS[fault](connection)

@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import fulltext
@@ -30,7 +30,7 @@ _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_
 _TAKEN = "SELECT 1 FROM main.sessions a, saved.sessions b WHERE b.id = ? AND a.title = b.title"
 
 
-def add(
+def add_saved_messages(
     copy: Path, source: Path, saved: SavedMessages, wanted_since: float, plan: Blueprint
 ) -> list[str]:
     """Add the saved messages that `copy` lacks, and their sessions; no existing row is replaced.
@@ -73,7 +73,7 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
 def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
     triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
     for name, _ in triggers:
-        database.execute(f"DROP TRIGGER {quoted(name)}")
+        database.execute(f"DROP TRIGGER {quote_name(name)}")
     yield
     for _, sql in triggers:
         database.execute(sql)
@@ -83,10 +83,10 @@ def _added(database: sqlite3.Connection, found: MissingMessages) -> list[str]:
     columns = _columns(database, SESSIONS)
     untitled = 0
     for name in found.sessions:
-        plain = ["NULL" if one == "title" else quoted(one) for one in columns]
+        plain = ["NULL" if one == "title" else quote_name(one) for one in columns]
         used = "title" in columns and database.execute(_TAKEN, (name,)).fetchone()
         untitled += bool(used)
-        values = plain if used else [quoted(one) for one in columns]
+        values = plain if used else [quote_name(one) for one in columns]
         _insert(database, SESSIONS, columns, values, name)
     marks = ", ".join("?" * len(found.sessions))
     if "parent_session_id" in columns:  # as Hermes does when it deletes a parent
@@ -122,7 +122,7 @@ def _add_messages(database: sqlite3.Connection, found: MissingMessages) -> Count
     used = database.execute("SELECT seq FROM main.sqlite_sequence WHERE name = 'messages'")
     highest = [last, *(row[0] for row in used), *(one.id for one in found.own)]
     free = 1 + max(one for one in highest if isinstance(one, int))
-    values = [quoted(one) for one in columns]
+    values = [quote_name(one) for one in columns]
     for one in found.own:
         _insert(database, MESSAGES, ["id", *columns], [str(one.id), *values], one.id)
     for new, one in enumerate(sorted(found.renumbered), free):
@@ -156,7 +156,7 @@ def _insert(
 ) -> None:
     """Copy one row by its key."""
     done = database.execute(
-        f"INSERT INTO main.{table} ({', '.join(map(quoted, columns))}) "
+        f"INSERT INTO main.{table} ({', '.join(map(quote_name, columns))}) "
         f"SELECT {', '.join(values)} FROM saved.{table} WHERE id = ?",
         (key,),
     )

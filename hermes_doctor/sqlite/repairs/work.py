@@ -52,7 +52,7 @@ def delete_schema_rows(copy: Path, which: str, values: Sequence[str]) -> None:
         connection.execute(f"PRAGMA schema_version = {version + 1}")
 
 
-def integrity_errors(connection: sqlite3.Connection, most: int = 100) -> list[str]:
+def integrity_errors(connection: sqlite3.Connection, limit: int = 100) -> list[str]:
     """The messages of `integrity_check`; empty if the database is sound."""
-    rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({most})")]
+    rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({limit})")]
     return [] if rows == ["ok"] else rows

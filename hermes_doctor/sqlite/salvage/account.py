@@ -13,13 +13,13 @@ FROM_TRANSCRIPTS = "the transcripts"
 ONLY_FITTING_VALUE = "the only value that fits"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2 rows`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True)
-class TableAccount:
+class TableResult:
     """The result of salvaging one table; each row is counted once."""
 
     name: str
@@ -62,10 +62,10 @@ class TableAccount:
 
 
 @dataclass(frozen=True)
-class Account:
+class SalvageResult:
     """The result of salvaging a whole database."""
 
-    tables: tuple[TableAccount, ...]
+    tables: tuple[TableResult, ...]
     notes: tuple[str, ...] = ()
     """What else was found and done, one sentence each."""
     proofs: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Account:
     lost: tuple[str, ...] = ()
     """Tables, views and the like that are not in the new database, by kind and name."""
 
-    def table(self, name: str) -> TableAccount | None:
+    def table(self, name: str) -> TableResult | None:
         """The result for one table."""
         return next((table for table in self.tables if table.name == name), None)
 
@@ -120,10 +120,10 @@ class Tally:
         else:
             self.partial += count
 
-    def close(self) -> TableAccount:
+    def close(self) -> TableResult:
         """Return the final result."""
         there = self.saved + sum(self.restored.values()) + self.partial + self.lost
-        return TableAccount(
+        return TableResult(
             self.name,
             there,
             self.saved,

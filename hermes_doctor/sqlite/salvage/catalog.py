@@ -31,7 +31,7 @@ VIRTUAL, STORED = 2, 3
 
 
 @dataclass(frozen=True)
-class Entry:
+class SalvagedSchemaRow:
     """One row of `sqlite_master`."""
 
     kind: str
@@ -52,7 +52,7 @@ class Layout:
     """The column that is an alias of the rowid; it is NULL in the record."""
     plain: bool = True
     """An ordinary table with rowids."""
-    refers: tuple[tuple[str, str, str], ...] = ()
+    foreign_keys: tuple[tuple[str, str, str], ...] = ()
     """The foreign keys: column, referenced table, referenced column."""
     computed: frozenset[str] = frozenset()
     """Generated columns; they are not written."""
@@ -77,10 +77,10 @@ class Index:
 
 
 @dataclass
-class Catalog:
+class SalvagedCatalog:
     """The tables and indexes of the damaged database."""
 
-    entries: list[Entry]
+    entries: list[SalvagedSchemaRow]
     layouts: dict[str, Layout] = field(default_factory=dict)
     """By table: the layout that its own schema row declares."""
     indexes: list[Index] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Catalog:
         return next((e.root for e in self.entries if e.kind == "table" and e.name == table), 0)
 
 
-def read(survey: Survey) -> Catalog:
+def read(survey: Survey) -> SalvagedCatalog:
     """Read the schema rows from page 1; if that is damaged, from any leaf that looks like it."""
     tree = trees.walk_table(survey, 1)
     pages = [leaf.page for leaf in tree.leaves]
@@ -113,13 +113,13 @@ def read(survey: Survey) -> Catalog:
         pages += [
             n for n in range(2, survey.image.count + 1) if n not in known and _alike(survey, n)
         ]
-    found: dict[tuple[str, str], Entry] = {}
+    found: dict[tuple[str, str], SalvagedSchemaRow] = {}
     used = set()
     for page in pages:
         for entry in _rows(survey, page):
             used.add(page)
             found.setdefault((entry.kind, entry.name), entry)
-    catalog = Catalog(list(found.values()), pages=used, whole=tree.whole)
+    catalog = SalvagedCatalog(list(found.values()), pages=used, whole=tree.whole)
     _declare(catalog)
     return catalog
 
@@ -137,7 +137,7 @@ def _alike(survey: Survey, page: int) -> bool:
     )
 
 
-def _rows(survey: Survey, page: int) -> Iterator[Entry]:
+def _rows(survey: Survey, page: int) -> Iterator[SalvagedSchemaRow]:
     for row in survey.rows(page):
         values = row.values
         if len(values) != 5:
@@ -150,10 +150,12 @@ def _rows(survey: Survey, page: int) -> Iterator[Entry]:
             and isinstance(table, str)
             and (root is None or isinstance(root, int))
         ):
-            yield Entry(kind, name, table, root or 0, sql if isinstance(sql, str) else None)
+            yield SalvagedSchemaRow(
+                kind, name, table, root or 0, sql if isinstance(sql, str) else None
+            )
 
 
-def _declare(catalog: Catalog) -> None:
+def _declare(catalog: SalvagedCatalog) -> None:
     """Let SQLite parse the declarations in memory."""
     with contextlib.closing(sqlite3.connect(":memory:")) as memory:
         memory.set_authorizer(declares_only)
@@ -219,7 +221,7 @@ def _stored(database: sqlite3.Connection, name: str) -> tuple[str, ...]:
     return tuple(row[0] for row in rows)
 
 
-def _index(memory: sqlite3.Connection, entry: Entry) -> Index | None:
+def _index(memory: sqlite3.Connection, entry: SalvagedSchemaRow) -> Index | None:
     try:
         if entry.sql:
             memory.execute(entry.sql)

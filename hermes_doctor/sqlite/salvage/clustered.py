@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hermes_doctor.sqlite.cells import Lost, Mangled, Raw
+from hermes_doctor.sqlite.cells import LostValue, RawText, ReplacedText
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.account import Tally
@@ -12,10 +12,10 @@ from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.load import insert_in_batches
 from hermes_doctor.sqlite.salvage.shape import parse_literal
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 
 
-def load(survey: Survey, target: Target, layout: Layout, root: int) -> Tally:
+def load(survey: Survey, target: NewDatabase, layout: Layout, root: int) -> Tally:
     """Copy all rows that are reachable from the table's root page."""
     tally = Tally(layout.name)
     walk = trees.walk_index(survey, root)
@@ -40,6 +40,6 @@ def _rows(
             continue
         row = dict(defaults)
         for name, value in zip(layout.stored, values, strict=False):
-            assert not isinstance(value, Lost)  # an incomplete entry has no values
-            row[name] = Raw(value.raw) if isinstance(value, Mangled) else value
+            assert not isinstance(value, LostValue)  # an incomplete entry has no values
+            row[name] = RawText(value.raw) if isinstance(value, ReplacedText) else value
         yield [row[name] for name in columns]

@@ -12,49 +12,49 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.column_rules import quoted
-from hermes_doctor.sqlite.fulltext import Index
+from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.sqlite.fulltext import FulltextIndex
 from hermes_doctor.sqlite.salvage.account import Tally
-from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, Catalog, shadow_tables
+from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, SalvagedCatalog, shadow_tables
 from hermes_doctor.sqlite.salvage.virtual_tables import unknown_virtual_tables
 from hermes_doctor.system.files import shown
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.salvage.target import Target
+    from hermes_doctor.sqlite.salvage.target import NewDatabase
 
 
-def create_views(target: Target, catalog: Catalog) -> None:
+def create_views(target: NewDatabase, catalog: SalvagedCatalog) -> None:
     """Create the views again."""
     for entry in catalog.entries:
         if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
             target.lost.append(f"the view {shown([entry.name])}")
 
 
-def create_triggers(target: Target, catalog: Catalog) -> None:
+def create_triggers(target: NewDatabase, catalog: SalvagedCatalog) -> None:
     """Create the triggers again, except those that would make every write fail."""
     for entry in catalog.entries:
         if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
             continue
         made = _declared(target, entry.sql, "CREATE TRIGGER")
         if made and not _works(target, entry.table):
-            target.database.execute(f"DROP TRIGGER {quoted(entry.name)}")
+            target.database.execute(f"DROP TRIGGER {quote_name(entry.name)}")
             made = False
         if not made:
             target.lost.append(f"the trigger {shown([entry.name])}")
 
 
-def _declared(target: Target, sql: str | None, what: str) -> bool:
+def _declared(target: NewDatabase, sql: str | None, what: str) -> bool:
     return bool(sql and sql.upper().startswith(what) and target.declare(sql))
 
 
-def _works(target: Target, table: str) -> bool:
+def _works(target: NewDatabase, table: str) -> bool:
     """Whether SQLite can still compile writes to a table."""
     layout = target.layouts.get(table)
     columns = [c.name for c in layout.columns if c.name not in layout.computed] if layout else []
-    name = quoted(table)
+    name = quote_name(table)
     ways = [f"DELETE FROM {name}", f"INSERT INTO {name} DEFAULT VALUES"]
     if columns:
-        same = ", ".join(f"{quoted(column)} = {quoted(column)}" for column in columns)
+        same = ", ".join(f"{quote_name(column)} = {quote_name(column)}" for column in columns)
         ways.append(f"UPDATE {name} SET {same}")
     try:
         for way in ways if layout else ():
@@ -64,7 +64,9 @@ def _works(target: Target, table: str) -> bool:
     return True
 
 
-def restore_virtual_tables(target: Target, catalog: Catalog, tallies: Iterable[Tally]) -> set[str]:
+def restore_virtual_tables(
+    target: NewDatabase, catalog: SalvagedCatalog, tallies: Iterable[Tally]
+) -> set[str]:
     """Create virtual tables from their saved shadow tables; return the tables used up for it."""
     counts = {tally.name: tally for tally in tallies}
     taken: set[str] = set()
@@ -73,7 +75,7 @@ def restore_virtual_tables(target: Target, catalog: Catalog, tallies: Iterable[T
         behind = sorted(shadow_tables([name], SHADOW_SUFFIXES).intersection(target.extra))
         whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
         for one in behind:
-            target.database.execute(f"ALTER TABLE {quoted(one)} RENAME TO {_aside(one)}")
+            target.database.execute(f"ALTER TABLE {quote_name(one)} RENAME TO {_aside(one)}")
         made = _made(target, catalog.virtual[name], name, index, behind, whole=whole)
         content = name + "_content"
         if made:
@@ -89,7 +91,7 @@ def restore_virtual_tables(target: Target, catalog: Catalog, tallies: Iterable[T
             )
             if kept:
                 target.database.execute(
-                    f"ALTER TABLE {_aside(content)} RENAME TO {quoted(content)}"
+                    f"ALTER TABLE {_aside(content)} RENAME TO {quote_name(content)}"
                 )
                 behind.remove(content)
             taken.update(behind)
@@ -99,11 +101,17 @@ def restore_virtual_tables(target: Target, catalog: Catalog, tallies: Iterable[T
 
 
 def _aside(name: str) -> str:
-    return quoted(f"{name} put by")
+    return quote_name(f"{name} put by")
 
 
 def _made(
-    target: Target, sql: str, name: str, index: Index | None, behind: list[str], *, whole: bool
+    target: NewDatabase,
+    sql: str,
+    name: str,
+    index: FulltextIndex | None,
+    behind: list[str],
+    *,
+    whole: bool,
 ) -> bool:
     database = target.database
     try:
@@ -124,13 +132,13 @@ def _made(
             fulltext.apply_settings(database, index, settings)
         elif whole and behind and fulltext.can_write_shadow_tables():
             for one in behind:
-                database.execute(f"DELETE FROM {quoted(one)}")
-                database.execute(f"INSERT INTO {quoted(one)} SELECT * FROM {_aside(one)}")
+                database.execute(f"DELETE FROM {quote_name(one)}")
+                database.execute(f"INSERT INTO {quote_name(one)} SELECT * FROM {_aside(one)}")
         else:
             raise CannotFix("not all of it is left")
         if index is not None:
             fulltext.check_integrity(database, index)
     except (sqlite3.Error, CannotFix):
-        database.execute(f"DROP TABLE {quoted(name)}")
+        database.execute(f"DROP TABLE {quote_name(name)}")
         return False
     return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 from hermes_doctor.sqlite.header import MAGIC
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 
 
-def read(image: Image) -> tuple[bytearray, bool]:
+def read(image: DamagedFile) -> tuple[bytearray, bool]:
     """A flag for each free page, and whether the list is complete.
 
     It is complete if it has as many pages as the header says. Only then is it proven that a page

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.catalog import FTS5_SHADOW_SUFFIXES
 from hermes_doctor.sqlite.salvage.target import connect
 
@@ -21,7 +21,7 @@ from hermes_doctor.sqlite.salvage.target import connect
 class FulltextCheck:
     """Checks one full-text table in a thread, in parallel to the other checks."""
 
-    def __init__(self, path: Path, index: fulltext.Index) -> None:
+    def __init__(self, path: Path, index: fulltext.FulltextIndex) -> None:
         self.path = path
         self.index = index
         self.outcome: str | BaseException = ""
@@ -46,7 +46,7 @@ class FulltextCheck:
 class FulltextFiller:
     """Fills one full-text table in a separate file while rows are still being read."""
 
-    def __init__(self, target: Path, index: fulltext.Index) -> None:
+    def __init__(self, target: Path, index: fulltext.FulltextIndex) -> None:
         self.target = target
         self.index = index
         self.path = target.with_name(target.name + "-fulltext")
@@ -75,7 +75,7 @@ class FulltextFiller:
             database.execute("PRAGMA journal_mode=OFF")
             database.execute("ATTACH ? AS rows", (str(self.target),))
             fulltext.create(database, self.index)
-            done = "SELECT rowid FROM main." + quoted(self.index.name + "_docsize")
+            done = "SELECT rowid FROM main." + quote_name(self.index.name + "_docsize")
             last = -(1 << 63)
             while True:
                 with self.more:
@@ -85,7 +85,7 @@ class FulltextFiller:
                 if over:
                     break
                 database.execute("BEGIN")
-                top = f"SELECT max(rowid) FROM rows.{quoted(self.index.table)}"
+                top = f"SELECT max(rowid) FROM rows.{quote_name(self.index.table)}"
                 reach = database.execute(top).fetchone()[0]
                 if reach is not None and reach > last:
                     span = f"WHERE new.rowid > {last} AND new.rowid <= {reach} ORDER BY new.rowid"
@@ -112,7 +112,7 @@ class FulltextFiller:
         database.execute("ATTACH ? AS made", (str(self.path),))
         database.execute("BEGIN")
         for suffix in FTS5_SHADOW_SUFFIXES:
-            name = quoted(self.index.name + suffix)
+            name = quote_name(self.index.name + suffix)
             database.execute(f"DELETE FROM main.{name}")
             database.execute(f"INSERT INTO main.{name} SELECT * FROM made.{name}")
         database.execute("COMMIT")

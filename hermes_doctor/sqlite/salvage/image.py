@@ -20,7 +20,7 @@ GAP = 1 << 20
 """The most pages that the size in a log or journal may exceed the file by."""
 
 
-class Image:
+class DamagedFile:
     """Random access to pages; bytes outside the file read as zeros."""
 
     def __init__(self, fd: int, wal: int | None, journal: int | None) -> None:
@@ -32,7 +32,7 @@ class Image:
         self.file_pages = -(-self.size // self.page_size)
         self.wal = wal
         self.journal = journal
-        self.log = logs.read(wal, self.page_size) if wal is not None else logs.Log()
+        self.log = logs.read(wal, self.page_size) if wal is not None else logs.DamagedLog()
         self.undo = (
             journals.read(journal, self.page_size) if journal is not None else journals.NOTHING
         )
@@ -130,7 +130,7 @@ class Image:
 
 
 @contextmanager
-def open_image(source: Path) -> Iterator[Image]:
+def open_image(source: Path) -> Iterator[DamagedFile]:
     """Open the database at `source` with its sidecar files."""
     with ExitStack() as stack:
 
@@ -153,7 +153,7 @@ def open_image(source: Path) -> Iterator[Image]:
             for place, suffix in enumerate(("-wal", "-journal")):
                 with suppress(FileNotFoundError):
                     sidecars[place] = descriptor(source.with_name(source.name + suffix))
-            image = Image(main, *sidecars)
+            image = DamagedFile(main, *sidecars)
         except OSError as error:
             raise CouldNotLook(
                 text(

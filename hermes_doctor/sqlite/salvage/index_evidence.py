@@ -11,10 +11,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
-from hermes_doctor.sqlite.cells import Lost
+from hermes_doctor.sqlite.cells import LostValue
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import trees
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Index
+from hermes_doctor.sqlite.salvage.catalog import Index, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.spans import CompleteRanges, sort_key
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
@@ -27,7 +27,7 @@ class IndexEvidence:
     """The rowids that the indexes of one table name."""
 
     def __init__(
-        self, survey: Survey, catalog: Catalog, table: str, copies: Sequence[Tree] = ()
+        self, survey: Survey, catalog: SalvagedCatalog, table: str, copies: Sequence[Tree] = ()
     ) -> None:
         self.survey = survey
         self.copies = copies
@@ -48,7 +48,7 @@ class IndexEvidence:
         self.rowids = array("q", (rowid for rowid, _ in groupby(sorted(ids))))
         self._spans: list[tuple[Index, CompleteRanges]] | None = None
 
-    def entries(self, index: Index) -> Iterator[tuple[list[Value | Lost], int]]:
+    def entries(self, index: Index) -> Iterator[tuple[list[Value | LostValue], int]]:
         """The columns of each entry of an index, and its rowid."""
         width = len(index.columns) + 1
         for values in trees.index_entries(self.survey, self.walks[index.name]):
@@ -71,7 +71,7 @@ class IndexEvidence:
             return False
         return self.whole or any(tree.leaves and not tree.lost(rowid) for tree in self.copies)
 
-    def lacks(self, rowid: int, values: Mapping[str, Value | Lost]) -> bool:
+    def lacks(self, rowid: int, values: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index is complete around the key of this row, but has no entry for it."""
         if self._spans is None:
             full = [one for one in self.indexes if not one.partial]
@@ -94,7 +94,7 @@ class IndexEvidence:
                 found = frozenset(
                     values[0]
                     for values, _ in self.entries(index)
-                    if not isinstance(values[0], Lost)
+                    if not isinstance(values[0], LostValue)
                 )
                 return found if self.whole else None
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from hermes_doctor.sqlite.cells import Mangled, Raw, Row
+from hermes_doctor.sqlite.cells import RawText, ReplacedText, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import row_fit
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
@@ -16,7 +16,7 @@ from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 
 BATCH = 4000
@@ -31,45 +31,45 @@ class LoadedTable:
     """The result of loading one table."""
 
     name: str
-    stand: TablePages
+    pages: TablePages
     tally: Tally
     shape: ColumnMapping
     pending: list[Row] = field(default_factory=list)
     """Incomplete rows that are not yet in the new database."""
-    room: int = PENDING
+    pending_limit: int = PENDING
     broken: array[int] = field(default_factory=lambda: array("q"))
     """Rowids of unreadable rows on readable pages."""
 
 
-class Counted:
+class RowCounter:
     """Passes rows on and counts them; stops at a row with text that is not valid UTF-8."""
 
     def __init__(self, rows: Iterator[list[Value]]) -> None:
         self.rows = rows
         self.count = 0
-        self.odd: list[Value] | None = None
+        self.invalid_row: list[Value] | None = None
 
     def __iter__(self) -> Iterator[list[Value]]:
         for row in self.rows:
             self.count += 1
-            if Raw in map(type, row):
-                self.odd = row
+            if RawText in map(type, row):
+                self.invalid_row = row
                 return
             yield row
 
 
 def insert_in_batches(
-    target: Target, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
+    target: NewDatabase, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
 ) -> Iterator[tuple[int, int]]:
     """Insert rows in transactions; yield for each how many rows it had and how many were added.
 
     A batch is never completely in memory, because rows may be large.
     """
     for first in rows:
-        batch = Counted(chain([first], islice(rows, BATCH - 1)))
+        batch = RowCounter(chain([first], islice(rows, BATCH - 1)))
         added = target.insert(name, columns, batch)
-        if batch.odd is not None:
-            added += target.insert(name, columns, [batch.odd])
+        if batch.invalid_row is not None:
+            added += target.insert(name, columns, [batch.invalid_row])
         yield batch.count, added
 
 
@@ -79,24 +79,24 @@ class Loader:
     def __init__(
         self,
         survey: Survey,
-        target: Target,
+        target: NewDatabase,
         texts: Mapping[str, FulltextCopies],
-        witness: Callable[[str], IndexEvidence],
+        get_evidence: Callable[[str], IndexEvidence],
         step: Callable[[int], None],
     ) -> None:
         self.survey = survey
-        self.witness = witness
+        self.get_evidence = get_evidence
         self.target = target
         self.texts = texts
         self.step = step
         """Called with the number of leaves that were read."""
 
     def load(
-        self, name: str, stand: TablePages, committed: Callable[[int], None] | None = None
+        self, name: str, pages: TablePages, committed: Callable[[int], None] | None = None
     ) -> LoadedTable:
         """Load all rows of one table; `committed` is called after each batch."""
-        shape = ColumnMapping(stand.layout, self.target.layouts[name])
-        loaded = LoadedTable(name, stand, Tally(name), shape)
+        shape = ColumnMapping(pages.layout, self.target.layouts[name])
+        loaded = LoadedTable(name, pages, Tally(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
         for count, added in insert_in_batches(self.target, name, shape.columns, rows):
@@ -110,18 +110,18 @@ class Loader:
     def _rows(self, loaded: LoadedTable) -> Iterator[list[Value]]:
         texts = self.texts.get(loaded.name)
         shape, tally = loaded.shape, loaded.tally
-        stand = loaded.stand
-        named = self.witness(loaded.name).names if stand.left else None
+        stand = loaded.pages
+        named = self.get_evidence(loaded.name).names if stand.freed_leaves else None
         for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
             for row in self._leaf(loaded, leaf):
-                if named and leaf.page in stand.left and not named(row.rowid):
+                if named and leaf.page in stand.freed_leaves and not named(row.rowid):
                     continue  # it was deleted, and its page freed
                 if not row.whole:
                     size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
-                    if size <= loaded.room:
-                        loaded.room -= size + ROW
+                    if size <= loaded.pending_limit:
+                        loaded.pending_limit -= size + ROW
                         loaded.pending.append(row)
                         continue
                     tally.partial += 1
@@ -149,10 +149,12 @@ class Loader:
 
         Elsewhere it stays replaced, because Hermes would fail on it.
         """
-        if Mangled not in map(type, row.values):
+        if ReplacedText not in map(type, row.values):
             return
         if name in self.target.extra or (texts is not None and texts.stored(row)):
-            row.values[:] = [Raw(v.raw) if isinstance(v, Mangled) else v for v in row.values]
+            row.values[:] = [
+                RawText(v.raw) if isinstance(v, ReplacedText) else v for v in row.values
+            ]
 
     def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[Row]:
         """The rows of one leaf that belong to this table."""
@@ -162,7 +164,7 @@ class Loader:
         usual = 0
         for rowid, cell in zip(ids, cells, strict=True):
             row = decode(cell._replace(rowid=rowid)) if rowid is not None else None
-            if row is not None and (len(row.kinds) == usual or _belongs(loaded.stand.layout, row)):
+            if row is not None and (len(row.kinds) == usual or _belongs(loaded.pages.layout, row)):
                 usual = len(row.kinds)
                 yield row
             elif rowid is not None:
@@ -171,9 +173,9 @@ class Loader:
 
 def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:
     """Whether a completely read row may still be wrong."""
-    if row.frayed and not (texts is not None and texts.agree(row)):
+    if row.bad_overflow and not (texts is not None and texts.agree(row)):
         return True
-    return Mangled in map(type, row.values)
+    return ReplacedText in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:

@@ -14,7 +14,7 @@ HEAD, FRAME = 32, 24
 
 
 @dataclass
-class Log:
+class DamagedLog:
     """The newest version of each page in a write-ahead log, and how damaged the log is."""
 
     places: dict[int, int] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class Log:
     frames: int = 0
     dropped: int = 0
     """Damaged frames of this log."""
-    beyond: int = 0
+    frames_after_damage: int = 0
     """Valid frames after a damaged one, which SQLite would not read."""
     pages: int = 0
     """The size of the database after the last commit, in pages."""
@@ -30,17 +30,17 @@ class Log:
     @property
     def damaged(self) -> bool:
         """Whether SQLite reads less from this log than was committed."""
-        return bool(self.dropped or self.beyond)
+        return bool(self.dropped or self.frames_after_damage)
 
 
-def read(fd: int, page_size: int) -> Log:
+def read(fd: int, page_size: int) -> DamagedLog:
     """Read every committed page of the log.
 
     A frame's checksum continues the one stored in the previous frame. So a frame can be verified
     although an earlier one is damaged, where SQLite stops. Frames from before the log was
     restarted have other salts: a sound log ends there.
     """
-    log = Log()
+    log = DamagedLog()
     head = os.pread(fd, HEAD, 0)
     step = FRAME + page_size
     count = (os.fstat(fd).st_size - HEAD) // step
@@ -87,7 +87,7 @@ def read(fd: int, page_size: int) -> Log:
             chain, hurt = False, True
             log.dropped += 1
             continue
-        log.beyond += not chain
+        log.frames_after_damage += not chain
         pending[page] = at + FRAME
         if commit:
             log.places.update(pending)

@@ -13,7 +13,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import catalog as catalogs, row_fit
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.run import SalvageRun
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
@@ -46,9 +46,9 @@ class OnlyInLog:
 
     sessions: dict[str, Record] = field(default_factory=dict)
     messages: dict[int, Record] = field(default_factory=dict)
-    taken: int = 0
+    duplicate_ids: int = 0
     """Messages whose id another message of the database has."""
-    homeless: int = 0
+    orphaned: int = 0
     """Rows that refer to a session which is in neither file."""
     partial: int = 0
 
@@ -66,11 +66,11 @@ class OnlyInLog:
     def left_out(self) -> list[str]:
         """A sentence for each kind of row that cannot be added."""
         said = []
-        if self.taken:
-            what = pluralize(self.taken, "message")
+        if self.duplicate_ids:
+            what = pluralize(self.duplicate_ids, "message")
             said.append(f"{what} of the log cannot be added: state.db uses the same numbers.")
-        if self.homeless:
-            what = pluralize(self.homeless, "row")
+        if self.orphaned:
+            what = pluralize(self.orphaned, "row")
             said.append(f"{what} of the log cannot be added: the session is in neither file.")
         if self.partial:
             what = pluralize(self.partial, "row")
@@ -90,11 +90,11 @@ def read(log: Path, plan: Blueprint) -> LogRows:
         length = os.fstat(fd).st_size
         if length > LARGEST:
             raise CannotFix(text("the rows of a log of {size} are not read", size=size(length)))
-        survey = Survey(Image(nothing, fd, None))
+        survey = Survey(DamagedFile(nothing, fd, None))
         forest = SalvageRun(log, log, plan, (), None).assign_leaves(survey, catalogs.read(survey))
         found = LogRows()
         for table in (SESSIONS, MESSAGES):
-            if stand := forest.stands.get(table):
+            if stand := forest.tables.get(table):
                 _collect(found, table, _records(found, survey, stand))
         return found
     finally:
@@ -106,14 +106,14 @@ def _records(found: LogRows, survey: Survey, stand: TablePages) -> Iterator[Reco
     """The complete rows of a table; freed pages are skipped."""
     shape = ColumnMapping(stand.layout, stand.layout)
     for leaf in stand.tree.leaves:
-        if leaf.page in stand.left:
+        if leaf.page in stand.freed_leaves:
             continue
         for row in survey.rows(leaf.page):
             if not row_fit.fits(stand.layout, row):
                 continue
             made_up = shape.made_up
             values = shape.values(row)
-            whole = row.whole and not row.frayed and shape.made_up == made_up
+            whole = row.whole and not row.bad_overflow and shape.made_up == made_up
             if whole and all(type(value) in _PLAIN for value in values):
                 record = dict(zip(shape.columns, values, strict=True))
                 record.pop("rowid", None)
@@ -147,7 +147,7 @@ def find_only_in_log(rows: LogRows, ask: Ask) -> OnlyInLog:
     parents = {one["parent_session_id"] for one in new.values() if one.get("parent_session_id")}
     there |= _sessions([one for one in parents if isinstance(one, str)], ask)
     only.sessions = _with_parents(new, there)
-    only.homeless += len(new) - len(only.sessions)
+    only.orphaned += len(new) - len(only.sessions)
     messages = {}
     for chunk in _chunks(sorted(rows.messages)):
         listed = ", ".join(map(str, chunk))
@@ -158,11 +158,11 @@ def find_only_in_log(rows: LogRows, ask: Ask) -> OnlyInLog:
             if key not in known:
                 messages[key] = one
             elif known[key] != (one.get("session_id"), one.get("role"), one.get("timestamp")):
-                only.taken += 1
+                only.duplicate_ids += 1
     homes = {one.get("session_id") for one in messages.values()}
     reached = _sessions([one for one in homes if isinstance(one, str)], ask) | set(only.sessions)
     only.messages = {key: one for key, one in messages.items() if one.get("session_id") in reached}
-    only.homeless += len(messages) - len(only.messages)
+    only.orphaned += len(messages) - len(only.messages)
     return only
 
 

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage import rebuild
 from hermes_doctor.sqlite.salvage.account import (
@@ -16,16 +16,16 @@ from hermes_doctor.sqlite.salvage.account import (
     FROM_TRANSCRIPTS,
     Tally,
 )
-from hermes_doctor.sqlite.salvage.catalog import Catalog
+from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
 from hermes_doctor.sqlite.salvage.load import LoadedTable
 from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge
 from hermes_doctor.sqlite.salvage.others import OlderCopies
-from hermes_doctor.sqlite.salvage.page_owners import Forest
+from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.salvage.texts import FulltextCopies
-from hermes_doctor.sqlite.salvage.transcripts import Entry, Transcripts
+from hermes_doctor.sqlite.salvage.transcripts import SessionMessage, Transcripts
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
@@ -38,11 +38,11 @@ class RowCompleter:
     def __init__(
         self,
         survey: Survey,
-        catalog: Catalog,
-        forest: Forest,
-        target: Target,
+        catalog: SalvagedCatalog,
+        forest: AssignedPages,
+        target: NewDatabase,
         texts: Mapping[str, FulltextCopies],
-        others: OlderCopies,
+        older_copies: OlderCopies,
         transcripts: Transcripts,
     ) -> None:
         self.survey = survey
@@ -50,7 +50,7 @@ class RowCompleter:
         self.forest = forest
         self.target = target
         self.texts = texts
-        self.others = others
+        self.older_copies = older_copies
         self.transcripts = transcripts
         self.tallies: dict[str, Tally] = {}
         self.transcribed = 0
@@ -69,7 +69,7 @@ class RowCompleter:
     def complete_table(self, loaded: LoadedTable) -> None:
         """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
-        if not (loaded.stand.damaged or loaded.pending or loaded.broken):
+        if not (loaded.pages.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
         witness = self.evidence(name)
@@ -84,10 +84,10 @@ class RowCompleter:
             gone = self._from_transcripts(loaded, gone, facts)
         self._rebuild(loaded, gone, facts)
         if not witness.whole:
-            loaded.tally.unsure = bool(loaded.stand.tree.gaps)
+            loaded.tally.unsure = bool(loaded.pages.tree.gaps)
 
     def _present(self, name: str) -> array[int]:
-        rows = self.target.database.execute(f"SELECT rowid FROM {quoted(name)} ORDER BY rowid")
+        rows = self.target.database.execute(f"SELECT rowid FROM {quote_name(name)} ORDER BY rowid")
         return array("q", (row[0] for row in rows))
 
     def _gone(
@@ -103,7 +103,7 @@ class RowCompleter:
         for rowid in witness.rowids:
             if contains(present, rowid) or contains(begun, rowid):
                 continue
-            if loaded.stand.lost(rowid) or rowid in broken:
+            if loaded.pages.lost(rowid) or rowid in broken:
                 gone.append(rowid)
             else:
                 self.withheld += 1
@@ -123,13 +123,13 @@ class RowCompleter:
                 if rowid in wanted:
                     known = facts.setdefault(rowid, {})
                     for column, value in zip(index.columns, values, strict=True):
-                        if not isinstance(value, Lost | Mangled):
+                        if not isinstance(value, LostValue | ReplacedText):
                             known.setdefault(column, value)
         return facts
 
     def _complete(self, loaded: LoadedTable, row: Row, facts: Mapping[str, Value]) -> None:
         """Complete a truncated row: texts from a full-text copy, the rest from indexes or files."""
-        layout = loaded.stand.layout
+        layout = loaded.pages.layout
         texts = self.texts.get(loaded.name)
         source = FROM_FULLTEXT_COPIES if texts is not None and texts.complete(row) else ""
         for place, value in enumerate(row.values):
@@ -138,7 +138,7 @@ class RowCompleter:
                 row.values[place] = facts[column]
                 source = source or FROM_INDEXES
         if LOST in row.values:
-            source = self.others.complete(layout, row) or source
+            source = self.older_copies.complete(layout, row) or source
         whole = LOST not in row.values
         if not whole:
             rebuild.keep_beginning(layout, row)
@@ -152,7 +152,7 @@ class RowCompleter:
 
     def _from_others(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost rows from the newest other file that has them; return those still lost."""
-        if not self.others.sources:
+        if not self.older_copies.sources:
             return gone
         left = []
         for rowid in gone:
@@ -180,7 +180,7 @@ class RowCompleter:
 
         Returns the name of the source; empty if there is none.
         """
-        found = self.others.row(self.target.layouts[loaded.name], rowid, facts)
+        found = self.older_copies.row(self.target.layouts[loaded.name], rowid, facts)
         if found is None or self._severed(loaded.name, found.values):
             return ""
         if jury is not None and jury.denies(rowid, found.values):
@@ -191,10 +191,11 @@ class RowCompleter:
         """Whether a row refers to a deleted one: a row that its sound table does not have."""
         for child, parent, column in rebuild.foreign_keys(self.target, name):
             value = values.get(child)
-            if value is None or self.forest.stands[parent].damaged:
+            if value is None or self.forest.tables[parent].damaged:
                 continue
             if not self.target.database.execute(
-                f"SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?", (value,)
+                f"SELECT 1 FROM {quote_name(parent)} WHERE {quote_name(column)} = ?",
+                (value,),
             ).fetchone():
                 return True
         return False
@@ -202,14 +203,14 @@ class RowCompleter:
     def _unnamed(self, loaded: LoadedTable, gone: set[int]) -> Iterator[int]:
         """Rows of other files that belong on a lost page and that no index can confirm."""
         layout = self.target.layouts[loaded.name]
-        if not loaded.stand.rooted or layout.rowid_column is None:
+        if not loaded.pages.has_root or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
         witness = self.evidence(loaded.name)
-        for rowid in self.others.rowids(layout):
+        for rowid in self.older_copies.rowids(layout):
             if (
                 rowid not in gone
-                and loaded.stand.lost(rowid)
+                and loaded.pages.lost(rowid)
                 and not contains(present, rowid)
                 and not witness.denies(rowid)
             ):
@@ -224,7 +225,7 @@ class RowCompleter:
                 talks.setdefault(session, []).append(rowid)
         if not talks:
             return gone
-        table, database = quoted(loaded.name), self.target.database
+        table, database = quote_name(loaded.name), self.target.database
         database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
         here = self.target.layouts[loaded.name].names
         taken = set()
@@ -232,7 +233,9 @@ class RowCompleter:
             rows = database.execute(
                 f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
             )
-            entries = [Entry(*row) for row in rows] + [Entry(rowid) for rowid in rowids]
+            entries = [SessionMessage(*row) for row in rows] + [
+                SessionMessage(rowid) for rowid in rowids
+            ]
             entries.sort(key=lambda entry: entry.id)
             told, exact = self.transcripts.lost(session, entries)
             for rowid, values in told.items():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.mend import RowCompleter
-from hermes_doctor.sqlite.salvage.page_owners import Forest
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 
 
 def notes(
-    image: Image, catalog: Catalog, forest: Forest, mender: RowCompleter, target: Target
+    image: DamagedFile,
+    catalog: SalvagedCatalog,
+    forest: AssignedPages,
+    completer: RowCompleter,
+    target: NewDatabase,
 ) -> list[str]:
     """The notes on a finished salvage."""
     told: list[str] = []
@@ -23,24 +27,28 @@ def notes(
         told.append(
             f"The write-ahead log is damaged. Pages of it that are lost: "
             f"{image.log.dropped:,}; used although SQLite would not have read them: "
-            f"{image.log.beyond:,}."
+            f"{image.log.frames_after_damage:,}."
         )
-    if forest.freed:
-        told.append(f"Pages of deleted rows, which stay deleted: {forest.freed:,}.")
-    unproven = sum(one.unproven for name, one in forest.stands.items() if name in target.layouts)
+    if forest.skipped_leaves:
+        told.append(f"Pages of deleted rows, which stay deleted: {forest.skipped_leaves:,}.")
+    unproven = sum(
+        one.unknown_rows for name, one in forest.tables.items() if name in target.layouts
+    )
     if unproven:
         told.append(
             f"Rows on pages that nothing leads to any more, of which nothing is left that "
             f"could say whether they had been deleted: {unproven:,}."
         )
-    if mender.withheld:
+    if completer.withheld:
         told.append(
             f"Rows that only an index names, and that were not brought back since the pages "
-            f"on which they would lie are sound and do not have them: {mender.withheld:,}."
+            f"on which they would lie are sound and do not have them: {completer.withheld:,}."
         )
-    if mender.transcribed:
+    if completer.transcribed:
         told.append(
-            f"Messages in part that have their text from transcripts: {mender.transcribed:,}."
+            f"Messages in part that have their text from transcripts: {completer.transcribed:,}."
         )
-    refused = (f"{name} is damaged itself and was not used." for name in mender.others.refused)
+    refused = (
+        f"{name} is damaged itself and was not used." for name in completer.older_copies.refused
+    )
     return [*told, *refused, *target.notes]

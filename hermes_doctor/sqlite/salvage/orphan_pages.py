@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from hermes_doctor.sqlite.cells import Lost, Mangled, Row
+from hermes_doctor.sqlite.cells import LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
@@ -19,20 +19,20 @@ from hermes_doctor.sqlite.salvage.trees import Tree
 
 
 @dataclass
-class Verdict:
+class OrphanVerdict:
     """The verdict on one orphan page, as counts of its rows."""
 
     named: int = 0
     """Rows that an index or a full-text copy still names."""
-    dead: int = 0
+    foreign: int = 0
     """Rows that provably do not belong there."""
-    unproven: int = 0
+    unknown: int = 0
     """Rows without any evidence."""
 
     @property
     def live(self) -> bool:
         """Whether the page still belongs to the table."""
-        return not self.dead and bool(self.named or self.unproven)
+        return not self.foreign and bool(self.named or self.unknown)
 
 
 class OrphanJudge:
@@ -41,33 +41,33 @@ class OrphanJudge:
     def __init__(
         self,
         survey: Survey,
-        witness: IndexEvidence,
+        evidence: IndexEvidence,
         layout: Layout,
         linked: Tree,
         parents: Mapping[str, Collection[Value]],
     ) -> None:
         self.survey = survey
-        self.witness = witness
+        self.evidence = evidence
         self.layout = layout
         self.linked = linked
         self.parents = parents
         """By foreign key column: all values that it can have, if a complete index lists them."""
         self.lows = [leaf.low for leaf in linked.leaves]
 
-    def judge(self, page: int, *, listed: bool) -> Verdict:
-        """Judge one page; `listed` if the remaining part of the freelist contains it."""
-        verdict = Verdict()
+    def judge(self, page: int, *, in_freelist: bool) -> OrphanVerdict:
+        """Judge one page; `in_freelist` if the remaining part of the freelist contains it."""
+        verdict = OrphanVerdict()
         for cell in self.survey.cells(page, whole=False):
-            if self.witness.names(cell.rowid):
+            if self.evidence.names(cell.rowid):
                 verdict.named += 1
                 continue
-            if listed or self._elsewhere(cell.rowid) or self.witness.denies(cell.rowid):
-                verdict.dead += 1
+            if in_freelist or self._elsewhere(cell.rowid) or self.evidence.denies(cell.rowid):
+                verdict.foreign += 1
                 continue
             row = decode(cell)
             dead = row is not None and self.denies(cell.rowid, self._known(cell.rowid, row))
-            verdict.dead += dead
-            verdict.unproven += row is not None and not dead
+            verdict.foreign += dead
+            verdict.unknown += row is not None and not dead
         return verdict
 
     def _elsewhere(self, rowid: int) -> bool:
@@ -84,16 +84,20 @@ class OrphanJudge:
             return False
         return leaf.high != HIGHEST or rowid <= max(self.survey.edges(leaf.page), default=rowid)
 
-    def _known(self, rowid: int, row: Row) -> dict[str, Value | Lost]:
+    def _known(self, rowid: int, row: Row) -> dict[str, Value | LostValue]:
         known = dict(zip(self.layout.names, row.values, strict=False))
         if self.layout.rowid_column is not None:
             known[self.layout.names[self.layout.rowid_column]] = rowid
         return known
 
-    def denies(self, rowid: int, known: Mapping[str, Value | Lost]) -> bool:
+    def denies(self, rowid: int, known: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index that is complete there lacks the row, or the row it refers to."""
         for column, keys in self.parents.items():
             value = known.get(column)
-            if value is not None and not isinstance(value, Lost | Mangled) and value not in keys:
+            if (
+                value is not None
+                and not isinstance(value, LostValue | ReplacedText)
+                and value not in keys
+            ):
                 return True
-        return self.witness.lacks(rowid, known)
+        return self.evidence.lacks(rowid, known)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes_doctor.sqlite.cells import LOST, Lost, Mangled, Row
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
@@ -20,7 +20,7 @@ from hermes_doctor.system.files import snapshot
 
 
 @dataclass(frozen=True)
-class Source:
+class OlderFile:
     """Another file that may have rows, and its name for the user."""
 
     path: Path
@@ -31,7 +31,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRow:
     """A row of another database."""
 
     values: Mapping[str, Value]
@@ -41,19 +41,19 @@ class Found:
 class OlderCopies:
     """The databases among the sources, newest first; they are opened when first needed."""
 
-    def __init__(self, sources: Sequence[Source], room: Path) -> None:
-        """`room` is a private path; copies get names that start with it."""
-        self.room = room
+    def __init__(self, sources: Sequence[OlderFile], scratch_path: Path) -> None:
+        """`scratch_path` is a private path; copies get names that start with it."""
+        self.scratch_path = scratch_path
         self._copies: list[Path] = []
         self.sources = sorted(
             (s for s in sources if s.path.suffix not in (".json", ".jsonl")),
             key=lambda source: -source.when,
         )
-        self._open: list[tuple[Source, sqlite3.Connection]] | None = None
+        self._open: list[tuple[OlderFile, sqlite3.Connection]] | None = None
         self.refused: list[str] = []
         self._layouts: dict[tuple[int, str], Layout | None] = {}
 
-    def _databases(self) -> list[tuple[Source, sqlite3.Connection]]:
+    def _databases(self) -> list[tuple[OlderFile, sqlite3.Connection]]:
         if self._open is None:
             self._open = []
             for source in self.sources:
@@ -89,7 +89,7 @@ class OlderCopies:
 
     def _copied(self, path: Path, log: Path) -> sqlite3.Connection | None:
         """A connection to a copy of a database and its log."""
-        copy = self.room.with_name(f"{self.room.name}-other-{len(self._copies)}")
+        copy = self.scratch_path.with_name(f"{self.scratch_path.name}-other-{len(self._copies)}")
         self._copies.append(copy)
         try:
             for source, target in ((path, copy), (log, copy.with_name(copy.name + "-wal"))):
@@ -106,12 +106,12 @@ class OlderCopies:
             if self._columns(place, layout) is None:
                 continue
             with contextlib.suppress(sqlite3.Error):
-                for (rowid,) in database.execute(f"SELECT rowid FROM {quoted(layout.name)}"):
+                for (rowid,) in database.execute(f"SELECT rowid FROM {quote_name(layout.name)}"):
                     if rowid not in seen:
                         seen.add(rowid)
                         yield rowid
 
-    def row(self, layout: Layout, rowid: int, facts: Mapping[str, Value]) -> Found | None:
+    def row(self, layout: Layout, rowid: int, facts: Mapping[str, Value]) -> FoundRow | None:
         """The newest row with this rowid or key that does not contradict the known values."""
         keys = [column.name for column in layout.columns if column.key]
         for place, (source, database) in enumerate(self._databases()):
@@ -121,7 +121,7 @@ class OlderCopies:
             if layout.rowid_column is not None:
                 where, values = "rowid = ?", [rowid]
             elif keys and all(facts.get(key) is not None for key in keys):
-                where = " AND ".join(f"{quoted(key)} = ?" for key in keys)
+                where = " AND ".join(f"{quote_name(key)} = ?" for key in keys)
                 values = [facts[key] for key in keys]  # type: ignore[misc]
             else:
                 continue
@@ -131,7 +131,7 @@ class OlderCopies:
                 for column, value in facts.items()
             ):
                 continue
-            return Found(found, source.name)
+            return FoundRow(found, source.name)
         return None
 
     def complete(self, layout: Layout, row: Row) -> str:
@@ -142,7 +142,7 @@ class OlderCopies:
         facts: dict[str, Value] = {
             column.name: value
             for column, value in zip(layout.columns, row.values, strict=False)
-            if not isinstance(value, Lost | Mangled) and value is not None
+            if not isinstance(value, LostValue | ReplacedText) and value is not None
         }
         found = self.row(layout, row.rowid, facts)
         if found is None:
@@ -169,10 +169,10 @@ class OlderCopies:
 def _one(
     database: sqlite3.Connection, table: str, columns: list[str], where: str, values: list[Any]
 ) -> dict[str, Value] | None:
-    fields = ", ".join(map(quoted, columns))
+    fields = ", ".join(map(quote_name, columns))
     try:
         found = database.execute(
-            f"SELECT {fields} FROM {quoted(table)} WHERE {where}", values
+            f"SELECT {fields} FROM {quote_name(table)} WHERE {where}", values
         ).fetchone()
     except (sqlite3.Error, OverflowError):
         return None

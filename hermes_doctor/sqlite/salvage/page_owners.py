@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.cells import LEAF, Row
 from hermes_doctor.sqlite.salvage import freelist, row_fit, trees
-from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, Catalog, Layout, shadow_tables
+from hermes_doctor.sqlite.salvage.catalog import (
+    SHADOW_SUFFIXES,
+    Layout,
+    SalvagedCatalog,
+    shadow_tables,
+)
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
-from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge, Verdict
+from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge, OrphanVerdict
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
 
@@ -25,14 +30,14 @@ class TablePages:
 
     layout: Layout
     tree: Tree
-    rooted: bool
+    has_root: bool
     """Its root page was found and leads to its rows."""
     damaged: bool = False
     linked: Tree = field(default_factory=Tree)
     """The part of the tree that is reachable from its root page."""
-    left: set[int] = field(default_factory=set)
+    freed_leaves: set[int] = field(default_factory=set)
     """Adopted leaves that had been freed: only their rows that an index names are used."""
-    unproven: int = 0
+    unknown_rows: int = 0
     """Rows of adopted leaves for which there is no evidence whether they were deleted."""
 
     def lost(self, rowid: int) -> bool:
@@ -41,38 +46,38 @@ class TablePages:
 
 
 @dataclass
-class Forest:
+class AssignedPages:
     """All tables of the damaged database, with the evidence about their rows."""
 
-    stands: dict[str, TablePages] = field(default_factory=dict)
+    tables: dict[str, TablePages] = field(default_factory=dict)
     copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By table: the shadow tables with full-text copies of its texts, under the same rowids."""
     sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By table: the shadow tables with the full-text size of each of its rows."""
-    freed: int = 0
+    skipped_leaves: int = 0
     """Leaves that were skipped because their rows were deleted."""
     _witnesses: dict[str, IndexEvidence] = field(default_factory=dict)
     _juries: dict[str, OrphanJudge] = field(default_factory=dict)
 
-    def evidence(self, survey: Survey, catalog: Catalog, name: str) -> IndexEvidence:
+    def evidence(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> IndexEvidence:
         """The evidence about the rows of a table."""
         if name not in self._witnesses:
-            copies = [self.stands[one].linked for one in self.copies.get(name, ())]
+            copies = [self.tables[one].linked for one in self.copies.get(name, ())]
             copies += [
                 trees.walk_sizes(survey, catalog.root(one)) for one in self.sizes.get(name, ())
             ]
             self._witnesses[name] = IndexEvidence(survey, catalog, name, copies)
         return self._witnesses[name]
 
-    def orphan_judge(self, survey: Survey, catalog: Catalog, name: str) -> OrphanJudge:
+    def orphan_judge(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> OrphanJudge:
         """The judge of orphan pages that look like pages of this table."""
         if name in self._juries:
             return self._juries[name]
-        stand = self.stands[name]
+        stand = self.tables[name]
         parents = {
             child: keys
-            for child, parent, column in stand.layout.refers
-            if parent in self.stands
+            for child, parent, column in stand.layout.foreign_keys
+            if parent in self.tables
             and (keys := self.evidence(survey, catalog, parent).keys(column)) is not None
         }
         witness = self.evidence(survey, catalog, name)
@@ -87,13 +92,13 @@ class Forest:
 
 def assign_leaves(
     survey: Survey,
-    catalog: Catalog,
+    catalog: SalvagedCatalog,
     known: Mapping[str, Sequence[Layout]],
     copies: Mapping[str, Sequence[str]],
     sizes: Mapping[str, Sequence[str]],
-) -> Forest:
+) -> AssignedPages:
     """Find the leaves of each table; `known` has the possible layouts of each."""
-    forest = Forest(copies=copies, sizes=sizes)
+    forest = AssignedPages(copies=copies, sizes=sizes)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
@@ -111,8 +116,8 @@ def assign_leaves(
             claimed[page] = 1
         stand = TablePages(layout, tree, rooted, damaged=not rooted or not tree.whole)
         stand.linked = Tree(list(tree.leaves), list(tree.gaps))
-        forest.stands[name] = stand
-    if any(stand.damaged for stand in forest.stands.values()):
+        forest.tables[name] = stand
+    if any(stand.damaged for stand in forest.tables.values()):
         _adopt(survey, catalog, forest, claimed)
     return forest
 
@@ -134,10 +139,12 @@ def _vote(survey: Survey, tree: Tree, layouts: Sequence[Layout]) -> Layout:
     return max(layouts, key=lambda layout: sum(row_fit.score(layout, row) for row in rows))
 
 
-def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int = 12) -> list[Row]:
+def _sample(
+    survey: Survey, pages: Sequence[int], max_pages: int = SAMPLE, each: int = 12
+) -> list[Row]:
     """A sample of rows of these pages, without their overflow pages."""
     rows: list[Row] = []
-    for page in pages[:: max(1, len(pages) // most)]:
+    for page in pages[:: max(1, len(pages) // max_pages)]:
         for place, row in enumerate(survey.rows(page, whole=False)):
             if place >= each:
                 break
@@ -145,7 +152,9 @@ def _sample(survey: Survey, pages: Sequence[int], most: int = SAMPLE, each: int 
     return rows
 
 
-def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray) -> None:
+def _adopt(
+    survey: Survey, catalog: SalvagedCatalog, forest: AssignedPages, claimed: bytearray
+) -> None:
     """Assign leaves that no page points to to the damaged tables that their rows fit.
 
     A page that is in no b-tree is free or has lost its parent. The freelist decides, as far as it
@@ -157,40 +166,40 @@ def _adopt(survey: Survey, catalog: Catalog, forest: Forest, claimed: bytearray)
         if survey.kinds[page] != LEAF or claimed[page]:
             continue
         if complete and free[page]:
-            forest.freed += 1
+            forest.skipped_leaves += 1
             continue
         top = survey.top(page)
         groups[page if claimed[top] else top].append(page)
     # Shadow tables of virtual tables declare no types, so any page would fit them.
     copying = {name for names in forest.copies.values() for name in names}
     aloof = shadow_tables(catalog.virtual, SHADOW_SUFFIXES) - copying
-    layouts = [stand.layout for name, stand in forest.stands.items() if name not in aloof]
+    layouts = [stand.layout for name, stand in forest.tables.items() if name not in aloof]
     found: dict[str, list[Leaf]] = defaultdict(list)
     for top, pages in groups.items():
         name = _owner(survey, layouts, pages, forest)
         if name is None:
             continue
-        stand = forest.stands[name]
+        stand = forest.tables[name]
         for leaf in _ranged(survey, top, pages):
             if name in copying:  # used only for the text of rows that are known from elsewhere
-                verdict = Verdict(unproven=not free[leaf.page])
+                verdict = OrphanVerdict(unknown=not free[leaf.page])
             else:
                 jury = forest.orphan_judge(survey, catalog, name)
-                verdict = jury.judge(leaf.page, listed=bool(free[leaf.page]))
+                verdict = jury.judge(leaf.page, in_freelist=bool(free[leaf.page]))
             if verdict.live:
                 found[name].append(leaf)
-                stand.unproven += 0 if complete else verdict.unproven
+                stand.unknown_rows += 0 if complete else verdict.unknown
             elif verdict.named:
                 found[name].append(leaf)
-                stand.left.add(leaf.page)
+                stand.freed_leaves.add(leaf.page)
             else:
-                forest.freed += 1
+                forest.skipped_leaves += 1
     for name, leaves in found.items():
-        _settle(forest.stands[name], leaves)
+        _settle(forest.tables[name], leaves)
 
 
 def _owner(
-    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: Forest
+    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: AssignedPages
 ) -> str | None:
     """The damaged table that these rows belong to; None if they fit no damaged table."""
     votes: dict[str, float] = defaultdict(float)
@@ -203,8 +212,8 @@ def _owner(
     most = max(votes.values())
     equal = [name for name, count in votes.items() if count >= most - 1e-9]
     # Two full-text copies of the same text look the same: prefer a damaged one.
-    equal.sort(key=lambda name: not forest.stands[name].damaged)
-    return equal[0] if forest.stands[equal[0]].damaged else None
+    equal.sort(key=lambda name: not forest.tables[name].damaged)
+    return equal[0] if forest.tables[equal[0]].damaged else None
 
 
 def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
@@ -228,7 +237,7 @@ def _ranged(survey: Survey, top: int, pages: Sequence[int]) -> list[Leaf]:
 def _settle(stand: TablePages, leaves: list[Leaf]) -> None:
     """Add adopted leaves to the tree and close its gaps; a freed leaf closes none."""
     stand.tree.leaves.extend(sorted(leaves, key=lambda leaf: (leaf.low, leaf.high)))
-    leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.left]
+    leaves = [leaf for leaf in stand.tree.leaves if leaf.page not in stand.freed_leaves]
     leaves = leaves[len(stand.linked.leaves) :]
     lows = [leaf.low for leaf in leaves]
     gaps = []

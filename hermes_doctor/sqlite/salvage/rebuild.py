@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hermes_doctor.sqlite.cells import LOST, Row
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.salvage.target import Target
+from hermes_doctor.sqlite.salvage.target import NewDatabase
 
 PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
     "sessions": {"source": "recovered", "started_at": 0},
@@ -17,10 +17,10 @@ PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
 """Placeholder values for a row of which only references to it are left."""
 
 
-def foreign_keys(target: Target, name: str) -> Iterator[tuple[str, str, str]]:
+def foreign_keys(target: NewDatabase, name: str) -> Iterator[tuple[str, str, str]]:
     """The foreign keys of a table: column, referenced table, referenced column."""
     keys: dict[int, list[tuple[str, str, str | None]]] = {}
-    for row in target.database.execute(f"PRAGMA foreign_key_list({quoted(name)})"):
+    for row in target.database.execute(f"PRAGMA foreign_key_list({quote_name(name)})"):
         keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
     for pairs in keys.values():
         child, parent, column = pairs[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
 from hermes_doctor.sqlite.salvage.mend import RowCompleter
 from hermes_doctor.sqlite.salvage.rebuild import PLACEHOLDERS, foreign_keys
@@ -15,72 +15,72 @@ ROUNDS = 4
 """The most passes: a created parent row may itself refer to a missing one."""
 
 
-def repair_references(mender: RowCompleter) -> list[str]:
+def repair_references(completer: RowCompleter) -> list[str]:
     """Repair every broken reference; return what was done, one sentence each."""
     told: list[str] = []
     for _ in range(ROUNDS):
         broken: dict[tuple[str, str], list[int]] = defaultdict(list)
-        target = mender.target
+        target = completer.target
         for name in (name for name in target.layouts if name not in target.extra):
             for table, rowid, parent, _ in target.dangling(name):
                 broken[table, parent].append(rowid)
         if not broken:
             break
         for (table, parent), rowids in broken.items():
-            told += _settle(mender, table, parent, rowids)
+            told += _settle(completer, table, parent, rowids)
     return told
 
 
-def _settle(mender: RowCompleter, table: str, parent: str, rowids: list[int]) -> list[str]:
+def _settle(completer: RowCompleter, table: str, parent: str, rowids: list[int]) -> list[str]:
     told: list[str] = []
-    for child, to, column in foreign_keys(mender.target, table):
+    for child, to, column in foreign_keys(completer.target, table):
         if to != parent:
             continue
-        left = [r for r in rowids if not _holds(mender, table, child, parent, column, r)]
-        fixed = _from_indexes(mender, table, child, parent, column, left)
-        mender.tally(table).change(fixed, FROM_INDEXES)
+        left = [r for r in rowids if not _holds(completer, table, child, parent, column, r)]
+        fixed = _from_indexes(completer, table, child, parent, column, left)
+        completer.tally(table).change(fixed, FROM_INDEXES)
         if fixed:
             told.append(
                 f"Rows of {table} that refer to their {parent} again, by an index: {fixed:,}."
             )
-        left = [r for r in left if not _holds(mender, table, child, parent, column, r)]
+        left = [r for r in left if not _holds(completer, table, child, parent, column, r)]
         if not left:
             continue
-        if _loose(mender, table, child):
-            mender.tally(table).change(len(left))
-            mender.target.database.executemany(
-                f"UPDATE {quoted(table)} SET {quoted(child)} = NULL WHERE rowid = ?",
+        if _loose(completer, table, child):
+            completer.tally(table).change(len(left))
+            completer.target.database.executemany(
+                f"UPDATE {quote_name(table)} SET {quote_name(child)} = NULL WHERE rowid = ?",
                 [(rowid,) for rowid in left],
             )
             told.append(f"Rows of {table} that referred to lost rows of {parent}: {len(left):,}.")
         else:
-            told += _stubs(mender, table, child, parent, column, left)
+            told += _stubs(completer, table, child, parent, column, left)
     return told
 
 
-def _loose(mender: RowCompleter, table: str, child: str) -> bool:
+def _loose(completer: RowCompleter, table: str, child: str) -> bool:
     """Whether the reference may be NULL."""
-    columns = mender.target.layouts[table].columns
+    columns = completer.target.layouts[table].columns
     return not any(column.notnull or column.key for column in columns if column.name == child)
 
 
 def _holds(
-    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowid: int
+    completer: RowCompleter, table: str, child: str, parent: str, column: str, rowid: int
 ) -> bool:
     return bool(
-        mender.target.database.execute(
-            f"SELECT 1 FROM {quoted(table)} AS c JOIN {quoted(parent)} AS p "
-            f"ON p.{quoted(column)} = c.{quoted(child)} WHERE c.rowid = ?",
+        completer.target.database.execute(
+            f"SELECT 1 FROM {quote_name(table)} AS c JOIN {quote_name(parent)} AS p "
+            f"ON p.{quote_name(column)} = c.{quote_name(child)} WHERE c.rowid = ?",
             (rowid,),
         ).fetchone()
     )
 
 
 def _from_indexes(
-    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
+    completer: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> int:
     """Correct references that are damaged in the row but still right in an index."""
-    witness = mender.evidence(table)
+    witness = completer.evidence(table)
     wanted = set(rowids)
     fixed = 0
     for index in witness.indexes:
@@ -89,9 +89,10 @@ def _from_indexes(
         place = index.columns.index(child)
         for values, rowid in witness.entries(index):
             if rowid in wanted and isinstance(values[place], str | int):
-                done = mender.target.database.execute(
-                    f"UPDATE {quoted(table)} SET {quoted(child)} = ?1 WHERE rowid = ?2 AND EXISTS "
-                    f"(SELECT 1 FROM {quoted(parent)} WHERE {quoted(column)} = ?1)",
+                done = completer.target.database.execute(
+                    f"UPDATE {quote_name(table)} SET {quote_name(child)} = ?1 "
+                    f"WHERE rowid = ?2 AND EXISTS (SELECT 1 FROM {quote_name(parent)} "
+                    f"WHERE {quote_name(column)} = ?1)",
                     (values[place], rowid),
                 ).rowcount
                 if done:
@@ -101,26 +102,27 @@ def _from_indexes(
 
 
 def _stubs(
-    mender: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
+    completer: RowCompleter, table: str, child: str, parent: str, column: str, rowids: list[int]
 ) -> list[str]:
     """Create the rows that are referred to, from another file or with placeholder values."""
-    database = mender.target.database
-    layout = mender.target.layouts[parent]
+    database = completer.target.database
+    layout = completer.target.layouts[parent]
     values = {
         database.execute(
-            f"SELECT {quoted(child)} FROM {quoted(table)} WHERE rowid = ?", (rowid,)
+            f"SELECT {quote_name(child)} FROM {quote_name(table)} WHERE rowid = ?",
+            (rowid,),
         ).fetchone()[0]
         for rowid in rowids
     }
-    damaged = mender.forest.stands[parent].damaged
+    damaged = completer.forest.tables[parent].damaged
     bare = 0
     told = []
     for value in values:
-        found = mender.others.row(layout, 0, {column: value}) if damaged else None
-        if found is not None and mender.target.insert(
+        found = completer.older_copies.row(layout, 0, {column: value}) if damaged else None
+        if found is not None and completer.target.insert(
             parent, list(found.values), [list(found.values.values())]
         ):
-            mender.tally(parent).restore(found.source)
+            completer.tally(parent).restore(found.source)
             continue
         row: dict[str, Any] = {
             c.name: placeholder(c.type, c.default)
@@ -128,8 +130,8 @@ def _stubs(
             if c.notnull and c.default is None
         }
         row |= {**PLACEHOLDERS.get(parent, {}), column: value}
-        bare += mender.target.insert(parent, list(row), [list(row.values())])
-    mender.tally(parent).partial += bare
+        bare += completer.target.insert(parent, list(row), [list(row.values())])
+    completer.tally(parent).partial += bare
     if bare:
         told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")
     return told

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage import (
     catalog as catalogs,
     clustered,
@@ -19,16 +19,16 @@ from hermes_doctor.sqlite.salvage import (
     references,
     views,
 )
-from hermes_doctor.sqlite.salvage.account import Account, Tally
-from hermes_doctor.sqlite.salvage.catalog import Catalog, Layout
+from hermes_doctor.sqlite.salvage.account import SalvageResult, Tally
+from hermes_doctor.sqlite.salvage.catalog import Layout, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.fulltext_worker import FulltextCheck, FulltextFiller
-from hermes_doctor.sqlite.salvage.image import Image, open_image
+from hermes_doctor.sqlite.salvage.image import DamagedFile, open_image
 from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader
 from hermes_doctor.sqlite.salvage.mend import RowCompleter
-from hermes_doctor.sqlite.salvage.others import OlderCopies, Source
-from hermes_doctor.sqlite.salvage.page_owners import Forest, assign_leaves
+from hermes_doctor.sqlite.salvage.others import OlderCopies, OlderFile
+from hermes_doctor.sqlite.salvage.page_owners import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.sqlite.salvage.target import Target, connect
+from hermes_doctor.sqlite.salvage.target import NewDatabase, connect
 from hermes_doctor.sqlite.salvage.texts import FulltextCopies
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
@@ -43,18 +43,18 @@ class SalvageRun:
         source: Path,
         target: Path,
         blueprint: Blueprint,
-        others: Sequence[Source],
+        older_copies: Sequence[OlderFile],
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self.source = source
         self.path = target
         self.blueprint = blueprint
-        self.others = OlderCopies(others, target)
-        self.transcripts = Transcripts(others)
+        self.older_copies = OlderCopies(older_copies, target)
+        self.transcripts = Transcripts(older_copies)
         self.progress = progress
         self.indexes = fulltext.parse_indexes(blueprint.virtual, blueprint.triggers)
         self.notes: list[str] = []
-        self.target: Target | None = None
+        self.target: NewDatabase | None = None
         self.done = 0
         self.total = 1
 
@@ -63,7 +63,7 @@ class SalvageRun:
         if self.progress:
             self.progress(self.done, self.total)
 
-    def run(self) -> Account:
+    def run(self) -> SalvageResult:
         """Read, write and check; the target is deleted if anything fails."""
         finished = False
         try:
@@ -71,7 +71,7 @@ class SalvageRun:
                 account = self._salvage(image)
             finished = True
         finally:
-            self.others.close()
+            self.older_copies.close()
             if self.target is not None:
                 self.target.database.close()
             for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
@@ -79,18 +79,18 @@ class SalvageRun:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         return account
 
-    def _salvage(self, image: Image) -> Account:
+    def _salvage(self, image: DamagedFile) -> SalvageResult:
         self.total = 3 * image.count
         (survey, catalog), told = views.choose_view(image, lambda _: self._step(4096))
         self.notes += [told] if told else []
         forest = self.assign_leaves(survey, catalog)
         texts = self._texts(survey, forest)
-        self.target = target = Target(self.path, self.blueprint, catalog, image)
-        slow, quick = fulltext.split_slowest(self.indexes, beside=target.shared)
+        self.target = target = NewDatabase(self.path, self.blueprint, catalog, image)
+        slow, quick = fulltext.split_slowest(self.indexes, threaded=target.shared)
         beside = FulltextFiller(self.path, slow) if slow is not None else None
         try:
             mender = RowCompleter(
-                survey, catalog, forest, target, texts, self.others, self.transcripts
+                survey, catalog, forest, target, texts, self.older_copies, self.transcripts
             )
             loader = Loader(survey, target, texts, mender.evidence, self._step)
             loaded = self._load(loader, forest, target, beside)
@@ -119,13 +119,15 @@ class SalvageRun:
         self._step(self.total)
         self.notes += notes.notes(image, catalog, forest, mender, target)
         closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
-        return Account(closed, tuple(self.notes), proofs, tuple(target.lost))
+        return SalvageResult(closed, tuple(self.notes), proofs, tuple(target.lost))
 
-    def assign_leaves(self, survey: Survey, catalog: Catalog) -> Forest:
+    def assign_leaves(self, survey: Survey, catalog: SalvagedCatalog) -> AssignedPages:
         """Assign each leaf page to its table."""
         return assign_leaves(survey, catalog, self._known(catalog), self._copies(), self._sizes())
 
-    def _clustered(self, survey: Survey, catalog: Catalog, target: Target) -> list[Tally]:
+    def _clustered(
+        self, survey: Survey, catalog: SalvagedCatalog, target: NewDatabase
+    ) -> list[Tally]:
         """Load the tables without rowids; Hermes itself has none."""
         return [
             clustered.load(survey, target, target.layouts[name], catalog.root(name))
@@ -133,7 +135,7 @@ class SalvageRun:
             if not target.layouts[name].plain
         ]
 
-    def _known(self, catalog: Catalog) -> dict[str, Sequence[Layout]]:
+    def _known(self, catalog: SalvagedCatalog) -> dict[str, Sequence[Layout]]:
         """The possible layouts of all tables."""
         known: dict[str, Sequence[Layout]] = dict(catalogs.expected_layouts(self.blueprint))
         hidden = catalogs.shadow_tables(self.blueprint.virtual)
@@ -161,27 +163,31 @@ class SalvageRun:
                 sizes.setdefault(index.table, []).append(index.name + "_docsize")
         return sizes
 
-    def _texts(self, survey: Survey, forest: Forest) -> dict[str, FulltextCopies]:
+    def _texts(self, survey: Survey, forest: AssignedPages) -> dict[str, FulltextCopies]:
         """By table: the full-text copies of its texts."""
         texts: dict[str, FulltextCopies] = {}
         for table, contents in forest.copies.items():
             columns = {index.columns for index in self.indexes if index.table == table}
-            names = forest.stands[table].layout.names
+            names = forest.tables[table].layout.names
             if len(columns) != 1 or not set(*columns) <= set(names):
                 continue
-            copies = [ByRowid(survey, forest.stands[name].tree) for name in contents]
+            copies = [ByRowid(survey, forest.tables[name].tree) for name in contents]
             texts[table] = FulltextCopies(copies, [names.index(column) for column in columns.pop()])
         return texts
 
     def _load(
-        self, loader: Loader, forest: Forest, target: Target, beside: FulltextFiller | None
+        self,
+        loader: Loader,
+        forest: AssignedPages,
+        target: NewDatabase,
+        beside: FulltextFiller | None,
     ) -> list[LoadedTable]:
         """Load the table that a thread indexes first, then the others."""
         first = beside.index.table if beside else ""
         names = sorted(target.layouts, key=lambda name: name != first)
         loaded = []
         for name in names:
-            stand = forest.stands.get(name)
+            stand = forest.tables.get(name)
             if stand is None or name.startswith("sqlite_"):
                 continue
             told = beside.rows if beside and name == first else None
@@ -194,7 +200,7 @@ class SalvageRun:
         return loaded
 
     def _sequences(
-        self, survey: Survey, catalog: Catalog, target: Target, mender: RowCompleter
+        self, survey: Survey, catalog: SalvagedCatalog, target: NewDatabase, mender: RowCompleter
     ) -> None:
         """Set the AUTOINCREMENT counters, so that no rowid is used twice, even of deleted rows."""
         highest: dict[str, int] = {}
@@ -213,13 +219,13 @@ class SalvageRun:
         for name, layout in target.layouts.items():
             if "AUTOINCREMENT" not in layout.sql.upper() or name not in highest:
                 continue
-            top = database.execute(f"SELECT max(rowid) FROM {quoted(name)}").fetchone()[0] or 0
+            top = database.execute(f"SELECT max(rowid) FROM {quote_name(name)}").fetchone()[0] or 0
             database.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             database.execute(
                 "INSERT INTO sqlite_sequence VALUES (?, ?)", (name, max(top, highest[name]))
             )
 
-    def _version(self, target: Target, mender: RowCompleter) -> None:
+    def _version(self, target: NewDatabase, mender: RowCompleter) -> None:
         """Store one schema version: that of the file if readable, else that of the release."""
         if self.blueprint.version is None or "schema_version" not in target.layouts:
             return
@@ -236,12 +242,12 @@ class SalvageRun:
         tally.unsure = False  # there is always exactly one row
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
-    def _prove_text(self, indexes: Sequence[fulltext.Index]) -> tuple[str, ...]:
+    def _prove_text(self, indexes: Sequence[fulltext.FulltextIndex]) -> tuple[str, ...]:
         """Check full-text tables through a new connection, without cached state."""
         with contextlib.closing(connect(self.path)) as database:
             return tuple(fulltext.check_integrity(database, index) for index in indexes)
 
-    def _prove(self, target: Target, slow: fulltext.Index | None) -> tuple[str, ...]:
+    def _prove(self, target: NewDatabase, slow: fulltext.FulltextIndex | None) -> tuple[str, ...]:
         """Check the whole file, and in parallel the slowest full-text table."""
         target.finish()
         target.database.close()
@@ -256,6 +262,6 @@ class SalvageRun:
                 aside.thread.join()
 
 
-def _dependent(target: Target, name: str) -> bool:
+def _dependent(target: NewDatabase, name: str) -> bool:
     """Whether a table refers to other tables, which then have to be completed first."""
     return any(parent != name for _, parent, _ in rebuild.foreign_keys(target, name))

@@ -15,10 +15,8 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.errors import name_of
-from hermes_doctor.sqlite.salvage.account import Account, TableAccount
-from hermes_doctor.sqlite.salvage.others import Source
-
-__all__ = ["Account", "Source", "TableAccount", "salvage"]
+from hermes_doctor.sqlite.salvage.account import SalvageResult
+from hermes_doctor.sqlite.salvage.others import OlderFile
 
 
 def salvage(
@@ -26,9 +24,9 @@ def salvage(
     target: Path,
     blueprint: Blueprint,
     *,
-    others: Sequence[Source] = (),
+    older_copies: Sequence[OlderFile] = (),
     progress: Callable[[int, int], None] | None = None,
-) -> Account:
+) -> SalvageResult:
     """Save the rows of the damaged database `source` into `target`, which must not exist.
 
     `source` is a private copy with its write-ahead log or journal; it is only read. If it raises
@@ -39,7 +37,7 @@ def salvage(
     if os.path.lexists(target):
         raise CannotFix(text("{target} exists already", target=target.name))
     try:
-        return SalvageRun(source, target, blueprint, others, progress).run()
+        return SalvageRun(source, target, blueprint, older_copies, progress).run()
     except (sqlite3.Error, OSError, MemoryError) as error:
         name = name_of(error)
         raise CannotFix(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from hermes_doctor.sqlite.cells import Lost, Row
+from hermes_doctor.sqlite.cells import LostValue, Row
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import LITERAL
@@ -57,7 +57,7 @@ class ColumnMapping:
                 out.append(row.rowid)
             elif place < count:
                 value = values[place]
-                out.append(None if isinstance(value, Lost) else value)
+                out.append(None if isinstance(value, LostValue) else value)
             else:
                 out.append(self.default[place])
         return self._filled(out)

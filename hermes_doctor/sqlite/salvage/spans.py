@@ -13,8 +13,8 @@ from hermes_doctor.sqlite.cells import (
     INDEX_INTERIOR,
     INDEX_LEAF,
     PARSE_ERRORS,
-    Lost,
-    Mangled,
+    LostValue,
+    ReplacedText,
     kinds_of,
     values_of,
 )
@@ -28,7 +28,7 @@ LAST: Key = ((9, 0),)
 """Sorts after every key."""
 
 
-def sort_key(values: Sequence[Value | Lost]) -> Key | None:
+def sort_key(values: Sequence[Value | LostValue]) -> Key | None:
     """A sort key in SQLite's order; None if one of the values is unknown."""
     parts: list[tuple[int, float | bytes]] = []
     for value in values:
@@ -36,7 +36,7 @@ def sort_key(values: Sequence[Value | Lost]) -> Key | None:
             parts.append((0, 0))
         elif isinstance(value, int | float):
             parts.append((1, value))
-        elif isinstance(value, Lost | Mangled):
+        elif isinstance(value, LostValue | ReplacedText):
             return None
         elif isinstance(value, str):
             parts.append((2, value.encode()))

@@ -24,7 +24,7 @@ from hermes_doctor.sqlite.cells import (
     values_of,
     varint,
 )
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
@@ -49,7 +49,7 @@ class Survey:
     it is damaged. That also limits the time that forged overflow chains can take.
     """
 
-    def __init__(self, image: Image, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, image: DamagedFile, progress: Callable[[int], None] | None = None) -> None:
         self.image = image
         self.usable = image.usable
         self.claimed = image.claimed
@@ -168,13 +168,13 @@ class Survey:
         for place, at in enumerate(found[1] if found else ()):
             yield self._cell(page, at, (number << 16) + place, whole=whole)
 
-    def cell(self, number: int, place: int) -> Cell:
+    def cell(self, number: int, cell_number: int) -> Cell:
         """One cell of a table leaf, with its overflow pages."""
         page = self.image.page(number)
         found = page_header(page, 100 if number == 1 else 0, self.usable)
-        if not found or place >= len(found[1]):
+        if not found or cell_number >= len(found[1]):
             return NOTHING
-        return self._cell(page, found[1][place], (number << 16) + place, whole=True)
+        return self._cell(page, found[1][cell_number], (number << 16) + cell_number, whole=True)
 
     def _cell(self, page: bytes, at: int, mark: int, *, whole: bool) -> Cell:
         try:
@@ -246,5 +246,5 @@ def decode(cell: Cell) -> Row | None:
     except PARSE_ERRORS:
         return None
     if whole or LOST not in values:
-        return Row(cell.rowid, kinds, values, frayed=cell.frayed)
+        return Row(cell.rowid, kinds, values, bad_overflow=cell.bad_overflow)
     return Row(cell.rowid, kinds, values, False, truncated_value(cell.payload, kinds, at))

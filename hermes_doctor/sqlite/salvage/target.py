@@ -10,17 +10,17 @@ from typing import Any
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.cells import Raw
-from hermes_doctor.sqlite.column_rules import quoted
+from hermes_doctor.sqlite.cells import RawText
+from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage import virtual_tables
 from hermes_doctor.sqlite.salvage.catalog import (
     SHADOW_SUFFIXES,
-    Catalog,
     Layout,
+    SalvagedCatalog,
     layout_of,
     shadow_tables,
 )
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.schema import declares_only
 from hermes_doctor.system.files import shown
 
@@ -44,10 +44,12 @@ def connect(path: Path) -> sqlite3.Connection:
     return database
 
 
-class Target:
+class NewDatabase:
     """The new database; indexes, full text and triggers are created after all rows."""
 
-    def __init__(self, path: Path, blueprint: Blueprint, catalog: Catalog, image: Image) -> None:
+    def __init__(
+        self, path: Path, blueprint: Blueprint, catalog: SalvagedCatalog, image: DamagedFile
+    ) -> None:
         self.path = path
         self.blueprint = blueprint
         self.notes: list[str] = []
@@ -62,7 +64,7 @@ class Target:
         self.shared = mode == "wal"
         """Whether another connection can read while we write; not on some network drives."""
         for name, table in blueprint.tables.items():
-            if not table.lazy or name in catalog.layouts:
+            if not table.created_on_demand or name in catalog.layouts:
                 self.database.execute(table.sql)
                 self._widen(name, catalog.layouts.get(name))
                 self.layouts[name] = layout_of(self.database, name, table.sql)
@@ -82,14 +84,15 @@ class Target:
             default = f" DEFAULT {column.default}" if plain else ""
             try:
                 self.database.execute(
-                    f"ALTER TABLE {quoted(name)} ADD COLUMN {quoted(column.name)} {kind}{default}"
+                    f"ALTER TABLE {quote_name(name)} "
+                    f"ADD COLUMN {quote_name(column.name)} {kind}{default}"
                 )
             except sqlite3.Error:
                 self.lost.append(f"a column of {name} that its release does not know")
         if live.computed:
             self.lost.append(f"computed columns of {name} that its release does not know")
 
-    def _extra_tables(self, catalog: Catalog) -> None:
+    def _extra_tables(self, catalog: SalvagedCatalog) -> None:
         """Create the tables that the release does not know, as the damaged file declares them.
 
         Shadow tables of a virtual table are created only if their content cannot be rebuilt.
@@ -124,21 +127,21 @@ class Target:
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
         """Add rows and return how many were added; rows with an existing key are skipped."""
-        names = ", ".join(map(quoted, columns))
+        names = ", ".join(map(quote_name, columns))
         marks = ", ".join("?" * len(columns))
         if isinstance(rows, list) and len(rows) == 1:  # a cast stores invalid UTF-8
-            marks = ", ".join("CAST(? AS TEXT)" if type(v) is Raw else "?" for v in rows[0])
+            marks = ", ".join("CAST(? AS TEXT)" if type(v) is RawText else "?" for v in rows[0])
         before = self.database.total_changes
         self.database.execute("BEGIN")
         try:
             self.database.executemany(
-                f"INSERT OR IGNORE INTO {quoted(table)} ({names}) VALUES ({marks})", rows
+                f"INSERT OR IGNORE INTO {quote_name(table)} ({names}) VALUES ({marks})", rows
             )
         finally:
             self.database.execute("COMMIT")
         return self.database.total_changes - before
 
-    def build_indexes(self, catalog: Catalog) -> None:
+    def build_indexes(self, catalog: SalvagedCatalog) -> None:
         """Create all indexes; duplicate values that prevent a unique one are cleared."""
         for name, sql in self.blueprint.indexes.items():
             if self.blueprint.table_of.get(name) in {None, *self.layouts}:
@@ -169,23 +172,25 @@ class Target:
                 "SELECT name FROM pragma_index_xinfo(?) WHERE key", (name,)
             )
         ]
-        self.database.execute(f"DROP INDEX {quoted(name)}")
-        fields = ", ".join(map(quoted, columns))
+        self.database.execute(f"DROP INDEX {quote_name(name)}")
+        fields = ", ".join(map(quote_name, columns))
         later = (
-            f"rowid NOT IN (SELECT min(rowid) FROM {quoted(table)} GROUP BY {fields}) AND "
-            + " AND ".join(f"{quoted(column)} IS NOT NULL" for column in columns)
+            f"rowid NOT IN (SELECT min(rowid) FROM {quote_name(table)} GROUP BY {fields}) AND "
+            + " AND ".join(f"{quote_name(column)} IS NOT NULL" for column in columns)
         )
         loose = [c for c in self.layouts[table].columns if c.name in columns and not c.notnull]
         if loose:
-            change = f"UPDATE {quoted(table)} SET {quoted(loose[-1].name)} = NULL WHERE {later}"
+            change = (
+                f"UPDATE {quote_name(table)} SET {quote_name(loose[-1].name)} = NULL WHERE {later}"
+            )
         else:
-            change = f"DELETE FROM {quoted(table)} WHERE {later}"
+            change = f"DELETE FROM {quote_name(table)} WHERE {later}"
         count = self.database.execute(change).rowcount
         self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
     def dangling(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a table that refer to missing rows."""
-        return self.database.execute(f"PRAGMA foreign_key_check({quoted(name)})").fetchall()
+        return self.database.execute(f"PRAGMA foreign_key_check({quote_name(name)})").fetchall()
 
     def finish(self) -> None:
         """Leave WAL mode, so that the database is a single file."""

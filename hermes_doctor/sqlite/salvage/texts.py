@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.sqlite.cells import LOST, PARSE_ERRORS, Lost, Mangled, Row, kinds_of
+from hermes_doctor.sqlite.cells import LOST, PARSE_ERRORS, LostValue, ReplacedText, Row, kinds_of
 from hermes_doctor.sqlite.records import Value
 from hermes_doctor.sqlite.salvage.trees import ByRowid
 
@@ -48,12 +48,12 @@ class FulltextCopies:
 
     def stored(self, row: Row) -> bool:
         """Whether invalid UTF-8 was stored like that, because a copy has the same bytes."""
-        if any(type(v) is Mangled for n, v in enumerate(row.values) if n not in self.places):
+        if any(type(v) is ReplacedText for n, v in enumerate(row.values) if n not in self.places):
             return False
         parts = [row.values[place] if place < len(row.values) else None for place in self.places]
         raw = [
             part.raw
-            if isinstance(part, Mangled)
+            if isinstance(part, ReplacedText)
             else part.encode()
             if isinstance(part, str)
             else b""
@@ -85,7 +85,7 @@ class FulltextCopies:
             value = row.values[place] if place < len(row.values) else None
             if value is None:
                 parts.append(b"")
-            elif isinstance(value, str) and not isinstance(value, Mangled):
+            elif isinstance(value, str) and not isinstance(value, ReplacedText):
                 parts.append(value.encode())
             else:
                 return None
@@ -109,7 +109,7 @@ class FulltextCopies:
         if sum(sizes) + len(sizes) - 1 != len(copy):
             return False
         at = 0
-        found: list[tuple[int, Value | Lost]] = []
+        found: list[tuple[int, Value | LostValue]] = []
         for place, size in zip(self.places, sizes, strict=True):
             if at and copy[at - 1 : at] != b" ":
                 return False

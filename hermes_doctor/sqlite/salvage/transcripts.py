@@ -20,7 +20,7 @@ from typing import Any
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.records import Value
-from hermes_doctor.sqlite.salvage.others import Source
+from hermes_doctor.sqlite.salvage.others import OlderFile
 from hermes_doctor.system.files import MEGABYTE, read
 
 LIMIT = 64 * MEGABYTE
@@ -37,7 +37,7 @@ STRUCTURED = ("reasoning_details", "codex_reasoning_items", "codex_message_items
 
 
 @dataclass(frozen=True)
-class Entry:
+class SessionMessage:
     """One message of a session in the database; its role is None if it is lost."""
 
     id: int
@@ -48,8 +48,8 @@ class Entry:
 class Transcripts:
     """The transcripts among the sources, by session."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.paths: dict[str, list[Source]] = {}
+    def __init__(self, sources: Sequence[OlderFile]) -> None:
+        self.paths: dict[str, list[OlderFile]] = {}
         for source in sources:
             stem, kind = source.path.stem, source.path.suffix
             if kind == ".jsonl":
@@ -58,7 +58,7 @@ class Transcripts:
                 self.paths.setdefault(stem.removeprefix("session_"), []).append(source)
 
     def lost(
-        self, session: str, entries: Sequence[Entry]
+        self, session: str, entries: Sequence[SessionMessage]
     ) -> tuple[dict[int, dict[str, Value]], bool]:
         """By id: the lost messages among `entries`, which are in order.
 
@@ -87,7 +87,7 @@ def _orders(messages: Sequence[Message]) -> list[list[Message]]:
     return [last, first] if by_agent else [first, last]
 
 
-def between(entries: Sequence[Entry], messages: Sequence[Message]) -> dict[int, Message]:
+def between(entries: Sequence[SessionMessage], messages: Sequence[Message]) -> dict[int, Message]:
     """Find the messages of a transcript at the positions of the lost ones.
 
     Both lists are split at messages that occur only once. A section is used if both lists have the
@@ -103,7 +103,9 @@ def between(entries: Sequence[Entry], messages: Sequence[Message]) -> dict[int, 
     return found
 
 
-def _cuts(entries: Sequence[Entry], messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
+def _cuts(
+    entries: Sequence[SessionMessage], messages: Sequence[Message]
+) -> Iterator[tuple[int, int]]:
     """The positions of messages that occur once in both lists and in the same order."""
     places: dict[tuple[str, Value], list[int]] = {}
     for place, message in enumerate(messages):
@@ -119,13 +121,13 @@ def _cuts(entries: Sequence[Entry], messages: Sequence[Message]) -> Iterator[tup
             yield place, there
 
 
-def _agree(entry: Entry, message: Message) -> bool:
+def _agree(entry: SessionMessage, message: Message) -> bool:
     return entry.role is None or (
         message["role"] == entry.role and (entry.content or "") in _forms(message)
     )
 
 
-def _messages(source: Source) -> list[Message]:
+def _messages(source: OlderFile) -> list[Message]:
     """The messages of a transcript; damaged lines are skipped."""
     try:
         data, _ = read(source.path, LIMIT)

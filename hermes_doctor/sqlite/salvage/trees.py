@@ -12,7 +12,7 @@ from hermes_doctor.sqlite.cells import (
     INTERIOR,
     LEAF,
     PARSE_ERRORS,
-    Lost,
+    LostValue,
     kinds_of,
     values_of,
 )
@@ -147,7 +147,7 @@ def walk_index(survey: Survey, root: int) -> IndexPages:
     return found
 
 
-def index_entries(survey: Survey, entries: IndexPages) -> Iterator[list[Value | Lost]]:
+def index_entries(survey: Survey, entries: IndexPages) -> Iterator[list[Value | LostValue]]:
     """The columns of each entry of an index, the rowid last; empty for a damaged entry."""
     for number in entries.pages:
         for payload in survey.entries(number):

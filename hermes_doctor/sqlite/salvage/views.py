@@ -12,36 +12,36 @@ from collections.abc import Callable
 from hermes_doctor.sqlite import log_ancestry, wal
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.log_contradictions import Comparison
-from hermes_doctor.sqlite.pages import Pages
+from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
-from hermes_doctor.sqlite.salvage.catalog import Catalog
-from hermes_doctor.sqlite.salvage.image import Image
+from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.system.files import Snapshot
 
-View = tuple[Survey, Catalog]
+View = tuple[Survey, SalvagedCatalog]
 SECONDS = 10.0
 """Seconds for comparing the pages of a log with those of its file."""
 
 
-def choose_view(image: Image, progress: Callable[[int], None]) -> tuple[View, str]:
+def choose_view(image: DamagedFile, progress: Callable[[int], None]) -> tuple[View, str]:
     """The most consistent view of the file, and a sentence if it is not what SQLite reads."""
     view = _look(image, progress)
     if image.undo.places and not image.log.places:
         return _with_journal(image, view, progress)
-    if not image.log.places or image.log.damaged or not torn(view):
+    if not image.log.places or image.log.damaged or not count_row_breaks(view):
         return view, ""
     if not image.size:  # the file is empty or missing: there is only its log
         return view, ""
     foreign = not _own_log(image) or _contradicts(image, view)
     image.use_file()
     alone = _look(image, progress)
-    if not foreign and not misfits(alone):
+    if not foreign and not count_breaks(alone):
         return alone, (
             "The file is sound, but not together with its write-ahead log. No row of the log is "
             "in the new database; the log is in the vault."
         )
-    if foreign and not torn(alone):
+    if foreign and not count_row_breaks(alone):
         return alone, (
             "The write-ahead log is not this file's, which is sound without it. No row of the "
             "log is in the new database; the log is in the vault."
@@ -50,7 +50,9 @@ def choose_view(image: Image, progress: Callable[[int], None]) -> tuple[View, st
     return view, ""
 
 
-def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) -> tuple[View, str]:
+def _with_journal(
+    image: DamagedFile, alone: View, progress: Callable[[int], None]
+) -> tuple[View, str]:
     """Undo an interrupted transaction, if the journal belongs to this file."""
     ignored = "A rollback journal of another time lies beside the file; it was not followed."
     begun, now = image.counter_before_journal(), image.counter()
@@ -58,19 +60,19 @@ def _with_journal(image: Image, alone: View, progress: Callable[[int], None]) ->
         return alone, ignored
     image.use_journal()
     undone = _look(image, progress)
-    worse, better = misfits(undone), misfits(alone)
+    worse, better = count_breaks(undone), count_breaks(alone)
     if worse < better or (worse == better and not image.in_wal_mode):
         return undone, "A transaction that a crash had cut off was taken back by its journal."
     image.use_file()
     return alone, ignored
 
 
-def _look(image: Image, progress: Callable[[int], None]) -> View:
+def _look(image: DamagedFile, progress: Callable[[int], None]) -> View:
     survey = Survey(image, progress)
     return survey, catalogs.read(survey)
 
 
-def _own_log(image: Image) -> bool:
+def _own_log(image: DamagedFile) -> bool:
     """Whether the log continues this file; then misfits between them are damage."""
     assert image.wal is not None
     header = Header(os.pread(image.fd, 128, 0), Snapshot.of(os.fstat(image.fd)))
@@ -78,7 +80,7 @@ def _own_log(image: Image) -> bool:
     return log_ancestry.of_log(header, image.wal, log).level == log_ancestry.PROVEN
 
 
-def _contradicts(image: Image, view: View) -> bool:
+def _contradicts(image: DamagedFile, view: View) -> bool:
     """Whether the log cannot belong to this file, although the counters on page 1 match."""
     claimed = int.from_bytes(os.pread(image.fd, 4, 28), "big")
     added = range(image.file_pages + 1, image.log.pages + 1)
@@ -94,23 +96,23 @@ def _contradicts(image: Image, view: View) -> bool:
     return compared.foreign
 
 
-class _Laid(Pages):
+class _Laid(DatabasePages):
     """The pages of a database with its write-ahead log applied."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: DamagedFile) -> None:
         self.db, self.wal = image.fd, image.over_fd
         self.frames = dict(image.over)
         self.page_size, self.usable, self.count = image.page_size, image.usable, image.count
 
 
-def misfits(view: View) -> int:
+def count_breaks(view: View) -> int:
     """The number of breaks in all b-trees."""
     survey, catalog = view
     roots = [entry.root for entry in catalog.entries if entry.kind == "index" and entry.root]
-    return torn(view) + sum(not trees.walk_index(survey, root).whole for root in roots)
+    return count_row_breaks(view) + sum(not trees.walk_index(survey, root).whole for root in roots)
 
 
-def torn(view: View) -> int:
+def count_row_breaks(view: View) -> int:
     """The number of breaks in b-trees with rows; indexes can be rebuilt."""
     survey, catalog = view
     count = len(trees.walk_table(survey, 1).gaps)
@@ -120,6 +122,6 @@ def torn(view: View) -> int:
     return count
 
 
-def _rows(catalog: Catalog, name: str) -> bool:
+def _rows(catalog: SalvagedCatalog, name: str) -> bool:
     layout = catalog.layouts.get(name)
     return layout is None or layout.plain

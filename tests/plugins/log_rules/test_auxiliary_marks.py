@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.plugins.log_rules.test_checks import ago, codes, put, utc
@@ -37,7 +37,7 @@ def mark(provider: str, seconds: int) -> str:
     )
 
 
-def aux(minutes: float, text: str, level: str = "WARNING") -> Entry:
+def aux(minutes: float, text: str, level: str = "WARNING") -> LogEntry:
     """A line of the client for small tasks."""
     return ago(minutes, text, level, AUXILIARY)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
@@ -32,12 +32,12 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
-def ago(minutes: float, text: str, level: str = "WARNING", logger: str = QQ) -> Entry:
+def ago(minutes: float, text: str, level: str = "WARNING", logger: str = QQ) -> LogEntry:
     """A line that was written so many minutes ago."""
     return said(time.time() - 60 * minutes, text, level, logger)
 
 
-def put(home: Path, *entries: Entry) -> None:
+def put(home: Path, *entries: LogEntry) -> None:
     """Write them as Hermes does: all into gateway.log, warnings into errors.log as well."""
     (home / "logs").mkdir(exist_ok=True)
     ordered = sorted(entries, key=lambda one: one.at)

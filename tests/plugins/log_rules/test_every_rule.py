@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.stream import GATEWAY
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
@@ -37,13 +37,13 @@ HEALTHY = [
 ]
 
 
-def background() -> list[Entry]:
+def background() -> list[LogEntry]:
     """An ordinary life that began before."""
     began = NOW - 8 * 86400
     return [said(began + n, text, level, logger) for n, (level, logger, text) in enumerate(HEALTHY)]
 
 
-def happening(rule: Rule) -> Iterator[Entry]:
+def happening(rule: Rule) -> Iterator[LogEntry]:
     """The first example as often as it takes, and what must follow."""
     own, *others = SAMPLES[rule.id]
     gap = min((rule.within or rule.window / 4) / (rule.threshold + 1), 60.0)
@@ -57,7 +57,7 @@ def happening(rule: Rule) -> Iterator[Entry]:
             yield entry(follow.examples[0], rule.source)._replace(at=when + late)
 
 
-def verdict(rule: Rule, *entries: Entry) -> list[str]:
+def verdict(rule: Rule, *entries: LogEntry) -> list[str]:
     """The codes that are reported."""
     ledger = IncidentTracker([rule], now=NOW)
     for one in (*background(), *entries):
@@ -65,7 +65,7 @@ def verdict(rule: Rule, *entries: Entry) -> list[str]:
     return [found.code for found in findings(ledger.incidents(), lambda e: e.source)]
 
 
-def alike(rule: Rule, cleared: Entry, first: Entry) -> Entry:
+def alike(rule: Rule, cleared: LogEntry, first: LogEntry) -> LogEntry:
     """The clearing example about the same account, job or board as the example."""
     [match] = [m for m in asking(rule).ask(first) if m.role == "match"]
     text = cleared.text
@@ -128,7 +128,7 @@ def test_through_files(rule: Rule, home: Path, monkeypatch: pytest.MonkeyPatch) 
             assert told(home, rule, *entries, over, latest) == [], sample.examples[0]
 
 
-def told(home: Path, rule: Rule, *entries: Entry) -> list[str]:
+def told(home: Path, rule: Rule, *entries: LogEntry) -> list[str]:
     """What a look at files with these lines reports."""
     own = [one for one in entries if one.logger.startswith(GATEWAY)]
     bad = [one for one in entries if one.level not in ("DEBUG", "INFO")]

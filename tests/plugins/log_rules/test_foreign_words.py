@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
@@ -58,7 +58,7 @@ def test_words_of_others(line: str, kind: str) -> None:
     asked = matcher()
 
     def told(phrase: str) -> set[tuple[str, str]]:
-        said = Entry(1.0, level, logger, form.format(phrase), kind=kind)
+        said = LogEntry(1.0, level, logger, form.format(phrase), kind=kind)
         return {(match.rule.id, match.role) for match in asked.ask(said)}
 
     as_always = told("x")
@@ -84,7 +84,8 @@ def test_systemd_is_not_quoted_by_the_gateway() -> None:
     text = "hermes-gateway.service: Main process exited, code=exited, status=1/FAILURE"
     found = {
         logger: {
-            one.rule.id for one in matcher().ask(Entry(1.0, "INFO", logger, text, kind="journal"))
+            one.rule.id
+            for one in matcher().ask(LogEntry(1.0, "INFO", logger, text, kind="journal"))
         }
         for logger in ("systemd", "", "gateway.run")
     }
@@ -121,7 +122,7 @@ def test_what_is_quoted(level: str, logger: str, text: str, secret: str) -> None
     ledger = IncidentTracker(
         [rule._replace(threshold=1, settle=0.0) for rule in WRITTEN.rules], now=9.0
     )
-    ledger.add_entry(Entry(1.0, level, logger, text))
+    ledger.add_entry(LogEntry(1.0, level, logger, text))
 
     found = list(findings(ledger.incidents(), lambda _: "log"))
 
@@ -133,7 +134,7 @@ def test_jobs_are_told_apart() -> None:
     ledger = IncidentTracker(WRITTEN.rules, now=9.0)
     for at, name in enumerate(("remind me of it", "remind me of that", "nightly-report")):
         text = f"Job '{name}' failed: ValueError: x"
-        ledger.add_entry(Entry(1.0 + at, "ERROR", "cron.scheduler", text))
+        ledger.add_entry(LogEntry(1.0 + at, "ERROR", "cron.scheduler", text))
 
     subjects = {one.subject for one in findings(ledger.incidents(), lambda _: "log")}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules import patterns
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, IncidentTracker
-from hermes_doctor.plugins.log_rules.rule import Line, Rule
+from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
 from tests.helpers.rule_lines import said
 
 NOW = 1_000_000.0
@@ -16,9 +16,9 @@ CLOSED = r"^\[(?P<account>\w+)\] closed"
 BACK = r"^\[(?P<account>\w+)\] back"
 
 
-def line(pattern: str, **more: Any) -> Line:
+def line(pattern: str, **more: Any) -> LinePattern:
     """A line of a rule."""
-    return Line(pattern, patterns.literals(pattern), **more)
+    return LinePattern(pattern, patterns.literals(pattern), **more)
 
 
 def rule(**more: Any) -> Rule:
@@ -27,7 +27,7 @@ def rule(**more: Any) -> Rule:
     return Rule("closed", "QQ-4009", "error", "{account} is closed", **given)
 
 
-def incidents(one: Rule, *entries: Entry) -> list[Incident]:
+def incidents(one: Rule, *entries: LogEntry) -> list[Incident]:
     """What these entries come to."""
     ledger = IncidentTracker([one], now=NOW)
     for each in sorted(entries, key=lambda entry: entry.at):
@@ -35,7 +35,7 @@ def incidents(one: Rule, *entries: Entry) -> list[Incident]:
     return ledger.incidents()
 
 
-def open_(one: Rule, *entries: Entry) -> list[str]:
+def open_(one: Rule, *entries: LogEntry) -> list[str]:
     """The findings that these entries come to, by their title."""
     return [f.title for f in findings(incidents(one, *entries), lambda e: f"{e.source}:{e.offset}")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.logs.entry import Entry
+from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
@@ -25,7 +25,7 @@ def told(*lines: tuple[str, str, str, str], **chats: str) -> list[Finding]:
     """What these lines come to: level, logger, session and text of each."""
     ledger = IncidentTracker(RULES, now=NOW, chats=lambda: chats)
     for number, (level, logger, session, text) in enumerate(lines):
-        ledger.add_entry(Entry(NOW - 600 + number, level, logger, text, session))
+        ledger.add_entry(LogEntry(NOW - 600 + number, level, logger, text, session))
     return list(findings(ledger.incidents(), lambda _: "log"))
 
 

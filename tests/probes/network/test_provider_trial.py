@@ -46,7 +46,7 @@ def kind(provider: Provider) -> tuple[str, str]:
     [found] = ask(config(provider.url))
     assert KEY not in repr(found)
     assert found.verdict is not None, found
-    return found.verdict.kind, found.verdict.said
+    return found.verdict.kind, found.verdict.message
 
 
 def test_what_is_sent() -> None:
@@ -142,7 +142,7 @@ def test_a_key_that_is_the_name_of_an_error() -> None:
         [found] = ask(config(provider.url), "RELAY_KEY=insufficient_quota\n")
 
     assert found.verdict is not None
-    assert "insufficient" not in found.verdict.said
+    assert "insufficient" not in found.verdict.message
 
 
 def test_the_newer_name_of_the_limit() -> None:

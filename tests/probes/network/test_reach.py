@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.probes.network import reach
-from hermes_doctor.probes.network.reach import Target
+from hermes_doctor.probes.network.reach import NeededHost
 from hermes_doctor.settings.platforms import Endpoint
 from hermes_doctor.settings.proxies import Proxy, parse
 from hermes_doctor.settings.variables import Settings
@@ -60,7 +60,7 @@ def look(
 ) -> tuple[str | None, str]:  # fmt: skip
     """Which stage fails, and why."""
     through = parse("HTTPS_PROXY", proxy) if proxy else None
-    found = reach.reach(Target("it", Endpoint(host, port), through, tls), settings)
+    found = reach.test_host(NeededHost("it", Endpoint(host, port), through, tls), settings)
     assert found.seconds < reach.PATIENCE + 1
     return found.failed, found.why
 
@@ -209,8 +209,8 @@ def test_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     with server(lambda caller: None) as port:
         wanted = [
-            Target("a", Endpoint("hangs", port), None, False),
-            Target("b", Endpoint("127.0.0.1", port), None, False),
+            NeededHost("a", Endpoint("hangs", port), None, False),
+            NeededHost("b", Endpoint("127.0.0.1", port), None, False),
         ]
         found = reach.test_hosts(wanted, NOTHING)
     hang.set()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import env_parsers
-from hermes_doctor.settings.edit.edits import Assign, EnvEdit, Mend, Unset
+from hermes_doctor.settings.edit.edits import Assign, EnvEdit, ReplaceLine, Unset
 from hermes_doctor.settings.edit.env_text import apply_edits
 from hermes_doctor.settings.env_file import EnvFile
 from hermes_doctor.settings.release import Release
@@ -110,8 +110,8 @@ def test_a_variable_that_is_taken_out_leaves_the_others(data: bytes, name: str) 
         ("A=x\n", Assign("A", "two words"), 'A="two words"\n'),
         ("A=x\n", Assign("A", "a#b"), 'A="a#b"\n'),
         ("A=1\n# c\nB=2\nA=3\n", Unset("A"), "# c\nB=2\n"),
-        ("A: 1\nB=2\n", Mend(1, "A: 1", "A=1"), "A=1\nB=2\n"),
-        ("A=1 # c\r\nB=2\r\n", Mend(1, "A=1 # c", "# c\nA=1"), "# c\r\nA=1\r\nB=2\r\n"),
+        ("A: 1\nB=2\n", ReplaceLine(1, "A: 1", "A=1"), "A=1\nB=2\n"),
+        ("A=1 # c\r\nB=2\r\n", ReplaceLine(1, "A=1 # c", "# c\nA=1"), "# c\r\nA=1\r\nB=2\r\n"),
     ],
 )
 def test_it_looks_as_a_person_would_have_written_it(before: str, edit: EnvEdit, after: str) -> None:
@@ -132,8 +132,8 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
         ("A=1\n", Assign("A", "schlüssel")),
         ("A=1\n", Assign("no name", "x")),
         ("A=1\nB=${A}\n", Assign("A", "2")),
-        ("A=1\n", Mend(1, "A=2", "A=3")),
-        ("A=1\n", Mend(7, "", "A=3")),
+        ("A=1\n", ReplaceLine(1, "A=2", "A=3")),
+        ("A=1\n", ReplaceLine(7, "", "A=3")),
         ("A=1\0\n", Assign("A", "2")),
     ],
 )
@@ -146,11 +146,11 @@ def test_what_only_a_person_should_change_is_refused(before: str, edit: EnvEdit)
 @pytest.mark.parametrize(
     ("before", "edit"),
     [
-        ('N="see\nK=\'x\nend"\n', Mend(2, "K='x", "K=x")),
-        ("A=1\nB=${A}\n", Mend(1, "A=1", "A=2")),
+        ('N="see\nK=\'x\nend"\n', ReplaceLine(2, "K='x", "K=x")),
+        ("A=1\nB=${A}\n", ReplaceLine(1, "A=1", "A=2")),
     ],
 )
-def test_a_mended_line_changes_no_other_variable(before: str, edit: Mend) -> None:
+def test_a_mended_line_changes_no_other_variable(before: str, edit: ReplaceLine) -> None:
     """Those on other lines stay what they were, or nothing is done."""
     with pytest.raises(CannotFix, match="depends on it"):
         done(before.encode(), edit)
@@ -158,4 +158,4 @@ def test_a_mended_line_changes_no_other_variable(before: str, edit: Mend) -> Non
 
 def test_a_mended_line_may_free_what_it_swallowed() -> None:
     """A quote that was not closed hid the next variable."""
-    assert done(b'A="x\nB=2\nC="3"\n', Mend(1, 'A="x', "A=x")) == b'A=x\nB=2\nC="3"\n'
+    assert done(b'A="x\nB=2\nC="3"\n', ReplaceLine(1, 'A="x', "A=x")) == b'A=x\nB=2\nC="3"\n'

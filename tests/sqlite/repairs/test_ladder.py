@@ -305,7 +305,7 @@ def test_a_version_in_a_text(tmp_path: Path) -> None:
         "INSERT INTO schema_version VALUES (' 22 '), ('1e3'), ('999999999')",
     )
 
-    assert rows.mend(path, "version") == ["The schema's version is a number again."]
+    assert rows.correct_rows(path, "version") == ["The schema's version is a number again."]
     assert fix_cycle.rows(path, "SELECT version, typeof(version) FROM schema_version") == [
         (22, "integer")
     ]
@@ -316,7 +316,7 @@ def test_sound_rows_stay(copy: Path, fault: str) -> None:
     """Where nothing is wrong nothing is said and no row changes."""
     kept = list(_everything(copy))
 
-    assert rows.mend(copy, fault) == []
+    assert rows.correct_rows(copy, fault) == []
     assert list(_everything(copy)) == kept
 
 
@@ -329,7 +329,7 @@ def test_a_failure_changes_nothing(copy: Path) -> None:
     damage.execute(copy, "DROP TABLE schema_version")
 
     with pytest.raises(CannotFix, match=r"^SQLite refuses it \(SQLITE_ERROR\)$"):
-        rows.mend(copy, "version")
+        rows.correct_rows(copy, "version")
 
 
 def test_responses(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_responses(tmp_path: Path) -> None:
         "INSERT INTO conversations VALUES ('a', 'good'), ('b', 'cut'), ('c', 'nothing')",
     )
 
-    responses.evict(path)
+    responses.delete_bad_responses(path)
 
     kept = {one for (one,) in fix_cycle.rows(path, "SELECT response_id FROM responses")}
     assert kept == {"good", "number"}
@@ -389,14 +389,14 @@ def test_copies(copy: Path, tmp_path: Path) -> None:
     found = [DatabaseCopy(one, one.stat().st_size, 1_800_000_000 * 10**9) for one in (bad, good)]
     before = fix_cycle.parts(good)
 
-    [said] = from_copy.bring_back(copy, found)
+    [said] = from_copy.restore_from_copy(copy, found)
 
     assert said.startswith("It is good/state.db of 2027-01-15")
     late = "SELECT count(*) FROM messages WHERE timestamp >= 10000"
     assert fix_cycle.rows(copy, late) == [(3,)]
     assert fix_cycle.parts(good) == before
     with pytest.raises(CannotFix, match="none of the older copies is sound"):
-        from_copy.bring_back(copy, found[:1])
+        from_copy.restore_from_copy(copy, found[:1])
 
 
 def test_what_nobody_knows(home: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.sqlite.salvage.salvage import Account
+from hermes_doctor.sqlite.salvage.account import SalvageResult
 from tests.helpers.salvage_history import copy, history, page_of, rows, saved, zero
 
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000)"
@@ -75,7 +75,7 @@ def objects(path: Path) -> set[tuple[Any, ...]]:
     return set(ask(path, "SELECT type, name, sql FROM sqlite_master"))
 
 
-def keep(account: Account) -> dict[str, int]:
+def keep(account: SalvageResult) -> dict[str, int]:
     """By table: how many rows were kept."""
     return {table.name: table.kept for table in account.tables}
 

@@ -15,7 +15,8 @@ import pytest
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, FROM_TRANSCRIPTS
-from hermes_doctor.sqlite.salvage.salvage import Source, salvage
+from hermes_doctor.sqlite.salvage.others import OlderFile
+from hermes_doctor.sqlite.salvage.salvage import salvage
 from tests.helpers import salvage_history
 from tests.helpers.salvage_history import (
     blueprint_of,
@@ -262,13 +263,13 @@ class TestOtherSources:
     """Snapshots and transcripts give back what the damage took, and nothing else."""
 
     @pytest.fixture
-    def snapshot(self, sound: Path, tmp_path: Path) -> Source:
+    def snapshot(self, sound: Path, tmp_path: Path) -> OlderFile:
         """An older copy, with rows that were deleted since."""
         path = copy(sound, tmp_path / "snapshot.db")
-        return Source(path, "state-snapshots/one/state.db", 1.0)
+        return OlderFile(path, "state-snapshots/one/state.db", 1.0)
 
     def test_rows_come_from_the_snapshot(
-        self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path
+        self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path
     ) -> None:
         """Exactly those of the lost leaf."""
         zero(sick, _leaf(sound, "messages", 5))
@@ -281,7 +282,7 @@ class TestOtherSources:
 
     @pytest.mark.parametrize("spoil", ["nothing", "index", "index and one copy"])
     def test_a_row_deleted_since_stays_deleted(
-        self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path, spoil: str
+        self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path, spoil: str
     ) -> None:
         """Although its page is lost and the snapshot has it."""
         gone = sorted(on_leaf(sound, "messages", 5))
@@ -301,7 +302,7 @@ class TestOtherSources:
         assert told and sum(told.restored.values()) == len(gone) - 2
 
     def test_a_deleted_session_takes_its_messages_along(
-        self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path
+        self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path
     ) -> None:
         """Also where no index and no copy is left to say which messages were there."""
         gone = on_leaf(sound, "messages", 5)
@@ -330,12 +331,12 @@ class TestOtherSources:
         assert "nothing is left that could say" in told.sentence
 
     def test_the_newest_sound_one_is_asked(
-        self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path
+        self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path
     ) -> None:
         """A damaged backup is named and not used."""
-        older = Source(copy(sound, tmp_path / "older.db"), "older", 0.5)
+        older = OlderFile(copy(sound, tmp_path / "older.db"), "older", 0.5)
         sql(older.path, "UPDATE messages SET finish_reason = 'older'")
-        broken = Source(copy(sound, tmp_path / "broken.db"), "broken", 2.0)
+        broken = OlderFile(copy(sound, tmp_path / "broken.db"), "broken", 2.0)
         zero(broken.path, _leaf(sound, "messages", 5), _leaf(sound, "messages", 6))
         zero(sick, _leaf(sound, "messages", 5))
         target, account = saved(sick, tmp_path, others=(older, broken, snapshot))
@@ -343,7 +344,7 @@ class TestOtherSources:
         assert "broken is damaged itself and was not used." in account.notes
 
     def test_a_lost_session_comes_whole(
-        self, sound: Path, sick: Path, snapshot: Source, tmp_path: Path
+        self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path
     ) -> None:
         """By its key, since an index still names it."""
         zero(sick, _root(sound, "sessions"))
@@ -375,7 +376,7 @@ class TestOtherSources:
                 path.unlink()
                 path = tmp_path / f"session_{session}.json"
                 path.write_text(json.dumps({"session_id": session, "messages": messages}))
-            sources.append(Source(path, f"sessions/{path.name}"))
+            sources.append(OlderFile(path, f"sessions/{path.name}"))
         zero(
             sick,
             _leaf(sound, "messages", 5),

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite.salvage.salvage import Account, salvage
+from hermes_doctor.sqlite.salvage.account import SalvageResult
+from hermes_doctor.sqlite.salvage.salvage import salvage
 from tests.checks.test_foreign_log import damaged_log
 from tests.helpers import damage, fix_cycle
 from tests.helpers.one_check import codes
 
 
-def salvaged(path: Path, target: Path) -> Account:
+def salvaged(path: Path, target: Path) -> SalvageResult:
     plan = atlas.blueprint_at_or_below("state.db", None)
     assert plan is not None
     return salvage(path, target, plan)

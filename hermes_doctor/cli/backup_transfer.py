@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.other_backups import exclusive_vault
 from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.vault import Backup, Vault
-    from hermes_doctor.home import Home
+    from hermes_doctor.backup.manifest import Backup
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -93,7 +90,7 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file, for another disk or another machine."""
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row, tilde
@@ -103,7 +100,7 @@ def export(
         raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
     with interruptible():
         backup = _chosen(home, vault, id)
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
         print_schema_document(
@@ -127,7 +124,7 @@ def push(
 ) -> int:
     """Send backups to a store of restic's, or to another machine by rsync; checked there."""
     from hermes_doctor.backup import engines
-    from hermes_doctor.cli.progress_bars import sending_bar
+    from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row
@@ -140,7 +137,7 @@ def push(
         repository = engines.Restic(restic) if restic is not None else None
         if repository and init:
             repository.make()
-        with sending_bar(backup.size, quiet=json):
+        with transfer_progress(backup.size, quiet=json):
             if repository is not None:
                 text = (
                     f"Backup {backup.id} is there as {repository.push(backup)}, "
@@ -173,7 +170,7 @@ def pull(
     from hermes_doctor.backup import engines
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.progress_bars import LARGE, sending_bar
+    from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
@@ -184,7 +181,10 @@ def pull(
     repository = engines.Restic(restic)
     with lost_home.recreated_folder(where):
         store = Vault(where, vault)
-        with exclusive_vault(store), sending_bar(LARGE, quiet=json):  # only restic knows the size
+        with (
+            exclusive_vault(store),
+            transfer_progress(LARGE, quiet=json),
+        ):  # only restic knows the size
             made = repository.pull(store, id)
     if json:
         print_schema_document(
@@ -230,110 +230,6 @@ def export_to(
 
 def _expanded(word: str) -> str:
     return f"@{Path(word[1:]).expanduser()}" if word.startswith("@") else word
-
-
-def list_others(home: Home, restic: str | None, *, json: bool) -> int:
-    """List the backups that Hermes made, or those in a restic repository."""
-    from hermes_doctor.backup import engines, hermes_backups
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
-
-    rows: list[dict[str, Any]]
-    if restic is not None:
-        known = engines.Restic(restic).known()
-        rows = [{"id": id, "restic": name, "made": time} for id, name, time in known]
-        lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
-    else:
-        rows = [
-            {"path": str(copy.path), "kind": copy.kind, "made": copy.made.isoformat()}
-            for copy in hermes_backups.find_backups(home)
-        ]
-        lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
-    if json:
-        print_schema_document("others", {"backups": rows})
-    else:
-        show([row(line, hang=2) for line in lines] or [row("There is none.")])
-        if rows and restic is None:
-            show(
-                [row(("Whether they are whole: ", "faint"), "hermes-doctor backup verify --hermes")]
-            )
-    return 0
-
-
-@contextmanager
-def exclusive_vault(store: Vault) -> Iterator[None]:
-    """Lock the home and remove leftovers of killed processes from the vault.
-
-    A lost home needs neither: no other process works on it.
-    """
-    from hermes_doctor.backup import leftovers
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.system.signals import interruptible
-
-    there = store.home.path.is_dir()
-    with lock_home(store.home) if there else nullcontext(), interruptible():
-        if there:
-            leftovers.remove_leftovers(store)
-        yield
-
-
-def verify_others(
-    store: Vault, word: str | None, lock: ArchiveKeys, *, every: bool
-) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with backups outside of the vault; None if `word` names none."""
-    from hermes_doctor.backup import archive, hermes_backups
-
-    if word and not every and Path(word).is_file() and archive.is_archive(Path(word)):
-        return [(word, archive.verify(Path(word), lock))]
-    copies = hermes_backups.find_backups(store.home) if every else []
-    one = (
-        hermes_backups.find_named(store.home, word)
-        if word and not every and not _is_id(store, word)
-        else None
-    )
-    if one is not None:
-        copies = [one]
-    if not copies and not every:
-        return None
-    results = []
-    with exclusive_vault(store):
-        for copy in copies:
-            seen = hermes_backups.examine(store, copy)
-            missing = [f"{name} is not in it" for name in seen.missing]
-            results.append((copy.name, [*seen.wrong, *missing]))
-    return results
-
-
-def import_copy(store: Vault, word: str, lock: ArchiveKeys, *, sure: bool, quiet: bool) -> str:
-    """Import a copy into the vault before anything is restored from it; return the backup's id."""
-    import sys
-
-    from hermes_doctor.backup import archive, hermes_backups
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
-
-    if _is_id(store, word):
-        return word
-    copy = hermes_backups.find_named(store.home, word)
-    is_archive = copy is None and Path(word).is_file() and archive.is_archive(Path(word))
-    if copy is None and not is_archive:
-        return word  # the vault reports that there is no such backup
-    if not sure and not sys.stdin.isatty():
-        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-    with interruptible():
-        if copy is not None:
-            made = hermes_backups.import_backup(store, copy)
-        else:
-            made = archive.import_archive(store, Path(word), lock)
-    if not quiet:
-        show([row(f"{Path(word).name} is backup {made.id} of the vault by now.", hang=2)])
-    return made.id
-
-
-def _is_id(store: Vault, word: str) -> bool:
-    return "/" not in word and word in store.ids()
 
 
 def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:

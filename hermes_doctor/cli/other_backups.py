@@ -1,0 +1,124 @@
+"""List, verify and import backups that are not in the vault: of Hermes, archives, restic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.cli.vault_option import print_schema_document
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.home import Home
+
+
+def list_others(home: Home, restic: str | None, *, json: bool) -> int:
+    """List the backups that Hermes made, or those in a restic repository."""
+    from hermes_doctor.backup import engines, hermes_backups
+    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.show import show
+
+    rows: list[dict[str, Any]]
+    if restic is not None:
+        known = engines.Restic(restic).list_backups()
+        rows = [{"id": id, "restic": name, "made": time} for id, name, time in known]
+        lines = [f"{one['id']}  {one['made'][:19]}  {one['restic']}" for one in rows]
+    else:
+        rows = [
+            {"path": str(copy.path), "kind": copy.kind, "made": copy.made_at.isoformat()}
+            for copy in hermes_backups.find_backups(home)
+        ]
+        lines = [f"{one['made'][:19]}  {one['kind']:8}  {tilde(one['path'])}" for one in rows]
+    if json:
+        print_schema_document("others", {"backups": rows})
+    else:
+        show([row(line, hang=2) for line in lines] or [row("There is none.")])
+        if rows and restic is None:
+            show(
+                [row(("Whether they are whole: ", "faint"), "hermes-doctor backup verify --hermes")]
+            )
+    return 0
+
+
+@contextmanager
+def exclusive_vault(store: Vault) -> Iterator[None]:
+    """Lock the home and remove leftovers of killed processes from the vault.
+
+    A lost home needs neither: no other process works on it.
+    """
+    from hermes_doctor.backup import leftovers
+    from hermes_doctor.records.home_lock import lock_home
+    from hermes_doctor.system.signals import interruptible
+
+    there = store.home.path.is_dir()
+    with lock_home(store.home) if there else nullcontext(), interruptible():
+        if there:
+            leftovers.remove_leftovers(store)
+        yield
+
+
+def verify_others(
+    store: Vault, backup_name: str | None, lock: ArchiveKeys, *, all_backups: bool
+) -> list[tuple[str, list[str]]] | None:
+    """What is wrong with backups outside of the vault; None if `backup_name` names none."""
+    from hermes_doctor.backup import archive, hermes_backups
+
+    if (
+        backup_name
+        and not all_backups
+        and Path(backup_name).is_file()
+        and archive.is_archive(Path(backup_name))
+    ):
+        return [(backup_name, archive.verify(Path(backup_name), lock))]
+    copies = hermes_backups.find_backups(store.home) if all_backups else []
+    one = (
+        hermes_backups.find_named(store.home, backup_name)
+        if backup_name and not all_backups and not _is_id(store, backup_name)
+        else None
+    )
+    if one is not None:
+        copies = [one]
+    if not copies and not all_backups:
+        return None
+    results = []
+    with exclusive_vault(store):
+        for copy in copies:
+            seen = hermes_backups.examine(store, copy)
+            missing = [f"{name} is not in it" for name in seen.missing]
+            results.append((copy.name, [*seen.wrong, *missing]))
+    return results
+
+
+def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, quiet: bool) -> str:
+    """Import a copy into the vault before anything is restored from it; return the backup's id."""
+    import sys
+
+    from hermes_doctor.backup import archive, hermes_backups
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    if _is_id(store, name):
+        return name
+    copy = hermes_backups.find_named(store.home, name)
+    is_archive = copy is None and Path(name).is_file() and archive.is_archive(Path(name))
+    if copy is None and not is_archive:
+        return name  # the vault reports that there is no such backup
+    if not confirmed and not sys.stdin.isatty():
+        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+    with interruptible():
+        if copy is not None:
+            made = hermes_backups.import_backup(store, copy)
+        else:
+            made = archive.import_archive(store, Path(name), lock)
+    if not quiet:
+        show([row(f"{Path(name).name} is backup {made.id} of the vault by now.", hang=2)])
+    return made.id
+
+
+def _is_id(store: Vault, word: str) -> bool:
+    return "/" not in word and word in store.ids()

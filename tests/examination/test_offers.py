@@ -1,0 +1,59 @@
+"""Which fixes refuse their findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hermes_doctor.examination import offers
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, Finding, Safety, Severity
+from hermes_doctor.plugins.declare import Fix
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.steps.base import Step
+
+ONE = Finding("A", Severity.ERROR, "title", subject="x", fix="cure")
+
+
+def fix(plan: Callable[[Probes, Finding], Iterator[Step]], id: str = "cure") -> Fix:
+    """A fix with this plan."""
+    return Fix(id, ("A",), Safety.SAFE, "Cure it", plan)
+
+
+def refuse(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """A plan that declines."""
+    raise CannotFix("systemd is not running.")
+    yield
+
+
+def crash(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """A plan with a bug."""
+    raise ValueError("boom")
+    yield
+
+
+def test_a_refusal_is_kept_with_its_reason(tmp_path: Path) -> None:
+    """It is found by code, subject and fix."""
+    probes = Probes(Home(tmp_path))
+
+    assert offers.refusals(probes, [fix(refuse)], [ONE]) == {
+        ("A", "x", "cure"): "systemd is not running."
+    }
+
+
+def test_other_findings_are_offered(tmp_path: Path) -> None:
+    """A plan that works, one that crashes, a finding without a fix, and a fix that is missing."""
+    probes = Probes(Home(tmp_path))
+    works = fix(lambda probes, finding: iter(()))
+    others = [ONE, ONE._replace(fix=None), ONE._replace(fix="missing")]
+
+    assert offers.refusals(probes, [works], others) == {}
+    assert offers.refusals(probes, [fix(crash)], others) == {}
+
+
+def test_only_so_many_are_planned(tmp_path: Path) -> None:
+    """A home with hundreds of findings is not planned for minutes."""
+    probes = Probes(Home(tmp_path))
+    many = [ONE._replace(subject=str(number)) for number in range(offers.MAX_PLANS + 5)]
+
+    assert len(offers.refusals(probes, [fix(refuse)], many)) == offers.MAX_PLANS

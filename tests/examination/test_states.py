@@ -1,0 +1,140 @@
+"""The four lines about gateway, platforms, model and data, on homes of their own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.examination import states
+from hermes_doctor.home import Home
+from hermes_doctor.model import (
+    Effect,
+    Finding,
+    Mark,
+    Part,
+    Rung,
+    RungState,
+    Severity,
+)
+from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
+
+TOKEN = "TELEGRAM_BOT_TOKEN=123456789:AAFzWqkHk3Jm9sL2xQp7RtYvB4nC8dE6gZ0\n"
+KEY = "OPENROUTER_API_KEY=sk-or-v1-0123456789abcdef0123456789abcdef0123456789abcdef\n"
+CONFIG = "model:\n  provider: openrouter\n  default: nousresearch/hermes-4-70b\n"
+DOWN = (Rung("process", RungState.FAILED, "no gateway of this home runs"),)
+EFFECTS = {
+    "NOT-RUNNING": Effect("down", "not running"),
+    "REJECTED": Effect("platform", "login rejected"),
+    "NO-CREDIT": Effect("model", "no credit"),
+    "BROKEN-DB": Effect("data", "history unreadable"),
+}
+
+
+def described(home: Path, *findings: Finding, **effects: Effect) -> dict[str, tuple[Part, ...]]:
+    """The parts of a home without a gateway, by name."""
+    found = states.describe(Probes(Home(home)), DOWN, findings, EFFECTS | effects)
+    return {state.name: state.parts for state in found}
+
+
+def found(code: str, severity: Severity = Severity.ERROR, **more: object) -> Finding:
+    """A finding of this code."""
+    return Finding(code, severity, "title", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with Telegram and OpenRouter, whose gateway does not run."""
+    support.put(tmp_path / "config.yaml", CONFIG)
+    support.put(tmp_path / ".env", TOKEN + KEY)
+    return tmp_path
+
+
+def test_a_home_that_could_work(home: Path) -> None:
+    """Everything is set up, and nothing runs."""
+    assert described(home) == {
+        "gateway": (Part(Mark.NONE, "not running"),),
+        "platforms": (Part(Mark.NONE, "Telegram"),),
+        "model": (Part(Mark.GOOD, "openrouter, nousresearch/hermes-4-70b; no fallback"),),
+        "data": (Part(Mark.GOOD, "no history yet, no backup yet"),),
+    }
+
+
+def test_an_empty_home(tmp_path: Path) -> None:
+    """Nothing is set up."""
+    assert described(tmp_path)["platforms"] == (Part(Mark.NONE, "none is set up"),)
+
+
+def test_problems_change_the_marks(home: Path) -> None:
+    """Each part says in a few words what is wrong with it."""
+    shown = described(
+        home,
+        found("NOT-RUNNING", since=datetime.now(UTC) - timedelta(minutes=5)),
+        found("REJECTED", subject="telegram"),
+        found("NO-CREDIT"),
+        found("BROKEN-DB", Severity.WARNING),
+    )
+
+    assert shown["gateway"][0].mark is Mark.BAD
+    assert shown["gateway"][0].text.startswith("not running since ")
+    assert shown["platforms"] == (Part(Mark.BAD, "Telegram: login rejected"),)
+    assert shown["model"][0].text == "openrouter, nousresearch/hermes-4-70b: no credit"
+    assert shown["data"][0] == Part(Mark.LIMITED, "history unreadable")
+
+
+def test_a_problem_of_another_platform(home: Path) -> None:
+    """A platform is not blamed for the problem of another one."""
+    assert described(home, found("REJECTED", subject="discord"))["platforms"] == (
+        Part(Mark.NONE, "Telegram"),
+    )
+
+
+def test_a_gateway_that_was_stopped_on_purpose(home: Path) -> None:
+    """That is not a problem; since when is still worth knowing."""
+    since = datetime.now(UTC) - timedelta(minutes=5)
+
+    [part] = described(home, found("NOT-RUNNING", Severity.INFO, since=since))["gateway"]
+
+    assert part.mark is Mark.NONE
+    assert part.text.startswith("stopped on purpose at ")
+
+
+def test_settings_that_cannot_be_read(home: Path) -> None:
+    """Nobody knows which model is meant."""
+    support.put(home / "config.yaml", "model:\n\tprovider: x\n")
+
+    assert described(home)["model"] == (Part(Mark.BAD, "unknown, config.yaml cannot be read"),)
+
+
+def test_a_key_that_is_missing(home: Path) -> None:
+    """A service may set it, so it is not called an error here."""
+    support.put(home / ".env", TOKEN)
+
+    [part] = described(home)["model"]
+
+    assert part.mark is Mark.LIMITED
+    assert part.text.endswith("no usable key found here")
+
+
+def test_the_newest_whole_backup_counts(home: Path) -> None:
+    """A backup that a repair made of a few files is not a backup of the home."""
+    assert support.doctor("backup", "create", "--home", home).code == 0
+    [made] = (home / "backups" / "doctor").glob("2*")
+    [part] = described(home)["data"]
+    assert part.text.endswith(" old")
+    assert "backup 0 s" in part.text or "backup " in part.text
+
+    manifest = made / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"whole": true', b'"whole": false'))
+    [part] = described(home)["data"]
+    assert part.text.endswith("no backup yet")
+
+
+def test_the_size_of_the_history(home: Path) -> None:
+    """In the unit that fits."""
+    (home / "state.db").write_bytes(bytes(3 * 2**20))
+    assert described(home)["data"][0].text.startswith("history 3 MB")
+    (home / "state.db").write_bytes(bytes(4096))
+    assert described(home)["data"][0].text.startswith("history 4 KB")
