@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.startup import Cost, measure
-from tests.real.gateways import gateway
+from tests.helpers.real.gateways import gateway
 from tools import real_home
 
 RELEASE = "0.19.0"

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.startup import RELEASE, once
-from tests.real.gateways import gateway
+from tests.helpers.real.gateways import gateway
 from tools import real_home
 
 START = (

@@ -22,7 +22,7 @@ from hermes_doctor.watch import assembly
 from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.store import WatchStateFiles
-from tests.real.gateways import gateway
+from tests.helpers.real.gateways import gateway
 from tools import real_home
 
 RELEASE = "0.19.0"

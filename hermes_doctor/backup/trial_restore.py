@@ -21,6 +21,7 @@ from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Progress, Vault
 from hermes_doctor.home import database_of, is_database
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.system import disk, sparse_files
 from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.signals import delay_signals
@@ -124,10 +125,10 @@ def _examined(place: Path) -> str:
     """Run SQLite's integrity check on a restored database."""
     try:
         with contextlib.closing(sqlite3.connect(place)) as database:
-            rows = database.execute("PRAGMA integrity_check(1)").fetchall()
+            errors = integrity_errors(database, 1)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)
-    return "ok" if rows == [("ok",)] else "integrity_check"
+    return "integrity_check" if errors else "ok"
 
 
 def _unreadable(name: str, place: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from hermes_doctor.examination.ranking import order, problems as problems_of, silences
 from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
 from hermes_doctor.model import (
     DOWN,
@@ -49,13 +50,13 @@ def judge(report: Report) -> Verdict:
 
 def first_cause(report: Report) -> Finding | None:
     """The problem to look at first: the worst of those that no other problem caused."""
-    problems = report.problems()
-    return min(problems[0], key=report.order) if problems else None
+    problems = problems_of(report)
+    return min(problems[0], key=lambda one: order(report, one)) if problems else None
 
 
 def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     """The platforms that get no answer: [] for the whole bot, None if there are none."""
-    silencing = [one for one in bad if report.silences(one)]
+    silencing = [one for one in bad if silences(report, one)]
     if not silencing:
         return None
     if any(report.effects[one.code].part in SILENCING for one in silencing):
@@ -73,7 +74,7 @@ def _platform_parts(report: Report) -> tuple[Part, ...]:
 
 
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
-    roots = report.problems()
+    roots = problems_of(report)
     primary = first_cause(report)
     if len(roots) > 1 and primary:
         repairable = sum(any(map(report.offer, group)) for group in roots)
@@ -102,7 +103,7 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
 
 def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
     """When the silence began, as far as the problems that silence the bot say."""
-    return min((one.since for one in bad if one.since and report.silences(one)), default=None)
+    return min((one.since for one in bad if one.since and silences(report, one)), default=None)
 
 
 def _moment(since: datetime) -> str:

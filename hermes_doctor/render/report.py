@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from hermes_doctor import __version__
+from hermes_doctor.examination import ranking
 from hermes_doctor.message import clock, count, listed
 from hermes_doctor.model import (
     CheckResult,
@@ -79,11 +80,11 @@ def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iter
     if report.states:
         yield from _states(report)
         yield BLANK
-    problems = report.problems()
+    problems = ranking.problems(report)
     if level == "full" and len(problems) > 3:
         level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
-        brief = "brief" if report.silences(group[0]) and number <= explained else "titles"
+        brief = "brief" if ranking.silences(report, group[0]) and number <= explained else "titles"
         yield from _problem(report, group, number, brief if level == "brief" else level)
     rest = list(_rest(report, level == "all", bool(problems)))
     if problems and rest:
@@ -153,7 +154,7 @@ def _consequences(report: Report, group: Group) -> list[Finding]:
     found: list[Finding] = []
     step = list(group)
     while step:
-        step = [one for one in bad if report.cause(one) in step and one not in found]
+        step = [one for one in bad if ranking.cause(report, one) in step and one not in found]
         found += step
     return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 

@@ -221,34 +221,4 @@ def state_of(entry: BackupEntry) -> State:
     return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
 
 
-def is_mount(path: Path) -> bool:
-    """Whether the path is a mount point, as containers use for files: rename cannot replace it."""
-    try:
-        table = Path("/proc/self/mountinfo").read_text()
-    except OSError:
-        return False
-    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
-    return any(line.split(" ")[4] == escaped for line in table.splitlines())
-
-
-def is_immutable(path: Path) -> bool:
-    """Whether the file has the immutable or append-only attribute, which stops even root."""
-    import fcntl
-    import struct
-
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
-        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
-    except OSError:  # a file system without these attributes
-        return False
-    finally:
-        os.close(fd)
-
-
-_GET_MARKS = 0x80086601
-_UNCHANGEABLE = 0x10 | 0x20
 """The attributes i and a of `chattr`."""

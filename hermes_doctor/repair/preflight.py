@@ -17,7 +17,7 @@ from hermes_doctor.repair.gateway import GatewayPause
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Refused, Target
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.system import privileges
+from hermes_doctor.system import mounts, privileges
 from hermes_doctor.system.files import snapshot
 
 
@@ -134,7 +134,7 @@ class Preflight(NamedTuple):
                     path_2=path,
                 )
             )
-        if paths.is_immutable(path):
+        if mounts.is_immutable(path):
             raise Trouble(
                 text(
                     "{path} is marked unchangeable (lsattr shows i or a). Nothing was "
@@ -143,7 +143,7 @@ class Preflight(NamedTuple):
                     path_2=path,
                 )
             )
-        if target.replaces and paths.is_mount(path):
+        if target.replaces and mounts.is_mount(path):
             raise Trouble(
                 text(
                     "{path} is a mount of its own and cannot be replaced. Nothing was "

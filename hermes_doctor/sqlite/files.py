@@ -9,6 +9,7 @@ from hermes_doctor.home import SIDECARS
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.system import disk, progress
 
 
@@ -33,11 +34,11 @@ def require_sound(database: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            verdict = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+            errors = integrity_errors(connection, 5)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise CannotFix(
             text("the repaired copy does not open ({name_of})", name_of=name_of(error))
         ) from error
-    if verdict != ["ok"]:
+    if errors:
         raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
     disk.sync_file(database)

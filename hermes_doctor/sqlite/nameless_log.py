@@ -23,6 +23,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
 from hermes_doctor.system import disk
 from hermes_doctor.system.workers import run_as_owner
@@ -200,10 +201,10 @@ def _some(found: dict[str, int]) -> dict[str, int]:
 def _verdict(path: Path) -> str:
     try:
         with contextlib.closing(sqlite3.connect(address(path, "&immutable=1"), uri=True)) as db:
-            said = [str(row[0]) for row in db.execute("PRAGMA integrity_check(100)")]
+            errors = integrity_errors(db)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)
-    return OK if all(one == OK or one.startswith(OTHER_RELEASE) for one in said) else "damaged"
+    return OK if all(one.startswith(OTHER_RELEASE) for one in errors) else "damaged"
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:

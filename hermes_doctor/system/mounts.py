@@ -10,6 +10,8 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import Snapshot
 
 _TABLE = Path("/proc/self/mountinfo")
+_GET_MARKS = 0x80086601
+_UNCHANGEABLE = 0x10 | 0x20
 _REMOTE = frozenset(
     (
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre"),
@@ -99,3 +101,31 @@ def owner_of(folder: Path) -> FileUser:
     except OSError as error:
         raise CouldNotLook("the owner of the home is not known") from error
     return FileUser(st.st_uid, frozenset({st.st_gid}))
+
+
+def is_mount(path: Path) -> bool:
+    """Whether the path is a mount point, as containers use for files: rename cannot replace it."""
+    try:
+        table = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return False
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
+    return any(line.split(" ")[4] == escaped for line in table.splitlines())
+
+
+def is_immutable(path: Path) -> bool:
+    """Whether the file has the immutable or append-only attribute, which stops even root."""
+    import fcntl
+    import struct
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        marks = fcntl.ioctl(fd, _GET_MARKS, bytes(8))
+        return bool(struct.unpack("q", marks)[0] & _UNCHANGEABLE)
+    except OSError:  # a file system without these attributes
+        return False
+    finally:
+        os.close(fd)

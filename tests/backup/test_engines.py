@@ -19,7 +19,7 @@ from hermes_doctor.model import Trouble
 from tests.cli.test_commands import IMPATIENT, plain, terminal
 from tests.helpers import support
 from tests.helpers.database_writer import back_up
-from tests.real.gateways import until
+from tests.helpers.real.gateways import until
 
 PASSWORD = "zQcanary-password"
 restic = pytest.mark.needs("restic")

@@ -25,8 +25,8 @@ from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
 from tests.helpers import fake_gateway, support
 from tests.helpers.fake_managers import until
 from tests.helpers.one_check import ask
+from tests.helpers.real.gateways import end
 from tests.probes.test_probes import pretender
-from tests.real.gateways import end
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
 CLEAN: Tags = (

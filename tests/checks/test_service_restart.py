@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
-from tests.real.gateways import end, until
+from tests.helpers.real.gateways import end, until
 
 
 def test_healthy(home: Path) -> None:

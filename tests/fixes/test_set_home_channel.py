@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.helpers import support
 from tests.helpers.check_home import TELEGRAM
 from tests.helpers.fix_cycle import cure
-from tests.real.healthy_homes import job
+from tests.helpers.real.healthy_homes import job
 
 
 def test_names_the_chat(home: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import fix_cycle, support
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 
 def flooded(home: Path, name: str = "gateway-exit-diag.log") -> Path:

@@ -40,7 +40,7 @@ from hermes_doctor.system import accounts
 from tests.helpers import support
 from tests.helpers.fake_engine import Engine
 from tests.helpers.fake_managers import Straw, straw, until
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 NONE = (False, "", (), None)
 

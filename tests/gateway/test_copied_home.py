@@ -20,7 +20,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.supervisors.find import Supervision
 from tests.helpers import support
 from tests.helpers.fake_managers import Straw, straw
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 RELEASE = Installation("0.19.0", Path("/opt/hermes"), running=False)
 

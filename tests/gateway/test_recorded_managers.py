@@ -18,7 +18,7 @@ from hermes_doctor.gateway.s6 import Slot
 from hermes_doctor.model import CannotFix
 from tests.helpers.fake_managers import Straw, asked, command, straw
 from tests.helpers.planned_steps import Steady
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 
 @pytest.fixture

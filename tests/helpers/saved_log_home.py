@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.helpers import support
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 HOLDER = """
 import json, sqlite3, sys, time

@@ -30,7 +30,7 @@ from hermes_doctor.sqlite import nameless_log
 from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, held_files
 from tests.helpers import crash_server, damage
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 from tests.steps.test_steps import Child, apply, item
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import need_release
 from tests.helpers import locked_out_users, requirements, support
 from tests.helpers.gateway_home import Scene
-from tests.real.patients import MakeHome, Patient
-from tests.real.people import Hermes
+from tests.helpers.real.admission import Hermes
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import real_home
 
 pytestmark = pytest.mark.real

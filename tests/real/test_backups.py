@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
-from tests.real.gateways import answers
-from tests.real.patients import MakeHome
-from tests.real.steering import VERSION, ward
+from tests.helpers.real.controlled_gateways import VERSION, ward
+from tests.helpers.real.gateways import answers
+from tests.helpers.real.release_homes import MakeHome
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -7,7 +7,7 @@ import pytest
 from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import learn_breaks
 
 pytestmark = pytest.mark.real

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import busy_machine, damage, support
+from tests.helpers.real.gateways import gateway
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tests.helpers.support import Done
-from tests.real.gateways import gateway
-from tests.real.patients import MakeHome, Patient
 
 pytestmark = pytest.mark.real
 NEWEST = "0.19.0"

@@ -14,8 +14,8 @@ from hermes_doctor.home import Home
 from hermes_doctor.records.updates import Update, UpdateRecords
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.real import chatting, gateways, qq
-from tests.real.patients import machine
+from tests.helpers.real import chat_partner, gateways, qq
+from tests.helpers.real.release_homes import machine
 from tools import real_home
 
 ITSELF = "the update itself"
@@ -28,7 +28,7 @@ class Place:
     """A home with the hook in it, its own Hermes, and somebody to chat with."""
 
     home: Path
-    hermes: chatting.Checkout
+    hermes: chat_partner.Checkout
     platform: qq.Qq
 
     @property
@@ -37,25 +37,25 @@ class Place:
         return UpdateRecords(Home(self.home)).last()
 
     @contextmanager
-    def chat(self, *first: Path) -> Iterator[chatting.Chat]:
+    def chat(self, *first: Path) -> Iterator[chat_partner.Chat]:
         """The gateway, from up until ended."""
-        with chatting.bot(self.hermes, self.home, self.platform, *first):
-            yield chatting.Chat(self.platform)
+        with chat_partner.bot(self.hermes, self.home, self.platform, *first):
+            yield chat_partner.Chat(self.platform)
 
 
 @contextmanager
 def placed(folder: Path, version: str, later: str, *hook: str) -> Iterator[Place]:
     """One whose hook was installed before its gateway starts."""
-    for one in (version, later, chatting.FULL):
+    for one in (version, later, chat_partner.FULL):
         need_release(one)
     home = real_home.make(version, folder / "home")
-    hermes = chatting.checkout(folder / "hermes", version, later)
+    hermes = chat_partner.checkout(folder / "hermes", version, later)
     done = support.doctor(
         "hook", "install", *hook, "--home", str(home), env=machine(folder, hermes.hermes.parent)
     )
     assert done.code == 0, done
     with qq.platform(folder) as platform:
-        chatting.set_up(home, platform)
+        chat_partner.set_up(home, platform)
         yield Place(home, hermes, platform)
 
 
@@ -63,8 +63,8 @@ def placed(folder: Path, version: str, later: str, *hook: str) -> Iterator[Place
     ("version", "later", "busy"),
     [
         ("0.13.0", "0.14.0", True),
-        (chatting.FULL, LEFT, True),
-        (chatting.FULL, LEFT, False),
+        (chat_partner.FULL, LEFT, True),
+        (chat_partner.FULL, LEFT, False),
     ],
 )
 def test_an_update_has_its_backup_and_its_check(
@@ -89,7 +89,7 @@ def test_an_update_has_its_backup_and_its_check(
             gateways.until(
                 lambda: place.last is not None and place.last.stage == "checked",
                 "the check by the gateway that was started after the update",
-                chatting.PATIENCE,
+                chat_partner.PATIENCE,
             )
         ended = place.last
     assert ended is not None
@@ -104,7 +104,7 @@ def test_without_a_backup_there_is_none_and_the_chat_is_told_why(
     tmp_path: Path, busy: bool
 ) -> None:
     """A damaged history; what to type instead is for a shell, and whole."""
-    with placed(tmp_path, chatting.FULL, LEFT, "--no-shell") as place:
+    with placed(tmp_path, chat_partner.FULL, LEFT, "--no-shell") as place:
         support.clobber(place.home / "state.db")
         with place.chat() as chat:
             if busy:
@@ -123,7 +123,7 @@ def test_without_a_backup_there_is_none_and_the_chat_is_told_why(
 
 def test_without_a_hook_the_launcher_of_the_shell_sees_it_through(tmp_path: Path) -> None:
     """`hook install --no-chat`, and a gateway that was started from such a shell."""
-    with placed(tmp_path, chatting.FULL, LEFT, "--no-chat") as place:
+    with placed(tmp_path, chat_partner.FULL, LEFT, "--no-chat") as place:
         first = tmp_path / ".local" / "share" / "hermes-doctor" / "bin"
         with place.chat(first) as chat:
             chat.keep_busy()

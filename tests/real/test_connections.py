@@ -18,9 +18,9 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import sockets
 from hermes_doctor.system import time_limits
 from tests.helpers import gateway_home, support
-from tests.real import qq
-from tests.real.gateways import gateway, until
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real import qq
+from tests.helpers.real.gateways import gateway, until
+from tests.helpers.real.release_homes import MakeHome, Patient
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"

@@ -21,9 +21,9 @@ from hermes_doctor.records.updates import Update, UpdateRecords
 from hermes_doctor.updates import images
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.real import gateways
-from tests.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
-from tests.real.patients import ROWS
+from tests.helpers.real import gateways
+from tests.helpers.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
+from tests.helpers.real.release_homes import ROWS
 from tools import real_home, releases
 
 pytestmark = pytest.mark.real

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers import damage, support
 from tests.helpers.damage import CODES, Fault
-from tests.real.gateways import gateway
-from tests.real.patients import KILLED, MakeHome, Patient
+from tests.helpers.real.gateways import gateway
+from tests.helpers.real.release_homes import KILLED, MakeHome, Patient
 from tools import real_home, releases
 
 pytestmark = pytest.mark.real

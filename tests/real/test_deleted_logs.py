@@ -9,9 +9,9 @@ import pytest
 
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from tests.real.gateways import until
-from tests.real.patients import MakeHome
-from tests.real.steering import VERSION, Ward, ward
+from tests.helpers.real.controlled_gateways import VERSION, Ward, ward
+from tests.helpers.real.gateways import until
+from tests.helpers.real.release_homes import MakeHome
 
 pytestmark = pytest.mark.real
 

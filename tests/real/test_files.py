@@ -10,9 +10,9 @@ from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
-from tests.real import resolving
-from tests.real.patients import Patient
-from tests.real.sick_files import CASES, Case
+from tests.helpers.real import resolver_questions
+from tests.helpers.real.misread_files import CASES, Case
+from tests.helpers.real.release_homes import Patient
 from tools import learn_keys, releases
 
 pytestmark = pytest.mark.real
@@ -52,14 +52,14 @@ def _home(folder: Path, case: Case) -> Path:
 
 def _asked(
     version: str, folder: Path, cases: dict[str, Case], homes: dict[str, Path]
-) -> dict[str, resolving.Fields]:
+) -> dict[str, resolver_questions.Fields]:
     """What Hermes answers about copies of the homes: it may write into them."""
     folder.mkdir()
     copies = [
         (support.copy_home(homes[name], folder / str(n)), case.made())
         for n, (name, case) in enumerate(cases.items())
     ]
-    return dict(zip(cases, resolving.theirs(version, folder, copies), strict=True))
+    return dict(zip(cases, resolver_questions.theirs(version, folder, copies), strict=True))
 
 
 @pytest.mark.parametrize("version", ["0.13.0", releases.ALL[-1]])

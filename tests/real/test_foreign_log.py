@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RELEASES
-from tests.real.patients import MakeHome, Patient
-from tests.real.steering import VERSION, ward
+from tests.helpers.real.controlled_gateways import VERSION, ward
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -17,8 +17,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import gateway_processes
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
-from tests.real.gateways import clean_environment, end, gateway, until
-from tests.real.patients import KILLED, ROWS, MakeHome, Patient, lose, machine
+from tests.helpers.real.gateways import clean_environment, end, gateway, until
+from tests.helpers.real.release_homes import KILLED, ROWS, MakeHome, Patient, lose, machine
 from tools import real_home, releases
 
 pytestmark = pytest.mark.real

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import releases
 
 pytestmark = pytest.mark.real

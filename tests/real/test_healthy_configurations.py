@@ -16,8 +16,8 @@ from hermes_doctor.probes.probes import Probes
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.one_check import PLUGINS
-from tests.real import resolving
-from tests.real.healthy_homes import HEALTHY, Healthy
+from tests.helpers.real import resolver_questions
+from tests.helpers.real.healthy_homes import HEALTHY, Healthy
 from tools import real_home, releases
 
 pytestmark = pytest.mark.real
@@ -125,11 +125,14 @@ def test_they_are_healthy(version: str, tmp_path: Path) -> None:
     for number, one in enumerate(fitting(version).values()):
         home = tmp_path / str(number) / "home"
         homes.append((home, one.write(home, version)))
-    mine = [resolving.ours(resolving.world(home, made, version)) for home, made in homes]
-    real = resolving.theirs(version, tmp_path, homes)
+    mine = [
+        resolver_questions.ours(resolver_questions.world(home, made, version))
+        for home, made in homes
+    ]
+    real = resolver_questions.theirs(version, tmp_path, homes)
 
     assert len(real) == len(homes)
     for name, ours, theirs in zip(fitting(version), mine, real, strict=True):
         assert "trouble" not in theirs["main"], f"{name}: {theirs['main']}"
         assert not [one for one in theirs["fallback"] if "trouble" in one], name
-        assert resolving.compare(ours, theirs)[1] == {}, name
+        assert resolver_questions.compare(ours, theirs)[1] == {}, name

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import RELEASES
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import real_home, releases
 
 pytestmark = [pytest.mark.real, pytest.mark.disk]  # in memory no writer ever waits

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.helpers import support
-from tests.real.gateways import Running, clean_environment, end, gateway, until
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real.gateways import Running, clean_environment, end, gateway, until
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import releases
 
 pytestmark = pytest.mark.real

@@ -16,8 +16,8 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.processes import process_stat
 from tests.helpers import support
 from tests.helpers.log_lines import reading
-from tests.real.gateways import gateway, until
-from tests.real.systemd import Machine, systemd
+from tests.helpers.real.gateways import gateway, until
+from tests.helpers.real.systemd import Machine, systemd
 
 pytestmark = pytest.mark.real
 

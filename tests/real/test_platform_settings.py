@@ -12,8 +12,8 @@ import pytest
 from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
-from tests.real.healthy_homes import job
-from tests.real.patients import Patient
+from tests.helpers.real.healthy_homes import job
+from tests.helpers.real.release_homes import Patient
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ from hermes_doctor.model import Severity
 from tests.conftest import RELEASES, need_release
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES, Mistake
-from tests.real import resolving
-from tests.real.made_homes import Made
+from tests.helpers.real import resolver_questions
+from tests.helpers.real.made_homes import Made
 from tools import real_home
 
 pytestmark = pytest.mark.real
@@ -46,12 +46,12 @@ def test_hermes_resolves_what_we_said(version: str, tmp_path: Path) -> None:
         made = Made(None, None, None)
         homes += [(settings_verdicts.write(sick, one), made), (well, made)]
 
-    real = resolving.theirs(version, tmp_path, homes)
+    real = resolver_questions.theirs(version, tmp_path, homes)
 
     wrong = []
     for number, (name, one) in enumerate(fitting.items()):
         assert one.after is not None
-        said = (one.after.url, one.after.model, resolving.hashed(one.after.key))
+        said = (one.after.url, one.after.model, resolver_questions.hashed(one.after.key))
         before, after = (answer(real[2 * number + n], one) for n in (0, 1))
         if after != said:
             wrong.append(f"{name}: after the fix {after}, not {said}")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers import damage, support
-from tests.real.patients import KILLED, Patient, undo
+from tests.helpers.real.release_homes import KILLED, Patient, undo
 from tools import real_home
 
 pytestmark = pytest.mark.real

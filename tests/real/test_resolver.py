@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import need_release
-from tests.real import made_homes, resolving
-from tests.real.known_homes import KNOWN
-from tests.real.made_homes import Made
+from tests.helpers.real import made_homes, resolver_questions
+from tests.helpers.real.known_homes import KNOWN
+from tests.helpers.real.made_homes import Made
 from tools import releases
 
 pytestmark = pytest.mark.real
@@ -31,13 +31,15 @@ def test_same_answers(version: str, tmp_path: Path) -> None:
         home = tmp_path / str(number) / "home"
         one.write(home)
         homes.append((home, one))
-    mine = [resolving.ours(resolving.world(home, one, version)) for home, one in homes]
-    real = resolving.theirs(version, tmp_path, homes)
+    mine = [
+        resolver_questions.ours(resolver_questions.world(home, one, version)) for home, one in homes
+    ]
+    real = resolver_questions.theirs(version, tmp_path, homes)
     assert len(real) == len(homes)
 
     fields, differing = 0, []
     for name, ours, theirs in zip(made, mine, real, strict=True):
-        count, others = resolving.compare(ours, theirs)
+        count, others = resolver_questions.compare(ours, theirs)
         fields += count
         differing += [f"{name}: {field}: {a!r}, Hermes {b!r}" for field, (a, b) in others.items()]
 

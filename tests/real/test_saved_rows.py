@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import RELEASES
 from tests.helpers import saved_log_home
-from tests.real.patients import MakeHome, Patient
+from tests.helpers.real.release_homes import MakeHome, Patient
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -11,8 +11,8 @@ import pytest
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from tests.helpers import support
-from tests.real.gateways import until
-from tests.real.systemd import Machine, systemd
+from tests.helpers.real.gateways import until
+from tests.helpers.real.systemd import Machine, systemd
 from tests.schedule.test_daily_backup import job
 from tests.watch.test_install import lasting_home
 

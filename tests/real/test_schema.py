@@ -14,7 +14,7 @@ from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import column_rules
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers import support
-from tests.real.patients import ROWS, MakeHome, Patient, cure, lose, undo
+from tests.helpers.real.release_homes import ROWS, MakeHome, Patient, cure, lose, undo
 from tools import learn_schemas, releases, schema_lesson
 
 pytestmark = pytest.mark.real

@@ -15,7 +15,16 @@ import pytest
 from hermes_doctor.knowledge import atlas
 from tests.conftest import RELEASES
 from tests.helpers import support
-from tests.real.patients import KILLED, ROWS, MakeHome, Patient, cure, lose, machine, undo
+from tests.helpers.real.release_homes import (
+    KILLED,
+    ROWS,
+    MakeHome,
+    Patient,
+    cure,
+    lose,
+    machine,
+    undo,
+)
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -15,10 +15,10 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.records.journal import Journals
 from tests.helpers import support
+from tests.helpers.real.controlled_gateways import VERSION, ward
+from tests.helpers.real.gateways import answers, until
+from tests.helpers.real.release_homes import ROWS, MakeHome
 from tests.helpers.support import copy_home
-from tests.real.gateways import answers, until
-from tests.real.patients import ROWS, MakeHome
-from tests.real.steering import VERSION, ward
 
 pytestmark = pytest.mark.real
 

@@ -20,9 +20,9 @@ from hermes_doctor.processes import process_stat
 from tests.conftest import need_release
 from tests.helpers import damage, support
 from tests.helpers.fake_managers import STRAW
-from tests.real.gateways import answers, end, free_port, sealed, until
-from tests.real.steering import freeze, obeying
-from tests.real.systemd import Machine, systemd
+from tests.helpers.real.controlled_gateways import freeze, obeying
+from tests.helpers.real.gateways import answers, end, free_port, sealed, until
+from tests.helpers.real.systemd import Machine, systemd
 from tools import releases
 
 pytestmark = pytest.mark.real

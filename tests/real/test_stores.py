@@ -19,9 +19,9 @@ from hermes_doctor.stores.catalogue import outcome
 from tests.conftest import RELEASES, need_release
 from tests.helpers import store_files, support
 from tests.helpers.one_check import ask
-from tests.real import gateways
-from tests.real.patients import MakeHome, Patient, undo
-from tests.real.steering import ward
+from tests.helpers.real import gateways
+from tests.helpers.real.controlled_gateways import ward
+from tests.helpers.real.release_homes import MakeHome, Patient, undo
 from tests.stores.test_schedules import BAD, GOOD
 from tools import learn_stores, real_home
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.real.gateways import end, free_port, sealed, until
-from tests.real.systemd import Machine, systemd
+from tests.helpers.real.gateways import end, free_port, sealed, until
+from tests.helpers.real.systemd import Machine, systemd
 from tools import releases
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ from hermes_doctor.provider_switch.target import SwitchRequest
 from hermes_doctor.settings.resolved import Route
 from tests.conftest import need_release
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
-from tests.real import resolving
-from tests.real.made_homes import Made
+from tests.helpers.real import resolver_questions
+from tests.helpers.real.made_homes import Made
 
 pytestmark = pytest.mark.real
 OWN = "model:\n  provider: custom\n  base_url: https://old.example/v1\n  default: m\n"
@@ -92,12 +92,12 @@ def test_hermes_does_what_was_planned(version: str, tmp_path: Path) -> None:
         homes.append((home, made))
         plans.append(switch)
 
-    real = resolving.theirs(version, tmp_path, homes)
+    real = resolver_questions.theirs(version, tmp_path, homes)
 
     for name, (home, made), switch, said in zip(SWITCHES, homes, plans, real, strict=True):
         used, model = said["used"], said["model"]
         assert (*_used(used), model) == (*_planned(switch.after), switch.after.model.value), name
-        ours = resolving.ours(resolving.world(home, made, version))
+        ours = resolver_questions.ours(resolver_questions.world(home, made, version))
         assert used["key"] == ours["used"]["key"], name
         if switch.fallback:
             _falls_back(switch, said, name)

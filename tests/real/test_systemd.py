@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.systemd import CGROUPS, systemd
+from tests.helpers.real.systemd import CGROUPS, systemd
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import need_release
 from tests.helpers import damage, support
-from tests.real.patients import Patient, undo
+from tests.helpers.real.release_homes import Patient, undo
 from tools import real_home
 
 pytestmark = pytest.mark.real

@@ -23,8 +23,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import UpdateRecords
 from tests.conftest import RELEASES, need_release
 from tests.helpers import fake_environments, requirements, support
-from tests.real import gateways
-from tests.real.patients import KILLED, ROWS, machine
+from tests.helpers.real import gateways
+from tests.helpers.real.release_homes import KILLED, ROWS, machine
 from tools import real_home, releases
 
 FIRST, LAST = releases.ALL[0], releases.ALL[-1]

@@ -17,10 +17,10 @@ from hermes_doctor.model import Severity
 from hermes_doctor.watch.channels import HermesChannel, Notice, NotSent
 from hermes_doctor.watch.events import EventKind, WatchEvent
 from tests.conftest import need_release
+from tests.helpers.real.controlled_gateways import VERSION, ward
+from tests.helpers.real.gateways import sealed, until
+from tests.helpers.real.release_homes import MakeHome, machine
 from tests.helpers.watch_parts import AT
-from tests.real.gateways import sealed, until
-from tests.real.patients import MakeHome, machine
-from tests.real.steering import VERSION, ward
 from tests.scenarios.test_watch_process import watching
 from tools import releases
 

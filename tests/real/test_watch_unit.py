@@ -16,8 +16,8 @@ from hermes_doctor.schedule import systemd as schedule_systemd
 from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
-from tests.real.gateways import until
-from tests.real.systemd import need_systemd, systemd
+from tests.helpers.real.gateways import until
+from tests.helpers.real.systemd import need_systemd, systemd
 
 pytestmark = pytest.mark.real
 

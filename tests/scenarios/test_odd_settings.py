@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES, Mistake
-from tests.real import made_homes
+from tests.helpers.real import made_homes
 
 CODES = {one.code for one in MISTAKES.values()}
 ODD = [

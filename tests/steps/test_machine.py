@@ -24,7 +24,7 @@ from hermes_doctor.steps.machine import EnableLinger, ReloadUnits, ResetFailed, 
 from hermes_doctor.system.files import ABSENT
 from tests.helpers import crash_server, support
 from tests.helpers.fake_managers import asked, command
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 from tests.steps.test_steps import Child, apply, cured, forked, ill, item, replaced, undo
 
 

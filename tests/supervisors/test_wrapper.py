@@ -21,7 +21,7 @@ from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
 from hermes_doctor.supervisors.wrapper import is_wrapper_of
 from tests.helpers import support
 from tests.helpers.fake_managers import STRAW, until
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 
 SPAWN = """
 import os, subprocess, sys

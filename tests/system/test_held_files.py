@@ -21,7 +21,7 @@ from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system.held_files import open_file_of_process
 from tests.helpers import crash_server, damage, support
 from tests.helpers.crash_server import STRANGER
-from tests.real.gateways import end
+from tests.helpers.real.gateways import end
 from tests.steps.test_steps import Child, apply, item
 
 pytestmark = pytest.mark.skipif(

@@ -23,11 +23,11 @@ from hermes_doctor.sqlite.catalog import FTS, HERMES_FULLTEXT, SHADOWS
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.fulltext_options import foreign_tokenizer
+from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import foreign_fulltext, fulltext_views
 from hermes_doctor.sqlite.repairs.work import (
     delete_schema_rows,
-    integrity_errors,
     open_copy,
     transaction,
 )

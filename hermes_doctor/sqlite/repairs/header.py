@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
-from hermes_doctor.sqlite.repairs.work import integrity_errors, open_copy
+from hermes_doctor.sqlite.integrity import integrity_errors
+from hermes_doctor.sqlite.repairs.work import open_copy
 
 _KINDS = (b"\x05", b"\x0d")
 """Valid types of the first page: interior or leaf page of a table."""

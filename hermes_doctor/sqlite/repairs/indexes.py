@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.repairs.work import delete_schema_rows, integrity_errors, open_copy
+from hermes_doctor.sqlite.integrity import integrity_errors
+from hermes_doctor.sqlite.repairs.work import delete_schema_rows, open_copy
 from hermes_doctor.system import progress
 
 _INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND typeof(name) = 'text'"

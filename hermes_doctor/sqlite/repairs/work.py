@@ -50,9 +50,3 @@ def delete_schema_rows(copy: Path, which: str, values: Sequence[str]) -> None:
         connection.execute(f"DELETE FROM sqlite_master WHERE {which}", list(values))
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         connection.execute(f"PRAGMA schema_version = {version + 1}")
-
-
-def integrity_errors(connection: sqlite3.Connection, limit: int = 100) -> list[str]:
-    """The messages of `integrity_check`; empty if the database is sound."""
-    rows = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({limit})")]
-    return [] if rows == ["ok"] else rows

@@ -12,6 +12,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.cells import RawText
 from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.sqlite.integrity import integrity_errors
 from hermes_doctor.sqlite.salvage import virtual_tables
 from hermes_doctor.sqlite.salvage.catalog import (
     SHADOW_SUFFIXES,
@@ -198,8 +199,7 @@ class NewDatabase:
 
     def prove(self) -> tuple[str, ...]:
         """Raise unless SQLite finds the new database sound."""
-        found = [row[0] for row in self.database.execute("PRAGMA integrity_check(3)")]
-        if found != ["ok"]:
+        if integrity_errors(self.database, 3):
             raise CannotFix("the salvaged database does not pass SQLite's integrity check")
         for name in self.layouts:
             if name not in self.extra and self.dangling(name):

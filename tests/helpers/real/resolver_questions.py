@@ -27,8 +27,8 @@ from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.sourced_text import ResolvedValue
-from tests.real.made_homes import Made
-from tests.real.made_words import TASKS
+from tests.helpers.real.home_words import TASKS
+from tests.helpers.real.made_homes import Made
 from tools import lessons, real_home, releases
 
 LESSON = Path(lessons.__file__).with_name("resolver_lesson.py")

@@ -23,7 +23,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.lineage import control_group_of
 from tests.helpers import requirements, support
-from tests.real import gateways
+from tests.helpers.real import gateways
 from tools import compose_plugin, releases
 
 IMAGE = "hermes:latest"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import support
-from tests.real import gateways, qq
-from tests.real.patients import machine
+from tests.helpers.real import gateways, qq
+from tests.helpers.real.release_homes import machine
 from tools import releases
 
 PATIENCE = 300.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.real.made_homes import Made
+from tests.helpers.real.made_homes import Made
 
 Answer = dict[str, Any]
 Holds = Callable[[Answer], bool]

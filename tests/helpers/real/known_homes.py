@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.real.made_homes import Made
+from tests.helpers.real.made_homes import Made
 
 KEY = "OPENROUTER_API_KEY=sk-router-1234\nOPENKEY_API_KEY=sk-open-5678\nMY_KEY=sk-mine-9\n"
 RELAY = "providers:\n  openkey:\n    base_url: https://api.relay.example/v1\n"

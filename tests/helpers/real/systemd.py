@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import requirements
+from tests.helpers.real.gateways import until
 from tests.helpers.support import Done
-from tests.real.gateways import until
 
 TOOLS = ("unshare", "nsenter", "setpriv", "systemctl", "dbus-daemon")
 MANAGER = Path("/lib/systemd/systemd")

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests.real.made_words import (
+from tests.helpers.real.home_words import (
     ALIASES,
     BUILT_IN,
     CUSTOM,

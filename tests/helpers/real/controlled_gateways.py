@@ -15,8 +15,8 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import support
-from tests.real.gateways import Running, answers, gateway, until
-from tests.real.patients import Patient
+from tests.helpers.real.gateways import Running, answers, gateway, until
+from tests.helpers.real.release_homes import Patient
 
 VERSION = "0.19.0"
 HOOK = "name: obey\ndescription: for tests\nevents: [gateway:startup]\n"

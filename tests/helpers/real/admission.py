@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.real.resolving import LESSON
+from tests.helpers.real.resolver_questions import LESSON
 from tools import real_home, releases
 
 

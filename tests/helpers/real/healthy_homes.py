@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_doctor.knowledge.releases import parse_release as numbers
-from tests.real.made_homes import Made
+from tests.helpers.real.made_homes import Made
 
 NO_QQ = ("0.18.0", "0.18.1", "0.18.2")
 """Their adapter of QQ cannot be started; on these a home with QQ is not healthy."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real.patients import machine
+from tests.helpers.real.release_homes import machine
 from tools import real_home, releases
 
 PATIENCE = 60.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import support
-from tests.real.gateways import Running, end, gateway, until
+from tests.helpers.real.gateways import Running, end, gateway, until
 from tools import releases
 
 SCRIPT = Path(__file__).parent / "loopback_qq.py"

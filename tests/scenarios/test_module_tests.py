@@ -1,0 +1,57 @@
+"""Every module of the engine has a test file of its own, or a named one that covers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "hermes_doctor"
+TABLE = ROOT / "tests" / "data" / "module_tests.txt"
+MODULES = sorted(
+    str(path.relative_to(ENGINE).with_suffix(""))
+    for path in ENGINE.rglob("*.py")
+    if path.name != "__init__.py"
+)
+LIMIT = 350
+LONG = {"system/disk"}
+"""The one door for writes may be longer."""
+
+
+def own_test(module: str) -> Path:
+    """Where the test file of a module is."""
+    path = Path(module)
+    return ROOT / "tests" / path.parent / f"test_{path.name}.py"
+
+
+def table() -> dict[str, str]:
+    """The covering test of each module without its own."""
+    lines = TABLE.read_text().splitlines()
+    pairs = (line.split() for line in lines if not line.startswith("#"))
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def test_every_module_is_covered() -> None:
+    """A new module needs a test file at the mirrored path, or a line in the table."""
+    missing = {module for module in MODULES if not own_test(module).is_file()}
+
+    assert missing - table().keys() == set(), "add a test file, or a line in the table"
+    assert table().keys() - missing == set(), "these have a test of their own, or are gone"
+
+
+@pytest.mark.parametrize("test", sorted(set(table().values())))
+def test_the_covering_tests_exist(test: str) -> None:
+    """A test that was renamed or removed covers nothing."""
+    text = (ROOT / "tests" / test).read_text()
+
+    assert "\ndef test_" in text or "    def test_" in text
+
+
+def test_no_module_is_long() -> None:
+    """A module that needs more lines has more than one job."""
+    lengths = {
+        module: len((ENGINE / f"{module}.py").read_text().splitlines()) for module in MODULES
+    }
+
+    assert {m: n for m, n in lengths.items() if n > LIMIT and m not in LONG} == {}
