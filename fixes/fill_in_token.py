@@ -20,7 +20,7 @@ def fill_in_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     value = probes.resolved().world.getenv(other)
     if not value:
         raise CannotFix(
-            text("{name} is no longer set. Write the credential into .env yourself.", name=other)
+            text("{name} was removed. Write the credential into .env yourself.", name=other)
         )
     yield from edit_env(
         probes,

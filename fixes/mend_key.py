@@ -40,7 +40,7 @@ def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     else:
         written = world.readings.own.values.get(name)
         if written is None or written.source.line is None:
-            raise CannotFix(text("{name} is no longer in .env. Run the check again.", name=name))
+            raise CannotFix(text("{name} was removed from .env. Run the check again.", name=name))
         if name in world.readings.dotenv.values:
             yield from edit_env(probes, _WHY, Assign(name, _key(written)))
         else:

@@ -139,9 +139,9 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
     try:
         pulse = starter.probes().pulse()
     except CouldNotLook as why:
-        return f"whether its loop turns cannot be told: {why}"
+        return f"could not check whether it is frozen: {why}"
     if pulse is None or pulse.running is None:
-        return f"it stayed up for {SETTLE:.0f} s; whether its loop turns cannot be told"
+        return f"it has been running for {SETTLE:.0f} s; whether it is frozen is unknown"
     if not pulse.running:
         raise CannotFix(
             text(

@@ -72,7 +72,7 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     plan = database_repair.blueprint_of(probes, path)
     root = next((one.root for one in probes.saved_logs() if one.id == id), None)
     if root is None:
-        raise CannotFix(text("Backup {id} is no longer needed. Run the check again.", id=id))
+        raise CannotFix(text("Backup {id} is not needed any more. Run the check again.", id=id))
     reader = probes.condition(path).reader
     if reader is None:
         raise CannotFix(text("{file} is damaged. Repair it first.", file=path.name))

@@ -85,8 +85,8 @@ class ReplaceDatabase(Step):
             if any(name in str(why) for name in _NO_ROOM):  # not a fault of the database
                 raise Trouble(
                     text(
-                        "There is no space left to rebuild {path} in. Nothing was changed. "
-                        "Make room, then try again.",
+                        "Not enough space to rebuild {path}. Nothing was changed. "
+                        "Free some space, then try again.",
                         path=self.path.name,
                     )
                 ) from why
@@ -148,4 +148,4 @@ class SaveLost(Step):
         return f"/proc/{self.pid}/fd/{fd}"
 
     def _gone(self) -> str:
-        return f"{self.path.name} of process {self.pid} is no longer open. Run the check again."
+        return f"{self.path.name} of process {self.pid} is closed. Run the check again."

@@ -42,7 +42,7 @@ class Mute(SystemdManager):
         super().__init__(user)
         self.told = told
 
-    def tell(self, unit: str, name: str) -> str:
+    def property_of(self, unit: str, name: str) -> str:
         return self.told.get(name, "")
 
 
