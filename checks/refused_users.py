@@ -153,7 +153,7 @@ def _since(probes: Probes, door: Entrance, one: Refusal) -> Iterator[Finding]:
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if after else Severity.INFO,
         title=text(
-            "the gateway may not know yet that {user} is allowed on {platform}",
+            "the gateway may still refuse {user} on {platform}",
             user=one.user,
             platform=door.label,
         ),
