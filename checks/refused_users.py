@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Partly, Probes, Severity, Skip, check, is_id, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Partly,
+    Probes,
+    Severity,
+    Skip,
+    ago,
+    check,
+    count,
+    is_id,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Entrance, Refusal
@@ -19,10 +31,10 @@ _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
 @check(id="refused-users", group="access", codes=["AUTHZ-UNAUTHORIZED", "GW-STALE-SETTINGS"])
 def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
-    """Was everybody who was turned away a stranger?"""
+    """Did the bot refuse only strangers?"""
     refusals = probes.refusals()
     if not refusals:
-        raise Skip("the logs tell of nobody who was turned away")
+        raise Skip("the logs show no refused user")
     doors = {door.name: door for door in probes.doors()}
     paired = probes.pairing().approved
     left = 0
@@ -36,12 +48,18 @@ def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
         else:
             left += 1
     if left > _SHOWN:
-        yield Partly(f"{left - _SHOWN} more were turned away; the latest {_SHOWN} are named")
+        yield Partly(
+            text(
+                "the latest {shown} of {number} refused users are shown",
+                shown=_SHOWN,
+                number=left,
+            )
+        )
 
 
 def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance]) -> Finding:
     named = is_id(one.platform, one.user)
-    who = one.user if named else "an id that is none"
+    who = one.user if named else "a user without a valid id"
     meant = list(_meant(probes, door, one, doors)) if named else []
     insists = one.insists(_INSISTS, _SPAN, _LATELY)
     where = f"{door.variable} in .env" if door else "the platform's list"
@@ -52,24 +70,19 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
         code="AUTHZ-UNAUTHORIZED",
         severity=Severity.WARNING if meant or insists else Severity.INFO,
         title=text(
-            "{who} wrote to the bot on {door} and is on no list",
-            who=who,
-            door=door.label if door else one.platform,
+            "the bot refuses {user} on {platform}",
+            user=who,
+            platform=door.label if door else one.platform,
         ),
         subject=f"{one.platform} {who}",
-        detail=(
-            text(
-                "If you know who that is, {way_in}; else leave it. Nobody is added "
-                "without being asked about.",
-                way_in=_way_in(probes, door, one, where),
-            )
-        ),
+        detail="This user gets no answer, which is right for a stranger.",
         evidence=(
             Evidence(one.log, _often(one)),
             *meant,
-            *([Evidence(where, "does not hold the id")] if door else []),
+            *([Evidence(where, "does not contain this id")] if door else []),
         ),
         since=one.first,
+        next=_next(probes, door, one, where),
         fix="add-allowed-user" if fits else None,
         data={"platform": one.platform, "user": one.user, "variable": door.variable}
         if door and named
@@ -77,18 +90,23 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     )
 
 
-def _way_in(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:
-    """Return how to let the user in; a first allowlist would lock out all paired users."""
+def _next(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:
+    """Return how to approve the user; a first allowlist would lock out all paired users."""
     paired = probes.pairing().approved.get(one.platform)
     if door and not door.lists and (door.invites or paired):
-        return f"let them write again, and run `hermes pairing approve {one.platform} CODE`"
-    return f"add the id to {where}"
+        return text(
+            "If you know this user, ask for the pairing code that the bot sends and run "
+            "`hermes pairing approve {platform} CODE`.",
+            platform=one.platform,
+        )
+    return text("If you know this user, add the id to {list}.", list=where)
 
 
 def _often(one: Refusal) -> str:
     if len(one.times) == 1:
-        return f"turned away at {one.last:%Y-%m-%d %H:%M:%S} UTC"
-    return f"turned away {len(one.times)} times, last at {one.last:%Y-%m-%d %H:%M:%S} UTC"
+        return text("refused at {time}", time=ago(one.last))
+    times = count(len(one.times), "time")
+    return text("refused {times}, last at {time}", times=times, time=ago(one.last))
 
 
 def _meant(
@@ -97,15 +115,19 @@ def _meant(
     """Yield evidence that the operator meant to let the user in."""
     for entry in door.listed if door else ():
         if entry != one.user and one.user in _bare(entry):
-            yield Evidence(door.variable if door else "", "an entry has it with other signs around")
+            yield Evidence(
+                door.variable if door else "", "an entry contains this id between other characters"
+            )
             break
     for other in doors:
         if other is not door and one.user in other.listed:
-            yield Evidence(other.lists[0].source.place, f"it is on the list of {other.label}")
+            yield Evidence(
+                other.lists[0].source.place, f"the allowlist of {other.label} contains this id"
+            )
     for path in probes.unread_lists(one.platform, one.user):
-        yield Evidence(path, "has it, and nothing reads that list")
+        yield Evidence(path, "contains this id, but Hermes does not read this list")
     for place in probes.paired_elsewhere(one.platform, one.user):
-        yield Evidence(place, "paired there, which this gateway does not look at")
+        yield Evidence(place, "approved here, but this gateway reads another folder")
 
 
 def _bare(entry: str) -> list[str]:
@@ -131,17 +153,17 @@ def _since(probes: Probes, door: Entrance, one: Refusal) -> Iterator[Finding]:
         code="GW-STALE-SETTINGS",
         severity=Severity.WARNING if after else Severity.INFO,
         title=text(
-            "{user} is on the list of {door} by now; the gateway may not know it yet",
+            "the gateway may still refuse {user} on {platform}",
             user=one.user,
-            door=door.label,
+            platform=door.label,
         ),
         subject=f"{one.platform} {one.user}",
         detail=(
-            "It reads its lists at a start, and .env with the next message of somebody who is let "
-            "in. A restart makes it certain."
+            "The gateway reads allowlists when it starts, and .env again with the next message of "
+            "an approved user. Until then it refuses this user."
         ),
         evidence=(
-            Evidence(source.place, f"written {changed:%Y-%m-%d %H:%M:%S} UTC"),
+            Evidence(source.place, text("changed at {time}", time=ago(changed))),
             Evidence(one.log, _often(one)),
         ),
         since=changed,

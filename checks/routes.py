@@ -12,11 +12,12 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
     pattern,
     text,
 )
 
-_MENDS_ITSELF = (0, 18, 0)
+_SELF_REPAIR = (0, 18, 0)
 """From this release on, a starting gateway repairs routes; from 0.18.1 on, every message does."""
 _ID = pattern(r"[A-Za-z0-9_.:-]{1,100}")
 _MOST = 500
@@ -34,16 +35,16 @@ _TIPS = (
     "SELECT went.root, went.id FROM went JOIN sessions s ON s.id = went.id "
     "WHERE went.depth > 0 AND s.end_reason IS NULL ORDER BY s.started_at"
 )
-"""Hermes' own rule: a child that began after its parent was compressed; the latest is last."""
+"""Hermes' own rule: a child that started after its parent was compressed; the latest is last."""
 
 
 @check(id="routes", group="stores", codes=["SESSION-ROUTE-STALE"], by_release=True)
 def routes(probes: Probes) -> Iterator[Finding]:
-    """Does every chat lead to a conversation that goes on?"""
+    """Does every chat belong to a conversation that is open?"""
     if probes.home / "state.db" not in probes.databases().paths:
-        raise Skip("there is no state.db yet")
+        raise Skip("no state.db yet")
     installed = probes.installation()
-    if installed is None or installed.release >= _MENDS_ITSELF:
+    if installed is None or installed.release >= _SELF_REPAIR:
         yield from _in_table(probes)
     else:
         yield from _in_file(probes)
@@ -55,15 +56,15 @@ def _in_table(probes: Probes) -> Iterator[Finding]:
         answer = probes.ask(probes.home / "state.db", _TABLE)
     except (CouldNotLook, FileNotFoundError):
         return  # the database checks report why
-    count = answer.rows[0][0] if answer.rows and not answer.error else 0
-    if count:
+    stale = answer.rows[0][0] if answer.rows and not answer.error else 0
+    if stale:
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.INFO,
-            title=text("{chats} to a conversation that has ended", chats=_chats(count)),
+            title=_title(stale),
             subject="state.db",
-            detail="Hermes sees to it with the next message of the chat, or at its next start.",
-            evidence=(Evidence("state.db", f"gateway_routing: {count} rows"),),
+            detail="Hermes corrects it with the next message of the chat or at its next start.",
+            evidence=(Evidence("state.db", f"gateway_routing: {count(stale, 'row')}"),),
         )
 
 
@@ -93,18 +94,20 @@ def _in_file(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.WARNING,
-            title=text("{chats} to a conversation that has ended", chats=_chats(len(stale))),
+            title=_title(len(stale)),
             subject="state.db",
             detail=(
-                "What is said there goes into a conversation that is over, and is deleted with it "
-                "when old ones are pruned. From 0.18 on Hermes sees to it by itself."
-                + (
-                    text(" {number} can go on where the conversation does.", number=len(moved))
-                    if moved
-                    else ""
-                )
+                "New messages go into the ended conversation and are deleted with it when Hermes "
+                "removes old ones. Hermes 0.18 and newer prevent this."
             ),
-            evidence=(Evidence(file.name, f"{len(stale)} entries; state.db says they ended"),),
+            evidence=(
+                Evidence(file.name, f"{count(len(stale), 'chat')}; ended according to state.db"),
+                *(
+                    [Evidence("state.db", f"{count(len(moved), 'chat')} can continue elsewhere")]
+                    if moved
+                    else []
+                ),
+            ),
             fix="drop-routes",
             data={"keys": [key for key in stale if key not in moved], "moved": moved},
         )
@@ -122,5 +125,7 @@ def _went_on(probes: Probes, ended: set[str]) -> dict[str, str]:
     return {root: tip for root, tip in answer.rows if isinstance(tip, str) and _ID.fullmatch(tip)}
 
 
-def _chats(count: int) -> str:
-    return "1 chat leads" if count == 1 else f"{count} chats lead"
+def _title(number: int) -> str:
+    if number == 1:
+        return text("1 chat uses a conversation that has ended")
+    return text("{number} chats use a conversation that has ended", number=number)

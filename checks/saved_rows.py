@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    clock,
+    count,
+    text,
+)
 
 
 @check(id="saved-rows", group="databases", codes=["DB-SAVED-ROWS"], limit=10)
 def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does the database have the rows that were saved from a deleted log?"""
+    """Does the database have all rows saved in a backup?"""
     if not probes.saved_logs():
-        raise Skip("no rows of a deleted write-ahead log (-wal) wait in a backup")
+        raise Skip("no backup has rows of a deleted write-ahead log (-wal)")
     for one in probes.unrestored():
         if isinstance(one, CouldNotLook):
             yield one
@@ -17,7 +28,11 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         name = one.database.rpartition("/")[2]
         evidence = Evidence(
             f"backup {one.backup}",
-            f"{one.database} with its deleted log, saved {one.saved_at.astimezone():%b %d %H:%M}",
+            text(
+                "{database} and its deleted write-ahead log (-wal), saved {time}",
+                database=one.database,
+                time=clock(one.saved_at),
+            ),
         )
         drop = f"`hermes-doctor backup prune {one.backup} {one.options}`"
         if one.addable:
@@ -26,44 +41,37 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 severity=Severity.WARNING,
                 title=_title(one.addable, one.noun, name),
                 subject=f"{one.backup}/{one.database}",
-                detail=(
-                    text(
-                        "Backup {backup} has them. If you did not delete them yourself, "
-                        "let the fix add them. If you do not want them: {drop}.",
-                        backup=one.backup,
-                        drop=drop,
-                    )
-                ),
+                detail="The bot does not remember them. They are only in a backup.",
                 evidence=(evidence,),
                 since=one.saved_at,
+                next=text(
+                    "If you deleted them on purpose, remove the backup: {command}.", command=drop
+                ),
                 fix="add-saved-rows",
                 data={"backup": one.backup, "database": one.database},
             )
         if one.not_addable:
             restore = f"`hermes-doctor backup restore {one.backup} {one.database} {one.options}`"
-            why = (
-                "The conversation went on without them, so they cannot be added in order."
-                if one.noun == "message"
-                else "Hermes might run an added task again, so none is added."
-            )
             yield Finding(
                 code="DB-SAVED-ROWS",
                 severity=Severity.WARNING,
                 title=_title(one.not_addable, one.noun, name),
                 subject=f"{one.backup}/{one.database} (cannot be added)",
-                detail=text(
-                    "{why} {restore} compares and asks. To keep {name} as it is: {drop}.",
-                    why=why,
-                    restore=restore,
-                    name=name,
-                    drop=drop,
+                detail=(
+                    "The conversation continued without them, so no fix can add them in order."
+                    if one.noun == "message"
+                    else "No fix adds them, because Hermes might run them again."
                 ),
                 evidence=(evidence,),
                 since=one.saved_at,
+                next=text(
+                    "Run {restore} to compare and decide, or {prune} to do without them.",
+                    restore=restore,
+                    prune=drop,
+                ),
                 data={"backup": one.backup, "database": one.database},
             )
 
 
-def _title(count: int, noun: str, name: str) -> str:
-    what = f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
-    return f"{what} saved from a deleted log {'is' if count == 1 else 'are'} not in {name}"
+def _title(number: int, noun: str, name: str) -> str:
+    return text("{name} lacks {rows} saved in a backup", name=name, rows=count(number, noun))

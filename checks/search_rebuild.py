@@ -9,22 +9,23 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 def search_rebuild(probes: Probes) -> Iterator[Finding]:
     """Has Hermes finished rebuilding the search index?"""
     if not probes.databases().paths:
-        raise Skip("there is no database yet")
+        raise Skip("no database yet")
     for name, _, found in probes.conditions():
         rebuild = found.rebuild
         if rebuild is None or found.flaws or (found.damage and found.damage.searches):
             continue  # damage is reported with its own repair
         total = rebuild.high_water
-        indexed = f"{rebuild.progress} of {total} messages are indexed again"
         if rebuild.progress is None:
-            indexed = f"none of {total} messages is known to be indexed again"
+            indexed = f"unknown how many of {total:,} messages are indexed"
+        else:
+            indexed = f"{rebuild.progress:,} of {total:,} messages are indexed"
         yield Finding(
             code="DB-FTS-UNFINISHED",
             severity=Severity.INFO,
-            title=text("Hermes has not finished the search index of {name}", name=name),
+            title=text("the search index of {name} is not finished", name=name),
             subject=name,
-            detail="Older messages are found more slowly until then; nothing is lost. Run "
-            "`hermes sessions optimize-storage` to finish it. hermes-doctor leaves it alone.",
+            detail="Searching older messages is slower until Hermes has finished. Nothing is lost.",
             evidence=(Evidence(name, indexed),),
+            next="Run `hermes sessions optimize-storage` to finish it now.",
             data={"progress": rebuild.progress, "high_water": rebuild.high_water},
         )

@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    duration,
     text,
 )
 
@@ -22,26 +23,26 @@ if TYPE_CHECKING:
 _WRITTEN = "Hermes Agent Gateway"
 """In the description of every unit written by Hermes; other units are the operator's own."""
 _WEIGHTY = {
-    "Restart": "it is not started again after every end",
-    "StartLimitIntervalSec": "systemd gives up on it after a few failures",
+    "Restart": "systemd does not restart the gateway after every stop",
+    "StartLimitIntervalSec": "systemd gives up after a few failed starts",
 }
 _LIGHT = ("RestartForceExitStatus", "RestartPreventExitStatus", "KillMode", "ExecReload")
 
 
 @check(id="service-age", group="supervision", codes=["GW-STALE-UNIT"], by_release=True)
 def service_age(probes: Probes) -> Iterator[Finding]:
-    """Is the service what the installed Hermes would write?"""
+    """Does the service match the installed Hermes?"""
     units = [unit for unit in probes.supervision().units if unit.systemd and unit.declared]
     if not units:
-        raise Skip("no unit of systemd runs the gateway")
+        raise Skip("no systemd unit for the gateway")
     installed = probes.installation()
     if installed is None:
-        raise Skip("no Hermes was found to compare the unit with")
+        raise Skip("no Hermes installation found to compare with")
     from hermes_doctor.api import service_plan
 
     plan = service_plan(installed.version)
     if plan is None:
-        raise Skip(text("what Hermes {version} writes is not known", version=installed.version))
+        raise Skip(text("the unit of Hermes {version} is unknown", version=installed.version))
     drain = _configured_drain(probes)
     for unit in units:
         stop = _stop(unit)
@@ -51,7 +52,12 @@ def service_age(probes: Probes) -> Iterator[Finding]:
             weighty.append(
                 Evidence(
                     "TimeoutStopSec",
-                    f"systemd kills it after {stop:g} s, while work may take {needed:g} s to end",
+                    text(
+                        "systemd kills the gateway after {limit}, but Hermes may need {time} to "
+                        "finish its answers",
+                        limit=duration(stop),
+                        time=duration(needed),
+                    ),
                 )
             )
         light = []
@@ -60,7 +66,7 @@ def service_age(probes: Probes) -> Iterator[Finding]:
                 if name in plan.settings and unit.declared.get(name) != plan.settings[name]:
                     weighty.append(Evidence(name, so))
             light = [
-                Evidence(name, "is not set as it should be")
+                Evidence(name, "differs from the unit of this release")
                 for name in _LIGHT
                 if name in plan.settings and unit.declared.get(name) != plan.settings[name]
             ]
@@ -72,15 +78,20 @@ def _finding(unit: Unit, version: str, weighty: list[Evidence], light: list[Evid
     return Finding(
         code="GW-STALE-UNIT",
         severity=Severity.WARNING if weighty else Severity.INFO,
-        title=text(
-            "{unit} is not what Hermes {version} would write", unit=unit.name, version=version
-        ),
+        title=text("{unit} does not fit Hermes {version}", unit=unit.name, version=version),
         subject=unit.name,
         detail=(
-            "An update does not always write it anew. `hermes gateway install --force` does"
-            + (" (with --system, as root)." if unit.kind == "systemd-system" else ".")
+            "The gateway can stay down after a stop or be killed in the middle of an answer. "
+            "Updates do not always rewrite the unit."
+            if weighty
+            else "An older Hermes wrote the unit; updates do not always rewrite it."
         ),
         evidence=(*weighty, *light),
+        next=(
+            "Run `hermes gateway install --force --system` as root to write it again."
+            if unit.kind == "systemd-system"
+            else "Run `hermes gateway install --force` to write it again."
+        ),
         data={"unit": unit},
     )
 

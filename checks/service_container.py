@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    duration,
+    text,
+)
 
 
 @check(id="service-container", group="supervision", codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"])
 def service_container(probes: Probes) -> Iterator[Finding]:
-    """Is the gateway up in its container, and the container started again?"""
+    """Does the container run and restart the gateway?"""
     found = probes.supervision()
     slots = [unit for unit in found.units if unit.kind == "s6"]
     boxes = [unit for unit in found.units if unit.kind == "docker"]
     if not slots and not boxes:
-        raise Skip("no container runs the gateway")
+        raise Skip("the gateway does not run in a container")
     for unit in slots:
         if unit.state in ("inactive", "failed") and unit.settings.get("ExecMainStatus") != "78":
             meant = _stopped_on_purpose(probes)
@@ -22,16 +32,16 @@ def service_container(probes: Probes) -> Iterator[Finding]:
                 code="DOCKER-S6-DOWN",
                 severity=Severity.INFO if meant else Severity.ERROR,
                 title=(
-                    "the gateway in the container was stopped on purpose"
+                    "you stopped the gateway in the container"
                     if meant
                     else "the container runs, but its gateway is down"
                 ),
                 subject=unit.name,
                 detail=(
-                    "The container keeps it stopped over restarts, until you start it."
+                    "It stays stopped, also when the container restarts, until you start it."
                     if meant
-                    else "s6 has the slot and does not start it: after an upgrade or a restart "
-                    "of the container it follows what the gateway last said of itself."
+                    else "Nobody gets an answer. s6, which supervises the gateway in the "
+                    "container, does not start it."
                 ),
                 evidence=(Evidence(unit.name, _seen(unit.settings)),),
                 fix="start-gateway",
@@ -39,23 +49,28 @@ def service_container(probes: Probes) -> Iterator[Finding]:
             )
     for unit in boxes:
         if unit.settings.get("Restart") == "no":
-            compose = unit.settings.get("Project")
-            how = (
-                "Add `restart: unless-stopped` to the service in compose.yaml, then `docker "
-                "compose up -d`."
-                if compose
-                else f"`docker update --restart unless-stopped {unit.name}` changes that at once."
-            )
             yield Finding(
                 code="DOCKER-NO-RESTART",
                 severity=Severity.WARNING,
-                title=text("nobody starts the container {unit} again", unit=unit.name),
+                title=text("Docker does not restart the container {name}", name=unit.name),
                 subject=unit.name,
-                detail=text("After a crash or a reboot it stays down. {how}", how=how),
+                detail="After a crash or a reboot the bot stays silent until you start it.",
                 evidence=(
                     Evidence(
-                        unit.name, f"restart policy no, {unit.settings.get('Status') or unit.state}"
+                        unit.name,
+                        text(
+                            "restart policy: no; state: {state}",
+                            state=unit.settings.get("Status") or unit.state,
+                        ),
                     ),
+                ),
+                next=(
+                    "Add `restart: unless-stopped` to the service in compose.yaml, then run "
+                    "`docker compose up -d`."
+                    if unit.settings.get("Project")
+                    else text(
+                        "Run `docker update --restart unless-stopped {name}`.", name=unit.name
+                    )
                 ),
                 data={"unit": unit},
             )
@@ -69,7 +84,11 @@ def _stopped_on_purpose(probes: Probes) -> bool:
 
 
 def _seen(settings: Mapping[str, str]) -> str:
-    code = settings.get("ExecMainStatus")
-    ended = f", last exit status {code}" if code else ""
-    down = ", registered but not to be started" if settings.get("NormallyDown") == "yes" else ""
-    return f"down for {settings.get('Seconds', '?')} s{ended}{down}"
+    """Describe the state that s6 reports."""
+    seconds = settings.get("Seconds", "")
+    parts = [f"down for {duration(float(seconds))}" if seconds.isdigit() else "down"]
+    if settings.get("ExecMainStatus"):
+        parts.append(f"last exit status {settings['ExecMainStatus']}")
+    if settings.get("NormallyDown") == "yes":
+        parts.append("not set to start by itself")
+    return ", ".join(parts)

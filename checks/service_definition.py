@@ -22,11 +22,11 @@ _EXEC, _CHDIR = 203, 200
     codes=["GW-UNIT-BAD-PATH", "GW-DUP-UNITS", "GW-HOME-MISMATCH"],
 )
 def service_definition(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Does one service, and only one, start what is there on this home?"""
+    """Does exactly one working service start the gateway?"""
     found = probes.supervision()
     defined = [unit for unit in found.units if unit.path is not None]
     if not defined and not found.others:
-        raise Skip("no service is set up to run the gateway")
+        raise Skip("no service for the gateway")
     for unit in defined:
         yield from _paths(unit)
     yield from _fight(defined)
@@ -42,7 +42,7 @@ def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
     try:
         if program is None:
             if unit.systemd:
-                evidence.append(Evidence(unit.name, "says nothing of what to start"))
+                evidence.append(Evidence(unit.name, "has no command to start"))
         elif program.is_absolute():
             fault = _fault(program, runs=True)
             if fault:
@@ -54,28 +54,34 @@ def _paths(unit: Unit) -> Iterator[Finding | CouldNotLook]:
     except OSError as error:
         yield CouldNotLook(
             text(
-                "{unit}: what it starts cannot be seen ({strerror})",
+                "could not read the program of {unit}: {reason}",
                 unit=unit.name,
-                strerror=error.strerror,
+                reason=error.strerror,
             )
         )
     if status in (_EXEC, _CHDIR) and unit.state != "active":
-        what = "203/EXEC: it could not be started" if status == _EXEC else "200/CHDIR: no folder"
-        evidence.append(Evidence(unit.name, f"last exit status {what}"))
+        what = (
+            "last exit status 203/EXEC: systemd could not run the program"
+            if status == _EXEC
+            else "last exit status 200/CHDIR: systemd could not enter the working folder"
+        )
+        evidence.append(Evidence(unit.name, what))
     if not evidence:
         return
     up = unit.state == "active"
     yield Finding(
         code="GW-UNIT-BAD-PATH",
         severity=Severity.WARNING if up else Severity.ERROR,
-        title=text("{unit} starts something that is not there", unit=unit.name),
+        title=text("{unit} cannot start the gateway", unit=unit.name),
         subject=unit.name,
         detail=(
-            ("The gateway runs now, but will not start again. " if up else "")
-            + "A virtual environment or a checkout was moved, removed or made anew. From the "
-            "Hermes that works, `hermes gateway install --force` writes the service anew."
+            "The gateway runs now but cannot start again. Hermes was probably moved or installed "
+            "again."
+            if up
+            else "Nobody gets an answer. Hermes was probably moved or installed again."
         ),
         evidence=tuple(evidence),
+        next="Run `hermes gateway install --force` with the Hermes that works.",
         data={"unit": unit},
     )
 
@@ -86,11 +92,11 @@ def _fault(path: Path, *, runs: bool) -> str | None:
         st = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
-            return "is a link to something that is gone"
-        return "is not there"
+            return "is a link to a missing file"
+        return "does not exist"
     if runs:
         plain = stat.S_ISREG(st.st_mode) and st.st_mode & 0o111
-        return None if plain else "cannot be run"
+        return None if plain else "is not executable"
     return None if stat.S_ISDIR(st.st_mode) else "is not a folder"
 
 
@@ -106,22 +112,22 @@ def _fight(defined: list[Unit]) -> Iterator[Finding]:
         title=text("{number} services start a gateway on this home", number=len(live)),
         subject=", ".join(sorted({unit.name for unit in live})),
         detail=(
-            text(
-                "Only one can hold the home; the others fail, or end the first "
-                "one, again and again. Keep one and switch the others off, for "
-                "instance with `{command} disable --now {live}`.",
-                command=live[-1].command,
-                live=live[-1].name,
-            )
+            "Only one gateway can use a home. The others fail again and again or stop the first "
+            "one."
         ),
         evidence=tuple(Evidence(str(unit.path), _how(unit)) for unit in live),
+        next=text(
+            "Keep one and disable the others, for example with `{command} disable --now {unit}`.",
+            command=live[-1].command,
+            unit=live[-1].name,
+        ),
         data={"units": tuple(live)},
     )
 
 
 def _how(unit: Unit) -> str:
     scope = {"systemd-user": "user service", "systemd-system": "system service"}.get(unit.kind)
-    starts = "starts by itself" if unit.enabled else "does not start by itself"
+    starts = "enabled" if unit.enabled else "not enabled"
     return ", ".join(part for part in (scope, unit.state, starts) if part)
 
 
@@ -134,14 +140,15 @@ def _elsewhere(probes: Probes, others: tuple[Unit, ...], usual: str) -> Iterator
         yield Finding(
             code="GW-HOME-MISMATCH",
             severity=Severity.WARNING if empty or _same_owner(probes, unit) else Severity.INFO,
-            title=text("{unit} runs the gateway on another home", unit=unit.name),
+            title=text("{unit} runs the gateway of another home", unit=unit.name),
             subject=unit.name,
-            detail=(
-                "What is changed in this home does not reach that gateway. If it should be this "
-                "one, `hermes gateway install --force` with HERMES_HOME set writes the service "
-                "anew; else name the other home with --home."
-            ),
+            detail="Changes in this home have no effect on that gateway.",
             evidence=(Evidence(str(unit.path), f"its home is {unit.home}"),),
+            next=text(
+                "To check that gateway, add `--home {home}`. To use this home, set HERMES_HOME "
+                "and run `hermes gateway install --force`.",
+                home=unit.home,
+            ),
             data={"unit": unit},
         )
 

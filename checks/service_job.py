@@ -9,10 +9,10 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 
 @check(id="service-job", group="supervision", codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"])
 def service_job(probes: Probes) -> Iterator[Finding]:
-    """Has launchd loaded the job, and does it bring the gateway back?"""
+    """Has launchd loaded the job, and does it restart the gateway?"""
     jobs = [unit for unit in probes.supervision().units if unit.kind == "launchd"]
     if not jobs:
-        raise Skip("launchd has no job for the gateway")
+        raise Skip("no launchd job for the gateway")
     for unit in jobs:
         if unit.settings.get("Loaded") == "no":
             runs = _runs(probes)
@@ -22,29 +22,33 @@ def service_job(probes: Probes) -> Iterator[Finding]:
                 title=text("launchd has not loaded {unit}", unit=unit.name),
                 subject=unit.name,
                 detail=(
-                    text(
-                        "Most often `launchctl bootstrap` failed with exit 5 because an "
-                        "older copy was still there. In this order: `launchctl bootout "
-                        "gui/$UID/{unit}` (an error is fine), `launchctl bootstrap "
-                        "gui/$UID` with the file, `launchctl kickstart -k gui/$UID/{unit}`.",
-                        unit=unit.name,
-                    )
-                    + (" The gateway that runs now is nobody's." if runs else "")
+                    "The gateway runs now, but nothing restarts it when it stops. An older copy of "
+                    "the job is often the reason."
+                    if runs
+                    else "The gateway does not start, so nobody gets an answer. An older copy of "
+                    "the job is often the reason."
                 ),
-                evidence=(Evidence(str(unit.path), "is there, but not loaded"),),
+                evidence=(Evidence(str(unit.path), "exists, but is not loaded"),),
+                next=text(
+                    "Run `launchctl bootout gui/$UID/{unit}` (ignore an error), then "
+                    "`launchctl bootstrap gui/$UID {file}`.",
+                    unit=unit.name,
+                    file=unit.path,
+                ),
                 data={"unit": unit},
             )
         if unit.declared.get("KeepAlive") == "unless-clean":
             yield Finding(
                 code="GW-LAUNCHD-OLD-PLIST",
                 severity=Severity.WARNING,
-                title="launchd does not bring the gateway back after a clean end",
+                title="launchd does not restart the gateway after a clean exit",
                 subject=unit.name,
                 detail=(
-                    "The file is that of an older Hermes. `hermes gateway install --force` "
-                    "writes the present one."
+                    "After a restart that the gateway asks for, the bot stays silent. An older "
+                    "Hermes wrote the file."
                 ),
-                evidence=(Evidence(str(unit.path), "KeepAlive holds SuccessfulExit: false"),),
+                evidence=(Evidence(str(unit.path), "KeepAlive contains SuccessfulExit: false"),),
+                next="Run `hermes gateway install --force` to write it again.",
                 data={"unit": unit},
             )
 

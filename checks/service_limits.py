@@ -12,10 +12,10 @@ _SCANT = 256
 
 @check(id="service-limits", group="supervision", codes=["GW-FD-LIMIT-LOW"])
 def service_limits(probes: Probes) -> Iterator[Finding]:
-    """May the gateway open enough files?"""
+    """Does the service allow enough open files?"""
     unit = probes.supervision().owner
     if unit is None or unit.kind not in ("systemd-user", "systemd-system", "launchd"):
-        raise Skip("no service that sets limits runs the gateway")
+        raise Skip("no systemd or launchd service runs the gateway")
     if unit.systemd:
         limit = unit.number("LimitNOFILESoft")
     else:
@@ -26,13 +26,16 @@ def service_limits(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="GW-FD-LIMIT-LOW",
         severity=Severity.WARNING if limit <= _SCANT else Severity.INFO,
-        title=text("{unit} lets the gateway open {limit} files", unit=unit.name, limit=limit),
+        title=text("{unit} allows only {limit} open files", unit=unit.name, limit=limit),
         subject=unit.name,
         detail=(
-            "Databases, sockets and pipes of tools all count. At the limit everything fails at "
-            "once with `Too many open files`. 65536 costs nothing."
+            "At the limit every new connection and every database fails with `Too many open "
+            "files`. Connections and tools use files, too."
         ),
         evidence=(Evidence(unit.name, f"soft limit of open files: {limit}"),),
         fix="raise-limit" if unit.systemd else None,
+        next=""
+        if unit.systemd
+        else "Set NumberOfFiles to 65536 under SoftResourceLimits in the job file of launchd.",
         data={"unit": unit, "limit": limit},
     )

@@ -9,29 +9,24 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 
 @check(id="service-login", group="supervision", codes=["GW-LINGER", "GW-NO-USER-BUS"])
 def service_login(probes: Probes) -> Iterator[Finding]:
-    """Does the user's service manager run, also when nobody is logged in?"""
+    """Do the user's services run without a login?"""
     found = probes.supervision()
     own = [unit for unit in found.units if unit.kind == "systemd-user"]
     if not own:
-        raise Skip("no user service is set up to run the gateway")
+        raise Skip("no systemd user service for the gateway")
     unit = own[0]
     at_work = unit.state in ("active", "activating")
     if found.linger is False and (unit.enabled or at_work):
         yield Finding(
             code="GW-LINGER",
             severity=Severity.WARNING,
-            title=text(
-                "the gateway ends when {user} logs out, and does not start at boot", user=unit.user
-            ),
+            title=text("the gateway stops when {user} logs out", user=unit.user),
             subject=unit.name,
             detail=(
-                text(
-                    "User services live as long as a login unless the user lingers. "
-                    "`sudo loginctl enable-linger {user}` changes that for good.",
-                    user=unit.user,
-                )
+                "It does not start at boot either. systemd runs user services only during a login "
+                "unless lingering is enabled."
             ),
-            evidence=(Evidence(f"/var/lib/systemd/linger/{unit.user}", "is not there"),),
+            evidence=(Evidence(f"/var/lib/systemd/linger/{unit.user}", "does not exist"),),
             fix="enable-linger",
             data={"user": unit.user, "unit": unit},
         )
@@ -40,22 +35,24 @@ def service_login(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="GW-NO-USER-BUS",
             severity=Severity.WARNING if runs else Severity.ERROR,
-            title=text(
-                "the service manager of {user} does not run, so {unit} cannot",
-                user=unit.user,
-                unit=unit.name,
-            ),
+            title=text("systemd does not run for the user {user}", user=unit.user),
             subject=unit.name,
             detail=(
-                text(
-                    "`systemctl --user` says `Failed to connect to bus`. It comes up "
-                    "with a login (ssh, not `su`), or at boot for a user that lingers; "
-                    "root starts it at once with `systemctl start "
-                    "user@{manager}.service`.",
-                    manager=unit.manager,
+                text("{unit} cannot start the gateway again when it stops.", unit=unit.name)
+                if runs
+                else text(
+                    "{unit} cannot start the gateway, so nobody gets an answer. "
+                    "`systemctl --user` fails with `Failed to connect to bus`.",
+                    unit=unit.name,
                 )
             ),
             evidence=(Evidence(f"/run/user/{unit.manager}", "no bus, no systemd/private"),),
+            next=text(
+                "Log in as {user} with ssh (not `su`), or run `systemctl start "
+                "user@{uid}.service` as root.",
+                user=unit.user,
+                uid=unit.manager,
+            ),
             data={"user": unit.user, "unit": unit},
         )
 

@@ -6,7 +6,17 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    listed,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Unit
@@ -18,40 +28,45 @@ _CODES = ["PROXY-SERVICE", "PROXY-SOCKS", "PROXY-LOCALHOST"]
 
 @check(id="service-proxies", group="supervision", codes=_CODES)
 def service_proxies(probes: Probes) -> Iterator[Finding]:
-    """Has the gateway's service the proxies that it needs, and can they work?"""
+    """Does the gateway use the right proxy?"""
     unit = probes.supervision().owner
     written = _written(probes)
     given = {**(unit.environment if unit else {}), **_upper(written)}
     if unit is not None and unit.kind in ("systemd-user", "systemd-system", "launchd"):
         yield from _missing(probes, unit, given)
     if not any(_get(given, name) for name in _PROXIES):
-        raise Skip("no proxy is set for the gateway")
+        raise Skip("the gateway uses no proxy")
     where = ".env" if any(_get(written, name) for name in _PROXIES) else unit.name if unit else ""
     for name in _PROXIES:
         if _get(given, name).startswith("socks://"):
             yield Finding(
                 code="PROXY-SOCKS",
                 severity=Severity.ERROR,
-                title=text("{name} has a scheme that Hermes does not know", name=name),
+                title=text("{name} starts with socks://, which Hermes cannot use", name=name),
                 subject=name,
                 detail=(
-                    "`socks://` makes every connection fail with `Unknown scheme for proxy URL`. "
-                    "Write socks5:// instead (socks5h:// to let the proxy look names up)."
+                    "Every connection fails with `Unknown scheme for proxy URL`, so nobody gets an "
+                    "answer."
                 ),
                 evidence=(Evidence(where, f"{name}=socks://…"),),
+                next=text(
+                    "Write socks5:// instead of socks:// in {name}, then restart the gateway.",
+                    name=name,
+                ),
             )
     exempt = _get(given, "NO_PROXY")
     if exempt != "*" and not any(one in exempt for one in _LOCAL) and _calls_itself(probes):
         yield Finding(
             code="PROXY-LOCALHOST",
             severity=Severity.WARNING,
-            title="calls to this very machine go through the proxy",
+            title="requests to this machine itself go through the proxy",
             subject="NO_PROXY",
             detail=(
-                "config.yaml names a server on this machine, and NO_PROXY does not except it: the "
-                "proxy answers 503. Add localhost,127.0.0.1,::1 to NO_PROXY."
+                "config.yaml uses a server on this machine. A proxy usually cannot reach it and "
+                "answers with an error."
             ),
             evidence=(Evidence(where, "NO_PROXY lacks localhost and 127.0.0.1"),),
+            next="Add localhost,127.0.0.1,::1 to NO_PROXY, then restart the gateway.",
         )
 
 
@@ -63,15 +78,18 @@ def _missing(probes: Probes, unit: Unit, given: Mapping[str, str]) -> Iterator[F
     yield Finding(
         code="PROXY-SERVICE",
         severity=Severity.WARNING if stuck else Severity.INFO,
-        title=text("this shell uses a proxy, {unit} does not", unit=unit.name),
+        title=text("{unit} does not use the proxy of this shell", unit=unit.name),
         subject=unit.name,
         detail=(
-            "A service does not get the variables of a shell. If the platforms can only be reached "
-            "through the proxy, the gateway cannot reach them."
+            "If the platforms can be reached only through the proxy, nobody gets an answer. A "
+            "service does not get the variables of a shell."
+            if stuck
+            else "A service does not get the variables of a shell. It matters only if the gateway "
+            "needs the proxy."
         ),
         evidence=(
-            Evidence("this shell", f"sets {', '.join(shell)}"),
-            Evidence(unit.name, "sets none of them, nor does .env"),
+            Evidence("this shell", text("sets {names}", names=listed(shell))),
+            Evidence(unit.name, "neither the service nor .env sets a proxy"),
             *(Evidence("gateway_state.json", f"{name} is not connected") for name in stuck),
         ),
         fix="give-proxy",

@@ -18,14 +18,14 @@ from hermes_doctor.api import (
 
 @check(id="service-restart", group="supervision", codes=["GW-UNSUPERVISED", "GW-WSL-NO-SYSTEMD"])
 def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Would something start the gateway again when it ends?"""
+    """Does something restart the gateway when it stops?"""
     found = probes.supervision()
     for why in found.unsure:
         yield CouldNotLook(why)
     running = probes.gateways()
     if not running:
         if not found.units:
-            raise Skip("no gateway is seen to run, and nothing is set up to run one")
+            raise Skip("no running gateway and no service for one")
         return
     if found.revives is not False or (found.owner and found.owner.kind == "docker"):
         return
@@ -35,14 +35,17 @@ def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield Finding(
             code="GW-WSL-NO-SYSTEMD",
             severity=Severity.WARNING,
-            title="WSL runs without systemd, so nothing starts the gateway again",
+            title="nothing restarts the gateway: WSL runs without systemd",
             subject=f"process {pid}",
             detail=(
-                "It ends with the terminal or with the machine's next sleep, and stays down. Put "
-                "`systemd=true` under `[boot]` in /etc/wsl.conf, run `wsl --shutdown` from "
-                "Windows, then `hermes gateway install`."
+                "When the terminal closes or Windows sleeps, the gateway stops and the bot stays "
+                "silent."
             ),
             evidence=evidence,
+            next=(
+                "Write `systemd=true` under `[boot]` in /etc/wsl.conf, run `wsl --shutdown` in "
+                "Windows, then `hermes gateway install`."
+            ),
             data={"pid": pid},
         )
         return
@@ -50,19 +53,13 @@ def service_restart(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     yield Finding(
         code="GW-UNSUPERVISED",
         severity=Severity.WARNING,
-        title="nothing starts the gateway again when it ends",
+        title="nothing restarts the gateway when it stops",
         subject=f"process {pid}",
-        detail=(
-            text(
-                "A crash, a restart that it asks for itself, or a reboot leaves it "
-                "down. {there} is set up for it: end this process, then start the "
-                "service.",
-                there=there.name,
-            )
-            if there and not found.owner
-            else "A crash, a restart that it asks for itself, or a reboot leaves it down."
-        ),
+        detail="After a crash, a restart or a reboot the bot stays silent until you start it.",
         evidence=evidence,
+        next=text("Stop process {pid}, then start the service {unit}.", pid=pid, unit=there.name)
+        if there and not found.owner
+        else "",
         since=running[0].started_at,
         fix=None if there else "install-service",
         data={"pid": pid},

@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    count,
     text,
 )
 
@@ -42,10 +43,10 @@ class Loop(NamedTuple):
 
 @check(id="service-state", group="supervision", codes=_CODES)
 def service_state(probes: Probes) -> Iterator[Finding]:
-    """Has the service given up on the gateway, or does it start it over and over?"""
+    """Has the service failed, or does it restart all the time?"""
     units = probes.supervision().units
     if not units:
-        raise Skip("no service is set up to run the gateway")
+        raise Skip("no service for the gateway")
     for unit in units:
         if unit.number("ExecMainStatus") in _NOT_STARTED:
             continue
@@ -77,14 +78,11 @@ def _given_up(unit: Unit) -> Finding:
         return Finding(
             code="GW-STARTLIMIT",
             severity=Severity.ERROR,
-            title=text("systemd has given up on {unit}", unit=unit.name),
+            title=text("systemd no longer tries to start {unit}", unit=unit.name),
             subject=unit.name,
-            detail=(
-                "It failed too often within a short time, so systemd starts it no more, not even "
-                "after a reboot of the gateway's cause. The newest lines of the log say why it "
-                "failed; mend that first. A unit of a newer Hermes has no such limit."
-            ),
+            detail="Nobody gets an answer. The gateway failed too often in a short time.",
             evidence=(_seen(unit),),
+            next="First read the newest lines of logs/errors.log and fix what stopped it.",
             since=_since(unit),
             fix="reset-failed",
             data={"unit": unit},
@@ -92,10 +90,11 @@ def _given_up(unit: Unit) -> Finding:
     return Finding(
         code="GW-UNIT-FAILED",
         severity=Severity.ERROR,
-        title=text("{unit} has failed, and nothing starts it again", unit=unit.name),
+        title=text("{unit} has failed and is not restarted", unit=unit.name),
         subject=unit.name,
-        detail="The newest lines of its log say why it ended.",
+        detail="Nobody gets an answer, because the gateway does not run.",
         evidence=(_seen(unit),),
+        next="Read the newest lines of logs/errors.log to see why the gateway stopped.",
         since=_since(unit),
         fix="reset-gateway",
         data={"unit": unit},
@@ -109,26 +108,27 @@ def _endless(unit: Unit, loop: Loop) -> Finding:
         return Finding(
             code="GW-EXIT75-LOOP",
             severity=Severity.ERROR,
-            title="the gateway asks to be restarted over and over",
+            title="the gateway restarts itself over and over",
             subject=unit.name,
             detail=(
-                "Each time it ends with status 75, which means: start me again. One such end is a "
-                "planned restart; a row of them is most often a /restart message that a platform "
-                "delivers again after each start. Stop the service for a minute, move "
-                ".restart_notify.json aside, start it once."
+                "Nobody gets an answer in time. Probably a platform delivers the same /restart "
+                "message again after each start."
             ),
             evidence=loop.evidence,
+            next=(
+                "Stop the service for a minute, move .restart_notify.json out of the home, then "
+                "start the service."
+            ),
             data={"unit": unit},
         )
     return Finding(
         code="GW-CRASH-LOOP",
         severity=Severity.ERROR,
-        title=text(
-            "{unit} starts the gateway over and over, and it ends each time", unit=unit.name
-        ),
+        title=text("the gateway of {unit} stops after each start", unit=unit.name),
         subject=unit.name,
-        detail="The newest lines of logs/errors.log and of the service's log say why it ends.",
+        detail="Nobody gets an answer, although the service restarts the gateway all the time.",
         evidence=loop.evidence,
+        next="Read the newest lines of logs/errors.log to see why the gateway stops.",
         fix="reset-gateway",
         data={"unit": unit},
     )
@@ -138,15 +138,18 @@ def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
     return Finding(
         code="GW-EXIT78",
         severity=Severity.ERROR,
-        title="the gateway refuses its settings, so it is not started again",
+        title="the gateway stopped because no platform can connect",
         subject=unit.name,
         detail=(
-            "It ended with status 78: every platform failed in a way that trying again cannot "
-            "mend, such as a token that another gateway uses. `exit_reason` in "
-            "gateway_state.json names it. Mend that, then start the service."
+            "Nobody gets an answer, and the service does not restart it (exit status 78). The "
+            "cause is a setting, for example a token that another gateway uses."
         ),
         evidence=(_seen(unit), *more),
         since=_since(unit),
+        next=(
+            "Correct the setting that `exit_reason` in gateway_state.json names, then start the "
+            "service."
+        ),
         data={"unit": unit},
     )
 
@@ -168,7 +171,7 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
         return None
     status, ends = _ends(probes, now)
     minutes = max(1, round((now - starts[0]).total_seconds() / 60))
-    counted = Evidence("gateway-starts.log", f"{len(starts)} starts within {minutes} min")
+    counted = Evidence("gateway-starts.log", f"{len(starts)} starts in {minutes} min")
     return Loop(status or _status(unit), (_seen(unit), counted, *ends))
 
 
@@ -191,7 +194,7 @@ def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
     if not codes:
         return 0, ()
     most = max(set(codes), key=codes.count)
-    what = f"{codes.count(most)} of the last {len(lives)} lives ended with status {most}"
+    what = f"{codes.count(most)} of the last {len(lives)} runs ended with exit status {most}"
     return most, (Evidence("logs/gateway-exit-diag.log", what),)
 
 
@@ -217,5 +220,5 @@ def _seen(unit: Unit) -> Evidence:
     if _status(unit):
         parts.append(f"last exit status {_status(unit)}")
     if unit.number("NRestarts"):
-        parts.append(f"started again {unit.number('NRestarts')} times")
+        parts.append(f"restarted {count(unit.number('NRestarts'), 'time')}")
     return Evidence(unit.name, ", ".join(parts))

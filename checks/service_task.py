@@ -13,22 +13,21 @@ if TYPE_CHECKING:
 
 @check(id="service-task", group="supervision", codes=["GW-WIN-SCHTASK"])
 def service_task(probes: Probes) -> Iterator[Finding]:
-    """Does the scheduled task keep the gateway running?"""
+    """Does the Windows task keep the gateway running?"""
     tasks = [unit for unit in probes.supervision().units if unit.kind == "windows-task"]
     if not tasks:
-        raise Skip("no scheduled task runs the gateway")
+        raise Skip("no Windows task runs the gateway")
     for unit in tasks:
         faults = list(_faults(unit))
         if faults:
             yield Finding(
                 code="GW-WIN-SCHTASK",
                 severity=Severity.WARNING,
-                title=text(
-                    "the task {unit} ends the gateway or does not bring it back", unit=unit.name
-                ),
+                title=text("the task {name} does not keep the gateway running", name=unit.name),
                 subject=unit.name,
-                detail="`hermes gateway install` of a present Hermes writes a better one.",
+                detail="The gateway can stop, and the bot then stays silent until you start it.",
                 evidence=tuple(Evidence(unit.name, fault) for fault in faults),
+                next="Update Hermes, then run `hermes gateway install` to write the task again.",
                 data={"unit": unit},
             )
 
@@ -36,16 +35,16 @@ def service_task(probes: Probes) -> Iterator[Finding]:
 def _faults(unit: Unit) -> Iterator[str]:
     said = unit.settings
     if said.get("Registered") == "no":
-        yield "is not registered, though its launcher is there"
+        yield "not registered in Windows, but its launcher exists"
         return
     if said.get("Registered") != "yes":
         return
     limit = said.get("ExecutionTimeLimit", "PT72H")
     if limit != "PT0S":
-        yield f"is ended after {limit.removeprefix('PT').removeprefix('P')}"
+        yield f"Windows stops it after {limit.removeprefix('PT').removeprefix('P')}"
     if said.get("StopIfGoingOnBatteries", "true") == "true":
-        yield "is ended when the machine goes on batteries"
+        yield "Windows stops it when the machine runs on battery"
     if said.get("RestartOnFailure") != "yes":
-        yield "is not started again after a failure"
+        yield "Windows does not restart it after a failure"
     if said.get("Command", "").lower().endswith(("cmd.exe", "cmd", ".cmd")):
-        yield "runs in a console, which a logout or Ctrl-C closes"
+        yield "runs in a console window, which closes at logout"

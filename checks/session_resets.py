@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, spoken, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Resolved
@@ -16,7 +16,7 @@ _KEY = "session_reset"
 
 @check(id="session-resets", group="configuration", codes=["CFG-SESSION-RESET"], by_release=True)
 def session_resets(probes: Probes) -> Iterator[Finding]:
-    """Does Hermes understand when conversations are to start anew?"""
+    """Does Hermes understand when conversations reset?"""
     found = probes.resolved()
     raw = found.world.raw
     gateway = raw.get("gateway")
@@ -27,21 +27,23 @@ def session_resets(probes: Probes) -> Iterator[Finding]:
         path, said = ("gateway", _KEY), gateway.get(_KEY)
     hour = found.world.getenv("SESSION_RESET_HOUR")
     if said is None and not hour:
-        raise Skip("nothing is set: Hermes' own times apply")
+        raise Skip("no reset time is set, so Hermes uses its defaults")
     if hour.isdigit() and int(hour) > 23:
         yield _finding(
-            "SESSION_RESET_HOUR is no hour, so it is 4 o'clock",
-            Evidence(hour.source.place, "SESSION_RESET_HOUR is more than 23"),
-            "Write an hour from 0 to 23, or take the line out.",
+            text("SESSION_RESET_HOUR is not an hour of the day"),
+            Evidence(hour.source.place, text("SESSION_RESET_HOUR={value}", value=hour)),
+            text("Hermes resets conversations at 04:00 instead."),
+            text("Write an hour from 0 to 23, then restart the gateway."),
             {"variable": "SESSION_RESET_HOUR"} if hour.source.kind == "env" else {},
         )
     if isinstance(said, dict):
         yield from _parts(found, path, said)
     elif said:
         yield _finding(
-            f"{_KEY} is no mapping, so it is ignored",
-            Evidence(found.world.document.source(*path).place, "one word, or a list"),
-            "Write `mode`, `at_hour` and `idle_minutes` below it.",
+            text("Hermes ignores {key}, because it has no settings below", key=_KEY),
+            Evidence(found.world.document.source(*path).place, "a single value or a list"),
+            text("Hermes resets conversations at its default times."),
+            text("Write `mode`, `at_hour` and `idle_minutes` below it, then restart the gateway."),
             {},
         )
 
@@ -49,10 +51,18 @@ def session_resets(probes: Probes) -> Iterator[Finding]:
 def _parts(found: Resolved, path: tuple[str, ...], said: dict[Any, Any]) -> Iterator[Finding]:
     world = found.world
     numbers = {
-        "at_hour": ("SESSION_RESET_HOUR", 4, "from 0 to 23"),
-        "idle_minutes": ("SESSION_IDLE_MINUTES", 1440, "more than 0"),
+        "at_hour": (
+            "SESSION_RESET_HOUR",
+            4,
+            "Write a number from 0 to 23 without quotes, then restart the gateway.",
+        ),
+        "idle_minutes": (
+            "SESSION_IDLE_MINUTES",
+            1440,
+            "Write a number above 0 without quotes, then restart the gateway.",
+        ),
     }
-    for key, (variable, usual, words) in numbers.items():
+    for key, (variable, usual, step) in numbers.items():
         value = said.get(key)
         if value is None or world.getenv(variable).isdigit():
             continue
@@ -61,14 +71,18 @@ def _parts(found: Resolved, path: tuple[str, ...], said: dict[Any, Any]) -> Iter
             continue
         place = world.document.source(*path, key).place
         refuses = isinstance(value, str)
-        what = f"it is {usual}" if isinstance(value, int) else "conversations break at that hour"
         meant = int(value) if isinstance(value, str) and value.strip().isdigit() else usual
         if _fault(key, meant):
             meant = usual
         yield _finding(
-            f"{_KEY}.{key} is {fault}, so " + ("the gateway does not start" if refuses else what),
-            Evidence(place, f"{key} is {fault}"),
-            f"Write a number {words}, without quotes.",
+            text(fault, key=f"{_KEY}.{key}"),
+            Evidence(place, text("{key}: {value}", key=key, value=spoken(str(value)))),
+            text("The gateway does not start, so nobody gets an answer.")
+            if refuses
+            else text("Hermes uses {value} instead.", value=usual)
+            if isinstance(value, int)
+            else text("Conversations fail at the time of the reset."),
+            text(step),
             {"path": (*path, key), "value": meant},
             Severity.ERROR if refuses else Severity.WARNING,
         )
@@ -77,20 +91,27 @@ def _parts(found: Resolved, path: tuple[str, ...], said: dict[Any, Any]) -> Iter
         place = world.document.source(*path, "mode").place
         off = mode is False
         yield _finding(
-            f"{_KEY}.mode is no word that Hermes knows, so conversations never start anew",
-            Evidence(place, "`off` without quotes is YAML for false" if off else "unknown"),
-            f"Write one of {', '.join(_MODES)}.",
+            text("unknown value of {key}.mode", key=_KEY),
+            Evidence(
+                place,
+                "`off` without quotes means false in YAML"
+                if off
+                else text("mode: {value}", value=spoken(str(mode))),
+            ),
+            text("Hermes never resets conversations."),
+            text("Write daily, idle, both or none, then restart the gateway."),
             {"path": (*path, "mode"), "value": _meant(mode)} if _meant(mode) else {},
             Severity.INFO if off else Severity.WARNING,
         )
 
 
 def _fault(key: str, value: object) -> str | None:
+    """Return the title template for an invalid value; None if it is valid."""
     if not isinstance(value, int):
-        return "no whole number"
+        return "{key} is not a whole number"
     if key == "at_hour" and not 0 <= value <= 23:
-        return "no hour of the day"
-    return "not more than 0" if key == "idle_minutes" and value <= 0 else None
+        return "{key} is not an hour of the day"
+    return "{key} is not above 0" if key == "idle_minutes" and value <= 0 else None
 
 
 def _meant(mode: object) -> str | None:
@@ -106,7 +127,8 @@ def _meant(mode: object) -> str | None:
 def _finding(
     title: str,
     evidence: Evidence,
-    todo: str,
+    detail: str,
+    step: str,
     data: dict[str, Any],
     severity: Severity = Severity.WARNING,
 ) -> Finding:
@@ -115,8 +137,9 @@ def _finding(
         severity=severity,
         title=title,
         subject=evidence.where,
-        detail=text("{todo} It counts after a restart of the gateway.", todo=todo),
+        detail=detail,
         evidence=(evidence,),
+        next="" if data else step,
         fix="mend-session-reset" if data else None,
         data=data,
     )

@@ -9,10 +9,10 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="shared-tokens", group="access", codes=["TOKEN-DUP"])
 def shared_tokens(probes: Probes) -> Iterator[Finding]:
-    """Does every home under this root have bots of its own?"""
+    """Does every home use its own bots?"""
     locked = {one.lock: one for one in probes.platforms() if one.lock}
     if not locked:
-        raise Skip("no platform is set up that has a bot of its own")
+        raise Skip("no configured platform has a bot token")
     for one in probes.shared_tokens():
         platform = locked.get(one.scope)
         if platform is None:
@@ -20,22 +20,21 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
         other = probes.home.name_of(one.home)
         yield Finding(
             code="TOKEN-DUP",
-            severity=Severity.WARNING if one.ran else Severity.INFO,
-            title=text(
-                "the {platform} bot of this home is also that of {other}",
-                platform=platform.label,
-                other=other,
-            ),
+            severity=Severity.WARNING,
+            title=text("{home} uses the same {platform} bot", home=other, platform=platform.label),
             subject=f"{platform.name} {one.home.name}",
             detail=(
-                text(
-                    "Only one gateway at a time can use a bot. Take {variable} out of "
-                    "the .env of the home that should not have it.",
-                    variable=one.variable,
-                )
+                "Only one gateway can use a bot. If both run, users of the other one get no answer."
+                if one.ran
+                else "Only one gateway can use a bot. As far as the files show, none has run there "
+                "yet; if both run, one gets no messages."
             ),
             evidence=(
-                Evidence(".env", f"{one.variable} has the same value in both"),
-                Evidence(f"{other}/.env", f"{one.variable}"),
+                Evidence(".env", one.variable),
+                Evidence(f"{other}/.env", text("{name} has the same value", name=one.variable)),
+            ),
+            next=text(
+                "Remove {name} from the .env of the home that should not use this bot.",
+                name=one.variable,
             ),
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, text
 
 
 @check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"])
 def sqlite_library(probes: Probes) -> Iterator[Finding]:
-    """Is the gateway's SQLite free of the fault that damages databases in WAL mode?"""
+    """Is the gateway's SQLite safe for databases in WAL mode?"""
     gateways = probes.gateways()
     if not gateways:
-        raise Skip("no gateway is seen to run")
+        raise Skip("no running gateway")
     found = probes.sqlite_library()
     if found is None or not found.risky:
         return
@@ -25,25 +25,29 @@ def sqlite_library(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="DB-SQLITE-WALRESET",
         severity=Severity.WARNING if crowded else Severity.INFO,
-        title=text(
-            "the gateway's SQLite {version} has a fault that can damage databases", version=version
-        ),
+        title=text("SQLite {version} of the gateway can damage databases", version=version),
         subject="sqlite",
         detail=(
-            "Two processes that write and checkpoint at the same moment can damage a database "
-            "(SQLite 3.7.0 to 3.51.2; repaired in 3.51.3, 3.50.7 and 3.44.6). It is rare. "
-            + (
-                "More than one process has a database open now: end those that are not needed."
-                if crowded
-                else "As long as only the gateway writes, nothing happens."
-            )
+            "A rare bug: two processes that write at the same moment can damage a database. "
+            "Several processes have one open now."
+            if crowded
+            else "A rare bug needs two processes that write at the same moment. Only the gateway "
+            "has the databases open."
         ),
         evidence=(
             Evidence(str(found.path), f"SQLite {version}, loaded by process {found.pid}"),
             *(
-                Evidence(name, f"open in processes {', '.join(map(str, holders))}")
+                Evidence(
+                    name,
+                    text("open in processes {numbers}", numbers=listed([*map(str, holders)])),
+                )
                 for name, holders in sorted(crowded.items())
             ),
+        ),
+        next=(
+            "Stop the processes that you do not need, and update SQLite to 3.51.3 or newer."
+            if crowded
+            else "Update SQLite to 3.51.3, 3.50.7 or 3.44.6 when you next update the machine."
         ),
         data={"version": found.version},
     )

@@ -14,7 +14,9 @@ from hermes_doctor.api import (
     Severity,
     StoreFile,
     check,
+    count,
     masked_name,
+    sentences,
     snapshot,
     text,
 )
@@ -30,21 +32,19 @@ _CODES = {
 _OTHER = "STORE-CORRUPT"
 _INVALID = frozenset({"padding", "torn", "tail", "binary"})
 """Flaws of files that are not valid JSON; the effect of other flaws depends on the release."""
-_UNKNOWN = (
-    "What this Hermes does with it is not known. Copy the file before you start or restart Hermes; "
-    "`hermes-doctor backup list` shows older copies."
-)
+_UNKNOWN = "This release of Hermes is newer than hermes-doctor, so the effect is unknown."
 _TITLES = {
-    "fails": "{name} is damaged, and Hermes fails on it",
-    "none": "{name} is damaged, and Hermes takes it for empty",
-    "part": "entries of {name} are damaged",
-    "again": "two jobs of {name} share an id, and one of them runs every minute once it is due",
+    "fails": "Hermes cannot read {file}",
+    "none": "Hermes treats the damaged {file} as empty",
+    "part": "{file} has damaged entries",
+    "again": "{file} has two jobs with the same id",
 }
+_NO_REPAIR = "Restore the file from a backup of your own: no intact copy was found here."
 
 
 @check(id="store-files", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])
 def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Can Hermes read every file in which it keeps jobs, logins, users and chats?"""
+    """Are the files with jobs, logins, users and chats intact?"""
     known = probes.stores()
     for doubt in known.unreadable:
         yield CouldNotLook(doubt)
@@ -72,11 +72,15 @@ def _invalid(file: StoreFile) -> Finding:
     return Finding(
         code=_CODES.get(file.store.kind, _OTHER),
         severity=Severity(file.store.severity),
-        title=text("{file} is damaged: it is not valid JSON", file=file.name),
+        title=text("{file} is damaged", file=file.name),
         subject=file.name,
         detail=_UNKNOWN,
         evidence=(Evidence(file.name, file.flaw.what),),
         since=_moment(file.snapshot.mtime_ns),
+        next=(
+            "Copy the file before you restart Hermes. `hermes-doctor backup list` shows older "
+            "copies."
+        ),
     )
 
 
@@ -85,8 +89,8 @@ class _Weight(NamedTuple):
 
     severity: Severity
     title: str
-    says: str
-    spare: str = ""
+    detail: str
+    warning: str = ""
     """What the operator must not do until it is repaired."""
     settled: bool = False
     """Hermes repairs it itself, so no fix is offered."""
@@ -95,60 +99,64 @@ class _Weight(NamedTuple):
 def _damaged(probes: Probes, file: StoreFile) -> Finding:
     assert file.flaw is not None
     weight = _weighed(probes, file)
-    fix, found = (None, "") if weight.settled else _way_out(probes, file)
+    fix, step = (None, "") if weight.settled else _way_out(probes, file)
     if file.flaw.kind == "empty" and file.outcome == "none" and fix is None:
-        weight = _Weight(Severity.INFO, f"{file.name} is empty", "Hermes begins it anew.")
-        found = ""
+        title = text("{file} is empty", file=file.name)
+        weight = _Weight(Severity.INFO, title, "Hermes fills it again. Nothing to do.")
+        step = ""
     elif file.outcome == "part" and file.store.mirror_since and fix is None and not weight.settled:
-        says = "Hermes leaves out just these entries, and nothing can be made of them."
-        weight, found = _Weight(Severity.INFO, weight.title, says), ""
+        detail = "Hermes ignores only these entries, and they cannot be repaired."
+        weight, step = _Weight(Severity.INFO, weight.title, detail), ""
     return Finding(
         code=_CODES.get(file.store.kind, _OTHER),
         severity=weight.severity,
         title=weight.title,
         subject=file.name,
-        detail=" ".join(part for part in (weight.spare, weight.says, found) if part),
+        detail=weight.detail,
         evidence=(Evidence(file.name, file.flaw.what),),
         since=_moment(file.snapshot.mtime_ns),
         fix=fix,
+        next=sentences(weight.warning, step),
     )
 
 
 def _weighed(probes: Probes, file: StoreFile) -> _Weight:
     store, outcome, name = file.store, file.outcome, file.name
     severity = Severity(store.worse.get(outcome, store.severity))
-    says, title = store.says.get(outcome, ""), _TITLES[outcome].format(name=name)
+    detail, title = store.says.get(outcome, ""), text(_TITLES[outcome], file=name)
     if store.unless_set and probes.settings().is_set(store.unless_set):
-        return _Weight(Severity.INFO, title, f"It is not needed while {store.unless_set} is set.")
+        detail = text("Hermes does not need it while {name} is set.", name=store.unless_set)
+        return _Weight(Severity.INFO, text("{file} is damaged", file=name), detail)
     if _mirrored(probes, file):
-        title = f"{name} is damaged; state.db has the same, and counts"
-        return _Weight(Severity.INFO, title, "Hermes writes it anew.", settled=True)
+        title = text("{file} is damaged, but state.db has the same data", file=name)
+        detail = "Hermes uses state.db and writes the file again. Nothing to do."
+        return _Weight(Severity.INFO, title, detail, settled=True)
     if _in_memory(probes, file):
-        title = f"{name} is damaged, and only the running gateway still knows what was in it"
-        says = "Do not restart it yet: it writes the file anew with its next message."
-        return _Weight(Severity.WARNING, title, says, settled=True)
+        title = text("only the running gateway still has the data of {file}", file=name)
+        detail = "The file is damaged. The gateway writes it again with its next message."
+        warning = "Do not restart the gateway before it has written the file."
+        return _Weight(Severity.WARNING, title, detail, warning, settled=True)
     if outcome == "part":
-        return _Weight(Severity.WARNING, title, says, store.spare if store.mirror_since else "")
+        warning = store.spare if store.mirror_since else ""
+        return _Weight(Severity.WARNING, title, detail, warning)
     if outcome == "none" and file.flaw and file.flaw.behind < file.flaw.sound:
-        says = store.says.get("stops", says)
+        detail = store.says.get("stops", detail)
     if outcome in store.overwritten:
-        title = f"{name} is damaged, and Hermes will write over it"
-        return _Weight(severity, title, says, store.spare)
-    return _Weight(severity, title, says)
+        title = text("{file} is damaged, and Hermes will overwrite it", file=name)
+        return _Weight(severity, title, detail, store.spare)
+    return _Weight(severity, title, detail)
 
 
 def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
-    """Return the fix and a sentence about it."""
+    """Return the fix, or what the operator can do instead."""
     if file.store.cache:
         return ("mend-store" if file.outcome == "fails" else None), ""
     repair = probes.store_repair(file)
     if repair is None:
-        return None, "No sound copy of it was found, and what is left cannot be put together."
+        return None, _NO_REPAIR
     if file.outcome == "part" and file.flaw and repair.entries <= file.flaw.sound:
         return None, ""
-    if repair.lossless:
-        return "mend-store", "Nothing that is in it is lost: a repair mends it."
-    return "restore-store", f"A repair replaces it {repair.why}."
+    return ("mend-store" if repair.lossless else "restore-store"), ""
 
 
 def _mirrored(probes: Probes, file: StoreFile) -> bool:
@@ -182,30 +190,33 @@ def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
     if found and (_mirrored(probes, file) or _in_memory(probes, file)):
         return
     for one in found:
-        count = "1 chat is" if one.chats == 1 else f"{one.chats} chats are"
-        brought = f"Hermes {one.since} brought it." if one.since else "No release has it."
         yield Finding(
             code="SESSION-ROUTE-STALE",
             severity=Severity.WARNING if one.since else Severity.INFO,
             title=text(
-                "{count} of a platform that the installed Hermes does not know", count=count
+                "the installed Hermes does not know the platform of {chats}",
+                chats=count(one.chats, "chat"),
             ),
             subject=masked_name(one.name),
             detail=(
-                text(
-                    "{brought} A gateway that starts without it leaves these chats "
-                    "out, and its next save writes the file without them: they begin a "
-                    "new conversation when the platform is back. Do not restart the "
-                    "gateway before it is, or copy the file.",
-                    brought=brought,
-                )
+                "After the next start Hermes drops these chats. They begin a new conversation when "
+                "the platform is back."
             ),
             evidence=(Evidence(file.name, f"origin.platform: {masked_name(one.name)}"),),
+            next=(
+                text(
+                    "Before you restart the gateway, update Hermes to {release} or newer, or copy "
+                    "the file.",
+                    release=one.since,
+                )
+                if one.since
+                else "To keep these chats, copy the file before you restart the gateway."
+            ),
         )
 
 
 def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
-    """Report logins in a damaged file that Hermes set aside before it started an empty one."""
+    """Report logins in a damaged file that Hermes moved aside before it created an empty one."""
     aside = f"{file.name}.corrupt"
     if snapshot(probes.home / aside).kind != "file":
         return
@@ -217,22 +228,19 @@ def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
         code="AUTHJSON",
         severity=Severity.WARNING,
         title=text(
-            "Hermes began {file} anew, and {lost} of its logins are only in {aside}",
-            file=file.name,
-            lost=lost,
+            "{logins} exist only in {aside}" if lost != 1 else "{logins} exists only in {aside}",
+            logins=count(lost, "login"),
             aside=aside,
         ),
         subject=file.name,
-        detail=(
-            text(
-                "It could not read the file and put it aside. The next time that "
-                "happens, {aside} is overwritten. Remove it if nothing of it is "
-                "wanted.",
-                aside=aside,
-            )
+        detail=text(
+            "Hermes could not read {file}, moved it there and created an empty file. If this "
+            "happens again, the logins are lost.",
+            file=file.name,
         ),
-        evidence=(Evidence(aside, f"{lost} logins that {file.name} has not"),),
+        evidence=(Evidence(aside, f"{count(lost, 'login')} not in {file.name}"),),
         fix="mend-store",
+        next=text("If you do not need these logins, remove {aside}.", aside=aside),
     )
 
 
@@ -243,11 +251,12 @@ def _transcripts(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code=_OTHER,
             severity=Severity.INFO,
-            title="transcripts hold lines that Hermes cannot read and passes over",
+            title="transcripts have lines that Hermes cannot read",
             subject="sessions",
-            detail="These messages are missing in the conversation; state.db has them too.",
+            detail="Hermes ignores these messages in conversations. state.db has them, too.",
             evidence=tuple(
-                Evidence(name, f"{count} lines are no JSON") for name, count in torn[:6]
+                Evidence(name, f"{count(lines, 'line')} without valid JSON")
+                for name, lines in torn[:6]
             ),
         )
 

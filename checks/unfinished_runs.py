@@ -7,10 +7,10 @@ from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity,
 
 @check(id="unfinished-runs", group="doctor", codes=["RUN-CUTOFF"])
 def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
-    """Did every run of hermes-doctor come to its end?"""
+    """Did every repair of hermes-doctor finish?"""
     for run in probes.unfinished_runs():
         if run.state == "unreadable":
-            yield CouldNotLook(text("the journal of run {run_id} cannot be read", run_id=run.id))
+            yield CouldNotLook(text("could not read the journal of run {run}", run=run.id))
             continue
         if run.running:
             continue
@@ -18,19 +18,22 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             code="RUN-CUTOFF",
             severity=Severity.ERROR,
             title=(
-                "a run of hermes-doctor waits for the gateway to end"
+                "a repair asked the gateway to stop and did not restart it"
                 if run.waits_for_gateway
-                else "a run of hermes-doctor was cut off"
+                else "a repair by hermes-doctor was interrupted"
             ),
             subject=run.id,
             detail=(
-                "It asked the gateway to end, which was at a long answer. The next `fix --apply`, "
-                "`undo` or `backup restore` on this home starts the gateway again."
+                "When the gateway has finished its answer, it stops and stays stopped."
                 if run.waits_for_gateway
-                else "It was killed, or the power failed. The next `fix --apply`, `undo` or "
-                "`backup restore` on this home ends it: it is finished or taken back, and says "
-                "which."
+                else "Files may be changed only in part. The next command that changes this home "
+                "finishes the repair or rolls it back, and says which."
             ),
-            evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"it stopped while {run.state}"),),
+            evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"last state: {run.state}"),),
             since=run.started_at,
+            next=(
+                "Run hermes-doctor with `fix --apply` to start the gateway again."
+                if run.waits_for_gateway
+                else "Run hermes-doctor with `fix --apply` to finish it, or with `undo` to undo it."
+            ),
         )

@@ -7,10 +7,10 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
 
 @check(id="unfinished-updates", group="doctor", codes=["UPD-CUTOFF"])
 def unfinished_updates(probes: Probes) -> Iterator[Finding]:
-    """Was every guarded update looked at afterwards?"""
+    """Did every update of Hermes finish?"""
     update = probes.guarded_update()
     if update is None:
-        raise Skip("no update was made with the guard")
+        raise Skip("no update by hermes-doctor yet")
     if not update.is_cut_off(probes.installation()):
         return
     back = update.stage == "going-back"
@@ -18,16 +18,21 @@ def unfinished_updates(probes: Probes) -> Iterator[Finding]:
         code="UPD-CUTOFF",
         severity=Severity.ERROR,
         title=(
-            "going back to the Hermes of before was cut off"
+            "the rollback to the previous Hermes was interrupted"
             if back
-            else "an update of Hermes was cut off, and nobody looked at what became of it"
+            else "an update of Hermes was interrupted and not verified"
         ),
         subject=update.id,
         detail=(
-            "Hermes and its data may be of two versions. `hermes-doctor rollback` goes on with it."
+            "Hermes and its data may have different versions."
             if back
-            else "`hermes-doctor hook run post-update` looks at everything and brings the gateway "
-            "up; `hermes-doctor rollback` goes back to what was there before."
+            else "Hermes may be updated only in part, and its gateway may be stopped."
+        ),
+        next=(
+            "Run `hermes-doctor rollback` to finish it."
+            if back
+            else "Run `hermes-doctor hook run post-update` to finish it, or `hermes-doctor "
+            "rollback` to go back."
         ),
         evidence=(Evidence(f"backups/doctor/updates/{update.id}.json", f"stage: {update.stage}"),),
         since=update.began,

@@ -12,15 +12,15 @@ _OWN_FORMAT = ("openai", "elevenlabs", "mistral", "gemini")
 
 @check(id="voice-programs", group="platforms", codes=["PLATFORM-FFMPEG"], by_release=True)
 def voice_programs(probes: Probes) -> Iterator[Finding]:
-    """Is ffmpeg there where answers are to be spoken on Telegram?"""
+    """Is ffmpeg installed for voice messages on Telegram?"""
     found = probes.resolved()
     if not any(one.name == "telegram" for one in found.platforms):
-        raise Skip("Telegram is not set up")
+        raise Skip("Telegram is not configured")
     raw = found.world.raw
     voice, tts = (part if isinstance(part, dict) else {} for part in map(raw.get, ("voice", "tts")))
     always = voice.get("auto_tts") is True
     if not always and not tts.get("provider"):
-        raise Skip("nothing is said about voices")
+        raise Skip("no voice settings")
     if str(tts.get("provider") or "edge").lower() in _OWN_FORMAT:
         return
     program = probes.program("ffmpeg")
@@ -29,14 +29,21 @@ def voice_programs(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="PLATFORM-FFMPEG",
             severity=Severity.WARNING if always and program.sure else Severity.INFO,
-            title="the gateway does not find ffmpeg, so answers come as files, not as voices",
+            title="Telegram voice answers arrive as files: ffmpeg is missing",
             subject="ffmpeg",
             detail=(
-                "Install ffmpeg, or put its folder into PATH of the gateway's service, and restart "
-                "the gateway. Or choose a voice that needs none: tts.provider: openai."
+                "Hermes needs ffmpeg for Telegram's voice format. Users have to download the audio "
+                "file."
+                if program.sure
+                else "Hermes needs ffmpeg for Telegram's voice format. This PATH may differ from "
+                "the one of the gateway."
+            ),
+            next=(
+                "Install ffmpeg and restart the gateway, or set tts.provider to openai, which does "
+                "not need it."
             ),
             evidence=(
                 Evidence(found.world.document.source(*path).place, f"{'.'.join(path)} is set"),
-                Evidence("PATH", "no ffmpeg"),
+                Evidence("PATH", "ffmpeg is not found"),
             ),
         )

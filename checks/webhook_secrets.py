@@ -20,6 +20,8 @@ from hermes_doctor.api import (
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "ip6-localhost", "ip6-loopback")
 _OPEN_TO_ALL = "INSECURE_NO_AUTH"
 _ADDED = "webhook_subscriptions.json"
+_REFUSED = "Hermes does not start this platform, so nobody there gets an answer."
+_BELIEVED = "Everyone who knows the address can send false messages to the bot."
 
 
 @check(
@@ -29,11 +31,11 @@ _ADDED = "webhook_subscriptions.json"
     by_release=True,
 )
 def webhook_secrets(probes: Probes) -> Iterator[Finding]:
-    """Has every platform that others call the secret by which it knows them?"""
+    """Does every webhook have its secret?"""
     found = probes.resolved()
     asked = [(one, _QUESTIONS[one.name]) for one in found.platforms if one.name in _QUESTIONS]
     if not asked:
-        raise Skip("no platform is set up that others call")
+        raise Skip("no configured platform receives webhooks")
     for platform, question in asked:
         yield from question(probes, Block(found.world, platform.name))
 
@@ -47,51 +49,53 @@ def _webhook(probes: Probes, block: Block) -> Iterator[Finding]:
             continue
         secret = route.get("secret", shared)
         place = block.world.document.source(*path, str(name)).place
-        yield from _route(str(name), str(secret or ""), place, local=local)
+        yield from _route(str(name), str(secret or ""), place, local=local, only=len(routes) == 1)
     for name, route in _added(probes):
         secret = route.get("secret", shared)
         if name not in routes and not secret:
             refuses = not block.world.release.since(0, 15)
             yield _finding(
-                f"the webhook {_plain(name)} that was added later has no secret",
+                text("the webhook {name} has no secret", name=_plain(name)),
                 f"webhook {name}",
-                "Hermes does not start webhooks at all with it."
+                "Hermes then accepts no webhook, so no sender gets an answer."
                 if refuses
-                else "Hermes leaves this one out.",
-                "Remove it (`hermes webhook remove`) and add it anew, or set WEBHOOK_SECRET in "
-                ".env, and restart the gateway.",
-                Evidence(_ADDED, f"{_plain(name)}: no secret"),
+                else "Hermes ignores this webhook, so its sender gets no answer.",
+                "Run `hermes webhook remove` and add it again, then restart the gateway.",
+                Evidence(_ADDED, text("{name}: no secret", name=_plain(name))),
                 Severity.ERROR if refuses else Severity.WARNING,
             )
 
 
-def _route(name: str, secret: str, place: str, *, local: bool) -> Iterator[Finding]:
-    said, subject = _plain(name), f"webhook {name}"
+def _route(name: str, secret: str, place: str, *, local: bool, only: bool) -> Iterator[Finding]:
+    label, subject = _plain(name), f"webhook {name}"
     if not secret:
         yield _finding(
-            f"the webhook {said} has no secret, so no webhook is served",
+            text("the webhook {name} has no secret", name=label),
             subject,
-            "Hermes refuses to listen for any of them.",
-            f"Set `secret` of the route to what the sender signs with, or WEBHOOK_SECRET in .env "
-            f"for all (`openssl rand -hex 32` makes one), {_RESTART}",
-            Evidence(place, f"{said}: no secret"),
+            "Hermes then accepts no webhook, so no sender gets an answer.",
+            "Set `secret` of this route to the secret of the sender, then restart the gateway.",
+            Evidence(place, text("{name}: no secret", name=label)),
         )
     elif secret == _OPEN_TO_ALL and not local:
         yield _finding(
-            f"the webhook {said} is open to everybody, so no webhook is served",
+            text("the webhook {name} accepts calls from everyone", name=label),
             subject,
-            f"{_OPEN_TO_ALL} is for this machine alone; Hermes refuses to listen for others so.",
-            f"Set a secret, or `host: 127.0.0.1` beside the routes, {_RESTART}",
-            Evidence(place, f"{said}: {_OPEN_TO_ALL}, and not on 127.0.0.1 only"),
+            "Hermes then accepts no webhook, so no sender gets an answer. It allows this only on "
+            "127.0.0.1.",
+            "Set `secret` of this route, or `host: 127.0.0.1` above `routes`, then restart the "
+            "gateway.",
+            Evidence(place, text("{name}: {secret}", name=label, secret=_OPEN_TO_ALL)),
         )
     elif secret.startswith("${"):
         yield _finding(
-            f"the secret of the webhook {said} is not filled in",
+            text("the secret of the webhook {name} is not filled in", name=label),
             subject,
-            "Hermes expands no ${NAME} there: the text itself is the secret, and calls fail.",
-            f"Write the secret itself, or leave it out and set WEBHOOK_SECRET in .env, {_RESTART}",
-            Evidence(place, f"{said}: refers to a variable"),
-            Severity.WARNING,
+            "Hermes rejects every call to this webhook, because it does not replace ${NAME} in "
+            "secrets.",
+            "Write the secret itself, or remove it and set WEBHOOK_SECRET in .env, then restart "
+            "the gateway.",
+            Evidence(place, text("{name}: a reference to a variable", name=label)),
+            Severity.ERROR if only else Severity.WARNING,
         )
 
 
@@ -109,11 +113,10 @@ def _telegram(probes: Probes, block: Block) -> Iterator[Finding]:
     url = block.world.getenv("TELEGRAM_WEBHOOK_URL")
     if url and not block.world.getenv("TELEGRAM_WEBHOOK_SECRET"):
         yield _finding(
-            "Telegram is to call in, and there is no secret for it",
+            "the Telegram webhook has no secret",
             "telegram",
-            "Without TELEGRAM_WEBHOOK_SECRET Hermes refuses to connect Telegram.",
-            "Set it in .env, `openssl rand -hex 32` makes one (Hermes tells Telegram), or take "
-            f"TELEGRAM_WEBHOOK_URL out to fetch messages instead, {_RESTART}",
+            "Nobody on Telegram gets an answer: Hermes does not connect without a webhook secret.",
+            "To do without a webhook, remove TELEGRAM_WEBHOOK_URL and restart the gateway.",
             Evidence(url.source.place, "TELEGRAM_WEBHOOK_URL is set"),
             fix="make-webhook-secret",
         )
@@ -128,22 +131,24 @@ def _sms(probes: Probes, block: Block) -> Iterator[Finding]:
         return
     if not unsigned:
         yield _finding(
-            "SMS is set up without SMS_WEBHOOK_URL",
+            "SMS does not start without SMS_WEBHOOK_URL",
             "sms",
-            "Hermes cannot check who calls without it, and refuses to start SMS.",
-            f"Set it in .env to the address that Twilio's console has for the number, {_RESTART}",
-            Evidence(place, "Twilio is set up, without SMS_WEBHOOK_URL"),
+            "If the Twilio account is meant for SMS to the bot, nobody there gets an answer.",
+            "Set SMS_WEBHOOK_URL in .env to the address in Twilio's console, then restart the "
+            "gateway.",
+            Evidence(place, "TWILIO_ACCOUNT_SID is set"),
             Severity.WARNING,  # Twilio may be configured for something else
         )
     elif host not in _LOOPBACK:
         yield _finding(
-            "anybody can send made-up SMS to the gateway",
+            "everyone in the network can send false SMS to the bot",
             "sms",
-            "SMS_INSECURE_NO_SIGNATURE=true takes calls without asking who it is.",
-            f"Set SMS_WEBHOOK_URL and take SMS_INSECURE_NO_SIGNATURE out of .env, {_RESTART}",
+            "Hermes does not verify that calls come from Twilio.",
+            "Set SMS_WEBHOOK_URL in .env and remove SMS_INSECURE_NO_SIGNATURE, then restart the "
+            "gateway.",
             Evidence(
                 world.getenv("SMS_INSECURE_NO_SIGNATURE").source.place,
-                "SMS_INSECURE_NO_SIGNATURE=true, and not on 127.0.0.1 only",
+                text("SMS_INSECURE_NO_SIGNATURE=true, listening on {host}", host=host),
             ),
             Severity.WARNING,
         )
@@ -152,28 +157,28 @@ def _sms(probes: Probes, block: Block) -> Iterator[Finding]:
 def _msgraph(probes: Probes, block: Block) -> Iterator[Finding]:
     refuses = block.world.release.since(0, 15)
     severity = Severity.ERROR if refuses else Severity.WARNING
-    what = "Hermes refuses to start it." if refuses else "Whoever knows the address is believed."
     state = block.value("client_state", "MSGRAPH_WEBHOOK_CLIENT_STATE")
     ranges = block.value("allowed_source_cidrs", "MSGRAPH_WEBHOOK_ALLOWED_SOURCE_CIDRS")
     local = block.value("host").lower() in _LOOPBACK
     place = block.value("enabled", "MSGRAPH_WEBHOOK_ENABLED").source.place
     if not state:
         yield _finding(
-            "Microsoft Graph has no client state to know its caller by",
+            "the Microsoft Graph webhook has no client state",
             "msgraph_webhook",
-            what,
-            f"Set MSGRAPH_WEBHOOK_CLIENT_STATE in .env to that of the subscription, {_RESTART}",
-            Evidence(place, "switched on, without MSGRAPH_WEBHOOK_CLIENT_STATE"),
+            _REFUSED if refuses else _BELIEVED,
+            "Set MSGRAPH_WEBHOOK_CLIENT_STATE in .env to the one of the subscription, then restart "
+            "the gateway.",
+            Evidence(place, "enabled without MSGRAPH_WEBHOOK_CLIENT_STATE"),
             severity,
         )
     elif not ranges and not local and not block.path("allowed_source_cidrs"):
         yield _finding(
-            "Microsoft Graph listens to the whole network",
+            "the Microsoft Graph webhook accepts calls from everywhere",
             "msgraph_webhook",
-            what,
-            "Set MSGRAPH_WEBHOOK_ALLOWED_SOURCE_CIDRS in .env to Microsoft's ranges, or "
-            f"platforms.msgraph_webhook.extra.host to 127.0.0.1 behind a proxy, {_RESTART}",
-            Evidence(place, "switched on, without MSGRAPH_WEBHOOK_ALLOWED_SOURCE_CIDRS"),
+            _REFUSED if refuses else _BELIEVED,
+            "Set MSGRAPH_WEBHOOK_ALLOWED_SOURCE_CIDRS in .env to Microsoft's address ranges, then "
+            "restart the gateway.",
+            Evidence(place, "enabled without MSGRAPH_WEBHOOK_ALLOWED_SOURCE_CIDRS"),
             severity if refuses else Severity.INFO,
         )
 
@@ -185,34 +190,47 @@ def _feishu(probes: Probes, block: Block) -> Iterator[Finding]:
         return
     refuses = block.world.release.since(0, 15)
     yield _finding(
-        "Feishu is to call in, and nothing proves that it does",
+        "the Feishu webhook has no token and no key",
         "feishu",
-        "Hermes refuses to start it." if refuses else "Whoever knows the address is believed.",
-        "Set FEISHU_ENCRYPT_KEY and FEISHU_VERIFICATION_TOKEN in .env as in Feishu's console, or "
-        f"FEISHU_CONNECTION_MODE=websocket, {_RESTART}",
-        Evidence(mode.source.place, "webhook, without a token and without a key"),
+        _REFUSED if refuses else _BELIEVED,
+        "Set FEISHU_CONNECTION_MODE=websocket in .env, or copy FEISHU_ENCRYPT_KEY and "
+        "FEISHU_VERIFICATION_TOKEN from Feishu's console.",
+        Evidence(mode.source.place, "connection mode: webhook"),
         Severity.ERROR if refuses else Severity.WARNING,
     )
 
 
 def _whatsapp_cloud(probes: Probes, block: Block) -> Iterator[Finding]:
     place = block.value("phone_number_id", "WHATSAPP_CLOUD_PHONE_NUMBER_ID").source.place
-    for key, variable, severity, what in (
-        ("app_secret", "WHATSAPP_CLOUD_APP_SECRET", Severity.ERROR, "every call is refused"),
-        ("verify_token", "WHATSAPP_CLOUD_VERIFY_TOKEN", Severity.INFO, "Meta cannot set it up"),
+    for key, variable, severity, detail in (
+        (
+            "app_secret",
+            "WHATSAPP_CLOUD_APP_SECRET",
+            Severity.ERROR,
+            "Hermes rejects every call from Meta, so nobody on WhatsApp gets an answer.",
+        ),
+        (
+            "verify_token",
+            "WHATSAPP_CLOUD_VERIFY_TOKEN",
+            Severity.INFO,
+            "Meta needs it only to set up or change the webhook.",
+        ),
     ):
         if not block.value(key, variable):
             yield Finding(
                 code="WA-CLOUD-SETUP",
                 severity=severity,
-                title=text("{variable} is not set, so {what}", variable=variable, what=what),
+                title=text("{name} is not set", name=variable),
                 subject=f"whatsapp_cloud {variable}",
-                detail=text("Set it in .env as in Meta's console, {RESTART}", RESTART=_RESTART),
-                evidence=(Evidence(place, f"set up, without {variable}"),),
+                detail=detail,
+                evidence=(Evidence(place, "WHATSAPP_CLOUD_PHONE_NUMBER_ID is set"),),
+                next=text(
+                    "Copy {name} from Meta's console into .env, then restart the gateway.",
+                    name=variable,
+                ),
             )
 
 
-_RESTART = "and restart the gateway."
 _QUESTIONS: dict[str, Callable[[Probes, Block], Iterator[Finding]]] = {
     "webhook": _webhook,
     "telegram": _telegram,
@@ -226,8 +244,8 @@ _QUESTIONS: dict[str, Callable[[Probes, Block], Iterator[Finding]]] = {
 def _finding(
     title: str,
     subject: str,
-    what: str,
-    todo: str,
+    detail: str,
+    step: str,
     evidence: Evidence,
     severity: Severity = Severity.ERROR,
     fix: str | None = None,
@@ -237,12 +255,13 @@ def _finding(
         severity=severity,
         title=title,
         subject=subject,
-        detail=text("{what} {todo}", what=what, todo=todo),
+        detail=detail,
         evidence=(evidence,),
         fix=fix,
+        next=step,
     )
 
 
 def _plain(name: str) -> str:
     """Return the name of a route, or a substitute if it does not look like one."""
-    return name if len(name) <= 40 and name.replace("-", "_").isidentifier() else "(odd name)"
+    return name if len(name) <= 40 and name.replace("-", "_").isidentifier() else "(unusual name)"

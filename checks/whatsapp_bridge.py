@@ -35,10 +35,10 @@ _SCRIPT = ("scripts", "whatsapp-bridge", "bridge.js")
     by_release=True,
 )
 def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
-    """Is WhatsApp paired with a phone, and is its bridge there?"""
+    """Is WhatsApp paired, and is its bridge installed?"""
     found = probes.resolved()
     if not any(one.name == "whatsapp" for one in found.platforms):
-        raise Skip("WhatsApp is not set up")
+        raise Skip("WhatsApp is not configured")
     block = Block(found.world, "whatsapp")
     yield from _login(probes, block)
     yield from _script(probes, block)
@@ -46,14 +46,22 @@ def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
     if node.path is None:
         yield Finding(
             code="WA-NO-BRIDGE",
-            severity=Severity.ERROR if node.sure else Severity.INFO,
-            title="the gateway does not find Node.js, which WhatsApp needs",
+            severity=Severity.ERROR if node.sure else Severity.WARNING,
+            title="WhatsApp cannot start without Node.js",
             subject="node",
             detail=(
-                "Install Node.js, or put its folder into PATH of the gateway's service, "
-                "and restart the gateway."
+                "Nobody on WhatsApp gets an answer. The gateway does not find Node.js, which runs "
+                "the bridge to WhatsApp."
+                if node.sure
+                else "Node.js was not found. A service that is not visible here may have another "
+                "PATH that contains it."
             ),
-            evidence=(Evidence("PATH", "no node"),),
+            evidence=(Evidence("PATH", "node is not found"),),
+            data={"platform": "whatsapp"},
+            next=(
+                "Install Node.js, or add its folder to PATH of the gateway's service, then restart "
+                "the gateway."
+            ),
         )
 
 
@@ -70,11 +78,9 @@ def _login(probes: Probes, block: Block) -> Iterator[Finding]:
             severity=Severity.ERROR,
             title="WhatsApp is not paired with a phone",
             subject="whatsapp",
-            detail=(
-                "Run `hermes whatsapp` and scan the code with the phone, or restore the file from "
-                "a backup; then restart the gateway."
-            ),
+            detail="Nobody on WhatsApp gets an answer.",
             evidence=(Evidence(name, fault),),
+            next="Run `hermes whatsapp`, scan the code with the phone, then restart the gateway.",
         )
 
 
@@ -96,10 +102,10 @@ def _fault(path: Path) -> str | None:
     try:
         said = read_json(path)
     except ValueError:
-        return "is no JSON: empty, or cut off"
+        return "is empty or cut off"
     if not isinstance(said, dict) or not said:
-        return "holds no login"
-    return "holds no account: pairing was not finished" if not said.get("me") else None
+        return "contains no login"
+    return "contains no account: pairing did not finish" if not said.get("me") else None
 
 
 def _script(probes: Probes, block: Block) -> Iterator[Finding]:
@@ -116,14 +122,22 @@ def _script(probes: Probes, block: Block) -> Iterator[Finding]:
     yield Finding(
         code="WA-NO-BRIDGE",
         severity=Severity.ERROR,
-        title="the bridge to WhatsApp is not installed",
+        title="the WhatsApp bridge is not installed",
         subject="bridge.js",
         detail=(
-            "Packages from PyPI do not contain it. Use an installation of Hermes by git, or copy "
-            "scripts/whatsapp-bridge of the same release and name it in "
-            "platforms.whatsapp.extra.bridge_script of config.yaml; then restart the gateway."
+            "Nobody on WhatsApp gets an answer."
+            if named
+            else "Nobody on WhatsApp gets an answer. Hermes packages from PyPI do not contain the "
+            "bridge."
         ),
         evidence=tuple(Evidence(str(place), "does not exist") for place in places),
+        data={"platform": "whatsapp"},
+        next=(
+            "Correct bridge_script in config.yaml, then restart the gateway."
+            if named
+            else "Install Hermes with git, or copy its scripts/whatsapp-bridge and set "
+            "platforms.whatsapp.extra.bridge_script to bridge.js."
+        ),
     )
 
 

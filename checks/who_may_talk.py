@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Entrance
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @check(id="who-may-talk", group="access", codes=["AUTHZ-NO-LISTS", "AUTHZ-OPEN"], by_release=True)
 def who_may_talk(probes: Probes) -> Iterator[Finding]:
-    """Is the bot there for some people, and not for everybody?"""
+    """Can approved users write to the bot, and only they?"""
     doors = probes.doors() if probes.platforms() else []
     if not doors:
-        raise Skip("no platform is set up that asks who somebody is")
+        raise Skip("no configured platform checks its users")
     paired = probes.pairing().approved
     for door in doors:
         if not (door.open or door.unasked) and not _anybody(door) and not paired.get(door.name):
-            yield _nobody(door)
+            yield _codes_only(door) if door.invites else _nobody(door)
     yield from _open(probes, doors)
 
 
@@ -30,29 +30,36 @@ def _anybody(door: Entrance) -> bool:
 
 
 def _nobody(door: Entrance) -> Finding:
-    waiting = door.invites
+    """Report a platform on which the bot refuses everyone."""
     return Finding(
         code="AUTHZ-NO-LISTS",
-        severity=Severity.INFO if waiting else Severity.WARNING,
-        title=(
-            text("nobody is let in on {door} yet: who writes gets a pairing code", door=door.label)
-            if waiting
-            else text("nobody can talk to the bot on {door}", door=door.label)
-        ),
+        severity=Severity.ERROR,
+        title=text("the bot refuses everyone on {platform}", platform=door.label),
         subject=door.name,
         detail=(
-            (
-                "Approve the code within an hour"
-                if waiting
-                else "No list names anybody, nobody is paired, and strangers get no code"
-            )
-            + text(
-                "{value} put your id into .env: {variable}=ID",
-                value=", or" if waiting else ":",
-                variable=door.variable,
-            )
+            "Nobody gets an answer there: no allowlist, no user approved by pairing, and no "
+            "pairing codes for strangers."
         ),
         evidence=(Evidence(".env", f"{door.variable} is not set"),),
+        next=text(
+            "Write `{name}=YOUR_ID` into .env, then restart the gateway.", name=door.variable
+        ),
+    )
+
+
+def _codes_only(door: Entrance) -> Finding:
+    """Report a platform on which nobody is approved yet but everyone can ask for a code."""
+    return Finding(
+        code="AUTHZ-NO-LISTS",
+        severity=Severity.INFO,
+        title=text("no approved user on {platform} yet", platform=door.label),
+        subject=door.name,
+        detail="The bot answers each message with a pairing code, which is valid for 1 hour.",
+        evidence=(Evidence(".env", f"{door.variable} is not set"),),
+        next=text(
+            "Write to the bot, then run `hermes pairing approve {platform} CODE`.",
+            platform=door.name,
+        ),
     )
 
 
@@ -67,33 +74,36 @@ def _open(probes: Probes, doors: list[Entrance]) -> Iterator[Finding]:
             found.setdefault(f"{door.name}\n", []).append(door)
     for key, same in found.items():
         name, _, place = key.partition("\n")
-        labels = ", ".join(door.label for door in same)
+        platforms = listed([door.label for door in same])
         meant = bool(place)
         yield Finding(
             code="AUTHZ-OPEN",
             severity=Severity.INFO if sandboxed and meant else Severity.WARNING,
-            title=text("anybody may use the bot on {labels}", labels=labels)
-            + ("" if sandboxed else ", and its commands run on this machine"),
+            title=text("everyone can use the bot on {platforms}", platforms=platforms),
             subject=name,
             detail=(
-                text(
-                    "{name} says so. If that is not meant, take it out and list ids "
-                    "instead: {variable}=ID,ID",
-                    name=name,
-                    variable=same[0].variable,
-                )
-                if meant
-                else text(
-                    "Hermes 0.16 lets everybody in where no list is set. Update it, or "
-                    "put the ids that may into .env: {variable}=ID,ID",
-                    variable=same[0].variable,
-                )
-            )
-            + ("" if sandboxed else ". Whoever writes can have any command run: set a sandbox")
-            + ("" if sandboxed else " as `terminal.backend` in config.yaml"),
+                "Strangers use your model and your tools."
+                if sandboxed
+                else "Strangers can run commands on this machine."
+            ),
             evidence=(
-                Evidence(place, f"{name} lets anybody in")
+                Evidence(place, text("{name} allows everyone", name=name))
                 if meant
-                else Evidence(".env", f"{same[0].variable} is not set"),
+                else Evidence(
+                    ".env",
+                    text(
+                        "{name} is not set, and Hermes 0.16 then allows everyone",
+                        name=same[0].variable,
+                    ),
+                ),
+            ),
+            next=(
+                text(
+                    "If you do not want this, remove {name} and set `{list}=ID,ID` in .env.",
+                    name=name,
+                    list=same[0].variable,
+                )
+                if meant
+                else text("Update Hermes, or set `{list}=ID,ID` in .env.", list=same[0].variable)
             ),
         )

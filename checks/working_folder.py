@@ -27,36 +27,46 @@ _NAMES = ("TERMINAL_CWD", "MESSAGING_CWD")
 
 @check(id="working-folder", group="configuration", codes=["CFG-CWD"], by_release=True)
 def working_folder(probes: Probes) -> Iterator[Finding]:
-    """Is the folder there that the gateway runs commands in?"""
+    """Can the gateway use its working folder?"""
     world = probes.resolved().world
     terminal = world.raw.get("terminal")
     terminal = terminal if isinstance(terminal, dict) else {}
     backend = terminal.get("backend") or world.getenv("TERMINAL_ENV") or "local"
     if backend != "local":
-        raise Skip("commands do not run on this machine")
+        raise Skip("commands run on another machine or in a container")
     written = terminal.get("cwd")
     named: list[Text] = [written] if isinstance(written, str) else []  # type: ignore[list-item]
     named += [world.getenv(name) for name in _NAMES]
     chosen = next((one for one in named if one.strip() not in _ANYWHERE), None)
     if chosen is None:
-        raise Skip("no folder is set: it is the user's own")
+        raise Skip("no folder is set, so Hermes uses the home of its user")
     path = _folder(probes, chosen.strip())
     if path is None:
         return
     fault = _fault(probes, path)
     if fault:
-        gateways = probes.gateways()
+        sure = bool(probes.gateways()) or _is_native(probes)
         yield Finding(
             code="CFG-CWD",
-            severity=Severity.WARNING if gateways or _is_native(probes) else Severity.INFO,
-            title=text("the folder that commands are to run in {fault}", fault=fault),
+            severity=Severity.WARNING if sure else Severity.INFO,
+            title=text(fault),
             subject=chosen.source.name,
             detail=(
-                "Hermes takes the nearest folder above it instead, or fails. Make the folder, let "
-                "the gateway's user in, or set terminal.cwd in config.yaml to another one, and "
-                "restart the gateway."
+                "Commands of the bot fail or run in another folder."
+                if sure
+                else "Commands of the bot fail or run in another folder, unless the gateway runs "
+                "in a container that has this folder."
             ),
-            evidence=(Evidence(chosen.source.place, f"{chosen.source.name}: {fault}"),),
+            evidence=(
+                Evidence(
+                    chosen.source.place,
+                    text("{name}: {folder}", name=chosen.source.name, folder=path),
+                ),
+            ),
+            next=(
+                "Create the folder for the gateway's user, or set terminal.cwd in config.yaml to "
+                "another folder, then restart the gateway."
+            ),
         )
 
 
@@ -88,9 +98,9 @@ def _fault(probes: Probes, path: Path) -> str | None:
     root = Path(f"/proc/{gateways[0].pid}/root") if gateways else Path("/")
     seen = root / path.relative_to("/") if root.is_dir() else path
     if not os.path.lexists(seen):
-        return "does not exist"
+        return "the working folder of the bot does not exist"
     if not seen.is_dir():
-        return "is no folder"
+        return "the working folder of the bot is not a folder"
     user = probes.gateway_user()
     for folder in reversed([path, *path.parents]):
         try:
@@ -98,5 +108,5 @@ def _fault(probes: Probes, path: Path) -> str | None:
         except OSError:
             return None
         if not user.may_enter(st):
-            return "cannot be entered by the gateway's user"
+            return "the gateway may not enter the working folder of the bot"
     return None

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="add-allowed-user", codes=["AUTHZ-UNAUTHORIZED"], safety=Safety.CONFIRM, personal=True)
 def add_allowed_user(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Add the one id that the log named to the list that this platform goes by."""
+    """Add the refused user to the allowlist."""
     from hermes_doctor.api import admit_user
 
     user = finding.data.get("user")
     if not isinstance(user, str):
-        raise CannotFix("the log names nobody who could be added")
+        raise CannotFix("The log contains no valid user id. Add the id to the allowlist yourself.")
     yield from admit_user(probes, finding.data["platform"], user)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="add-log-rows", codes=["DB-WAL-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_log_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Add whole rows of the log whose keys are free, on a copy; no row of the history changes."""
+    """Add rows of a write-ahead log to the message history."""
     from hermes_doctor.api import MoveAside, add_rows
 
     path = probes.condition(probes.home / finding.data["database"]).files.path
     log = path.with_name(finding.subject)
     yield add_rows(probes, path, log)
-    yield MoveAside(log, why="its rows are in the database then, or cannot be added")
+    yield MoveAside(log, why="the database then has its rows")

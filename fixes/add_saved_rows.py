@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="add-saved-rows", codes=["DB-SAVED-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_saved_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Add the saved messages to a copy of the database; no message that is there changes."""
+    """Add messages from a backup to the message history."""
     from hermes_doctor.api import add_saved_rows as added
 
     yield added(probes, finding.data["backup"], finding.data["database"])

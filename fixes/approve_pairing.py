@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="approve-pairing", codes=["PAIRING-WAITING"], safety=Safety.CONFIRM, personal=True)
 def approve_waiting(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write one person who waits among the approved, as Hermes does when the code is typed."""
+    """Approve the user who waits to be paired."""
     from hermes_doctor.api import approve_pairing, mirror_user
 
     platform, user = finding.data["platform"], finding.data["user"]

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="checkpoint-wal", codes=["DB-WAL-HUGE"], safety=Safety.SAFE)
 def checkpoint_wal(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Merge the log into a copy of the database and swap it in."""
+    """Merge the write-ahead log (-wal) into its database."""
     from hermes_doctor.api import ReplaceDatabase
 
     path = probes.home / finding.subject
     yield ReplaceDatabase(
-        path, lambda _: None, why="bring its write-ahead log into it", expect=snapshot(path)
+        path, lambda _: None, why="merge its write-ahead log (-wal) into it", expect=snapshot(path)
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="clear-lockout", codes=["PAIRING-LOCKOUT"], safety=Safety.CONFIRM)
 def clear_lockout(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the lock and the count of wrong codes of one platform out of Hermes' own file."""
+    """Allow pairing again after too many wrong codes."""
     from hermes_doctor.api import unlock_pairing
 
     yield from unlock_pairing(probes, finding.data["platform"])

@@ -15,23 +15,26 @@ _NAMES = ("gateway.pid", "gateway.lock")
 
 @fix(id="clear-stale-lock", codes=["GW-STALE-PID"], safety=Safety.SAFE)
 def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move gateway.pid and gateway.lock into the vault, once the kernel says nobody holds them."""
+    """Remove gateway.pid and gateway.lock of a stopped gateway."""
     from hermes_doctor.api import MoveAside
 
     if probes.gateways():
-        raise CannotFix("a gateway runs on this home by now")
+        raise CannotFix("A gateway runs now and uses these files. Nothing to do.")
     runtime = probes.runtime()
     if runtime.unseen:
         raise CannotFix(runtime.unseen)
     if runtime.lock_holder is not None:
         raise CannotFix(
-            text("process {lock_holder} holds gateway.lock", lock_holder=runtime.lock_holder)
+            text(
+                "Process {pid} holds gateway.lock. Stop that process first.",
+                pid=runtime.lock_holder,
+            )
         )
     for name in _NAMES:
         kind = snapshot(probes.home / name).kind
         if kind not in ("absent", "file", "symlink"):
             raise CannotFix(
-                text("{name} is a {kind}, and no file: look at it yourself", name=name, kind=kind)
+                text("{name} is a {kind}, not a file. Remove it yourself.", name=name, kind=kind)
             )
         if kind != "absent":
-            yield MoveAside(probes.home / name, why="no gateway holds it")
+            yield MoveAside(probes.home / name, why="no gateway uses it")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="comment-out", codes=["ENV-DUP", "ENV-SHADOWS-CONFIG"], safety=Safety.CONFIRM)
 def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Put a # before the lines of .env that do not count, or that beat config.yaml."""
+    """Comment out duplicate or overriding lines of .env."""
     from hermes_doctor.api import edit_env, reload
 
     env = probes.env()
@@ -22,10 +22,10 @@ def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
     name, wanted = finding.data["name"], finding.data["lines"]
     found = lines_of(env, probes.resolved().world, name)
     if found is None:
-        raise CannotFix("the value reaches over several lines; take it out by hand")
+        raise CannotFix("The value has several lines in .env. Remove it by hand.")
     edits = [
         Mend(number, old, f"# {old}") for number, old in found if number in wanted or not wanted
     ]
-    yield from edit_env(probes, "only what counts stays", *edits)
+    yield from edit_env(probes, "comment out the line", *edits)
     if not wanted:
         yield from reload(probes, "platform", "access")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="compact-database", codes=["DB-BLOAT"], safety=Safety.SAFE)
 def compact_database(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the database anew without its unused pages."""
+    """Rewrite the database without its unused pages."""
     from hermes_doctor.api import ReplaceDatabase, compact
 
     path = probes.home / finding.subject
     yield ReplaceDatabase(
-        path, compact, why="write it anew without its unused pages", expect=snapshot(path)
+        path, compact, why="rewrite it without its unused pages", expect=snapshot(path)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Probes, Safety, fix
+from hermes_doctor.api import Finding, Probes, Safety, fix, listed, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Blueprint, Changed, Missing, Step
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     structural=True,
 )
 def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Make what is missing or otherwise as the release declares it, on a copy, every row kept."""
+    """Add missing tables and columns; keep every row."""
     from hermes_doctor.api import ReplaceDatabase, complete
 
     missing: tuple[Missing, ...] = finding.data["missing"]
@@ -28,10 +28,14 @@ def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
     yield ReplaceDatabase(
         path,
         lambda copy: complete(copy, plan, missing, changed),
-        why=" and ".join(
-            f"{verb} {', '.join(map(str, parts))}"
-            for verb, parts in (("add", missing), ("declare anew", changed))
-            if parts
-        ),
+        why=_why(listed([*map(str, missing)]), listed([*map(str, changed)])),
         expect=probes.header(path).snapshot,
     )
+
+
+def _why(missing: str, changed: str) -> str:
+    if missing and changed:
+        return text("add {missing} and correct {changed}", missing=missing, changed=changed)
+    if missing:
+        return text("add {missing}", missing=missing)
+    return text("correct {changed}", changed=changed)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     safety=Safety.CONFIRM,
 )
 def correct_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the name of the provider that is meant, or switch it on again."""
+    """Correct the name of the provider, or enable it."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "the provider that is meant")
+    yield from do_edits(probes, finding, "correct the provider")

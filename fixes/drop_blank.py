@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 @fix(id="drop-blank", codes=["ENV-BLANK"], safety=Safety.SAFE)
 def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the line without a value out, so that the variable keeps the one it is started with."""
+    """Remove the line without a value from .env."""
     from hermes_doctor.api import edit_env, reload
 
     name = finding.data["name"]
     if name in probes.resolved().world.readings.dotenv.again:
         raise CannotFix(
-            text("{subject} stands in .env more than once; decide by hand", subject=finding.subject)
+            text(
+                "{name} is set more than once in .env. Remove the wrong line by hand.",
+                name=finding.subject,
+            )
         )
-    yield from edit_env(probes, "it is empty", Unset(name))
+    yield from edit_env(probes, "remove the line without a value", Unset(name))
     yield from reload(probes, "platform")

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @fix(id="drop-routes", codes=["SESSION-ROUTE-STALE"], safety=Safety.CONFIRM)
 def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take these chats out of sessions.json, to begin anew; a compressed one goes on instead."""
+    """Disconnect chats from conversations that have ended."""
     import json
 
     from hermes_doctor.api import entry_lines, replaced_store
 
     file = probes.stores().of("sessions")
     if file is None or file.flaw is not None:
-        raise CannotFix("sessions.json cannot be read")
+        raise CannotFix("sessions.json cannot be read. Repair it first.")
     gone = set(finding.data.get("keys") or ())
     moved = finding.data.get("moved") or {}
     kept = {
@@ -30,6 +30,6 @@ def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
     }
     if kept != file.values:
         data = f"{json.dumps(kept, indent=2)}\n".encode()
-        why = "without the chats whose conversation has ended; what was said stays in state.db"
-        lines = entry_lines(file, kept, "goes on where its conversation does")
+        why = "remove the chats of ended conversations; their messages stay in state.db"
+        lines = entry_lines(file, kept, "continues in its newer conversation")
         yield from replaced_store(probes, file, data, why, lines)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="drop-variable", codes=["ENV-IGNORED"], safety=Safety.CONFIRM)
 def drop_variable(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take a variable out of .env that says what config.yaml decides."""
+    """Remove a variable from .env that Hermes ignores."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "Hermes goes by config.yaml")
+    yield from do_edits(probes, finding, "remove it, because Hermes uses config.yaml")

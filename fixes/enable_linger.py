@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @fix(id="enable-linger", codes=["GW-LINGER"], safety=Safety.SAFE)
 def enable_linger(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let the services of the home's owner run without a login, from boot on."""
+    """Keep the gateway running without a login."""
     from hermes_doctor.api import EnableLinger
 
     if probes.supervision().linger is not False:
-        raise CannotFix("that user lingers by now")
+        raise CannotFix("Lingering is enabled already. Nothing to do.")
     yield EnableLinger(probes.home)

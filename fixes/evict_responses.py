@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="evict-responses", codes=["RESPSTORE"], safety=Safety.SAFE)
 def evict_responses(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Evict responses that cannot be read back and conversations that lead to none."""
+    """Remove unreadable answers from the API server's cache."""
     from hermes_doctor.api import ReplaceDatabase, evict
 
     path = probes.home / finding.subject
     yield ReplaceDatabase(
-        path, evict, why="evict the rows that cannot be read", expect=snapshot(path)
+        path, evict, why="remove the rows that cannot be read", expect=snapshot(path)
     )

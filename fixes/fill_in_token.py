@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 @fix(id="fill-in-token", codes=["PLATFORM-CREDENTIALS"], safety=Safety.CONFIRM)
 def fill_in_token(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the value that config.yaml refers to into .env under the name that Hermes reads."""
+    """Write the credential into .env under its own name."""
     from hermes_doctor.api import edit_env, reload
 
     name, other = finding.data["variable"], finding.data["other"]
     value = probes.resolved().world.getenv(other)
     if not value:
-        raise CannotFix(text("{other} is not set any more", other=other))
-    yield from edit_env(probes, f"as {other} has it", Assign(name, str(value)))
+        raise CannotFix(
+            text("{name} was removed. Write the credential into .env yourself.", name=other)
+        )
+    yield from edit_env(
+        probes,
+        text("set {name} to the value of {other}", name=name, other=other),
+        Assign(name, str(value)),
+    )
     yield from reload(probes, "platform")

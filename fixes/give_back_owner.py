@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @fix(id="give-back-owner", codes=["DB-OWNER", "PERM-OWNER"], safety=Safety.SAFE)
 def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Set the owner, and let the owner read and write."""
+    """Give the file back to the owner of the home."""
     from hermes_doctor.api import SetMode, SetOwner
 
     path = probes.home / finding.subject
     owner = snapshot(probes.home.path)
     taken = snapshot(path)
     if taken.uid != owner.uid:
-        why = "the home belongs to that user"
+        why = "give it to the owner of the home"
         yield SetOwner(path, owner.uid, owner.gid, why=why, expect=taken)
     if taken.mode & 0o600 != 0o600:
-        yield SetMode(path, taken.mode | 0o600, why="the gateway must write it", expect=taken)
+        yield SetMode(path, taken.mode | 0o600, why="let its owner read and write it", expect=taken)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listed, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -16,16 +16,16 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 @fix(id="give-proxy", codes=["PROXY-SERVICE"], safety=Safety.CONFIRM)
 def give_proxy(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Lay the shell's proxies over the unit, in a file of its own that only its owner can read."""
+    """Give the proxy of this shell to the gateway's service."""
     from hermes_doctor.api import drop_in
 
     names = [*finding.data.get("names", ()), "NO_PROXY"]
     found = {name: value for name in names if (value := _of_shell(name))}
     if set(found) <= {"NO_PROXY"}:
-        raise CannotFix("this shell sets no proxy; under sudo it may be lost: use sudo -E")
+        raise CannotFix("This shell sets no proxy. If sudo removed it, use `sudo -E`.")
     kept = [word for word in found.get("NO_PROXY", "").split(",") if word]
     found["NO_PROXY"] = ",".join([*kept, *(word for word in _LOCAL if word not in kept)])
-    why = f"give it {', '.join(found)} of this shell"
+    why = text("set {names} as in this shell", names=listed([*found]))
     yield from drop_in(probes, found, why, variables=True)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="install-service", codes=["GW-UNSUPERVISED"], safety=Safety.CONFIRM)
 def install_service(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let Hermes' own installer make a user service, and move the gateway under it."""
+    """Install a service that restarts the gateway."""
     from hermes_doctor.api import service_installation
 
     yield from service_installation(probes)

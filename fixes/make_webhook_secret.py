@@ -15,11 +15,11 @@ _NAME = "TELEGRAM_WEBHOOK_SECRET"
 
 @fix(id="make-webhook-secret", codes=["WEBHOOK-SECRET"], safety=Safety.CONFIRM)
 def make_webhook_secret(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write a fresh random secret into .env; Hermes tells it to Telegram when it starts."""
+    """Create a secret for the Telegram webhook in .env."""
     import secrets
 
     from hermes_doctor.api import edit_env, reload
 
-    why = f"a fresh {_NAME}"
+    why = f"set {_NAME} to a new random secret"
     yield from edit_env(probes, why, Assign(_NAME, secrets.token_hex(32)))
     yield from reload(probes, "platform")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="mend-address", codes=["CFG-BASE-URL"], safety=Safety.CONFIRM)
 def mend_address(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the address as it must be, or let the one count that is written down."""
+    """Correct the address of the model provider."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "the address that is meant")
+    yield from do_edits(probes, finding, "correct the address")

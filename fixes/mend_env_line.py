@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="mend-env-line", codes=["ENV-LINE"], safety=Safety.SAFE)
 def mend_env_line(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Put the sign, the quote, the line break or the letters right in one line of .env."""
+    """Correct the malformed line of .env."""
     from hermes_doctor.api import edit_env, reload
 
     env = probes.env()
@@ -21,6 +21,6 @@ def mend_env_line(probes: Probes, finding: Finding) -> Iterator[Step]:
         return
     for one in odd_lines(env, probes.resolved().world):
         if one.number == finding.data["line"] and one.new is not None:
-            yield from edit_env(probes, "as it was meant", Mend(one.number, one.old, one.new))
+            yield from edit_env(probes, "correct the line", Mend(one.number, one.old, one.new))
             yield from reload(probes, "platform")
             return

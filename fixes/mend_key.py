@@ -22,14 +22,14 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
-_WHY = "the key alone"
+_WHY = "keep only the key"
 _HEAD = pattern(r"(?P<margin>\s*)(?:export\s+)?(?P<name>[^=\s]+)\s*=\s*")
 _COMMENT = pattern(r"\s(#.*)$")
 
 
 @fix(id="mend-key", codes=["CRED-SHAPE"], safety=Safety.SAFE)
 def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take off a key what is no part of it: a comment, quotes, `Bearer`; a comment is kept."""
+    """Remove quotes, comments or `Bearer` from a key."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     world = probes.resolved().world
@@ -40,7 +40,7 @@ def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     else:
         written = world.readings.own.values.get(name)
         if written is None or written.source.line is None:
-            raise CannotFix(text("{name} is no longer in .env", name=name))
+            raise CannotFix(text("{name} was removed from .env. Run the check again.", name=name))
         if name in world.readings.dotenv.values:
             yield from edit_env(probes, _WHY, Assign(name, _key(written)))
         else:
@@ -56,7 +56,7 @@ def _line(name: str, old: str, key: str) -> str:
     head = _HEAD.match(old)
     if head is None or head["name"] != name:
         raise CannotFix(
-            text("{name} is written in a way that only a person should change", name=name)
+            text("The line of {name} in .env has an unusual form. Correct it by hand.", name=name)
         )
     comment = _COMMENT.search(old[head.end() :].partition(key)[2])
     above = f"{head['margin']}{comment[1]}\n" if comment else ""
@@ -66,5 +66,5 @@ def _line(name: str, old: str, key: str) -> str:
 def _key(value: str | None) -> str:
     found = mended(value or "")
     if found is None:
-        raise CannotFix("what of it is the key cannot be told for certain; copy it there anew")
+        raise CannotFix("It is not clear which part is the key. Copy the key again.")
     return found

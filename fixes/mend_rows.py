@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 _FAULTS = {
-    "DB-ACTIVE-NULL": ("active", "mark messages active that are neither active nor not"),
-    "DB-TITLES": ("titles", "number the titles that several sessions have"),
-    "DB-JSON": ("settings", "take away settings of sessions that are no JSON"),
-    "DB-SCHEMAVERSION": ("version", "make its schema's version a number"),
+    "DB-ACTIVE-NULL": ("active", "mark messages as active that have no mark"),
+    "DB-TITLES": ("titles", "number titles that several conversations share"),
+    "DB-JSON": ("settings", "remove settings of conversations that are not valid JSON"),
+    "DB-SCHEMAVERSION": ("version", "make its schema version a number"),
 }
 
 
 @fix(id="mend-rows", codes=list(_FAULTS), safety=Safety.SAFE)
 def mend_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Change on a copy the rows that make Hermes fail, and no others."""
+    """Correct the rows that make Hermes fail."""
     from hermes_doctor.api import ReplaceDatabase, mend_rows as mend
 
     fault, why = _FAULTS[finding.code]

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @fix(id="mend-session-reset", codes=["CFG-SESSION-RESET"], safety=Safety.CONFIRM)
 def mend_session_reset(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the number or the word that was meant, else the one that Hermes takes anyway."""
+    """Correct when conversations are reset."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     if "variable" in finding.data:
         name = finding.data["variable"]
-        yield from edit_env(probes, "config.yaml or Hermes' own hour counts", Unset(name))
+        yield from edit_env(probes, "remove the invalid hour", Unset(name))
     else:
         path, value = finding.data["path"], finding.data["value"]
-        yield from edit_config(probes, f"{path[-1]} is {value}", Put(path, value))
+        yield from edit_config(probes, f"set {path[-1]} to {value}", Put(path, value))
     yield from reload(probes, "platform")

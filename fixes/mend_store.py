@@ -21,20 +21,21 @@ _CODES = [
 
 @fix(id="mend-store", codes=_CODES, safety=Safety.SAFE, then="restore-store")
 def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the file anew without the flaw, every entry kept; a mere cache goes to the vault."""
+    """Repair the damaged file; keep every entry."""
     from hermes_doctor.api import Remove, store_steps
 
     if newer := probes.newer():
-        raise CannotFix(
-            text("not judged: {newer}", newer=newer)
-        )  # the entries depend on the release
+        # the entries depend on the release
+        raise CannotFix(text("{reason}. Update hermes-doctor first.", reason=newer))
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None:
         return
     if file.store.cache:
-        yield Remove(file.path, why="Hermes fails on it, and makes it anew")
+        yield Remove(file.path, why="Hermes cannot read it")
         return
     repair = probes.store_repair(file)
     if repair is None or not repair.lossless:
-        raise CannotFix("more than a flaw around it is wrong")
+        raise CannotFix(
+            "The file cannot be repaired without losing entries. Restore it from a backup."
+        )
     yield from store_steps(probes, file, repair)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="mend-yaml", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Replace what only looks like spaces, colons or quotes in config.yaml, so that it parses."""
+    """Correct the mistake in config.yaml so that it parses."""
     from hermes_doctor.api import ReplaceFile, yaml_mistake
 
     config = probes.config()
@@ -21,7 +21,9 @@ def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
         return
     cause = yaml_mistake(config)
     if cause is None or cause.repaired is None:
-        raise CannotFix("no rule mends config.yaml; mend the line by hand")
+        raise CannotFix(
+            "The mistake in config.yaml is of an unknown kind. Correct the line by hand."
+        )
     yield ReplaceFile(
         config.path,
         cause.repaired,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="merge-approvals", codes=["PAIRING-ASTRAY"], safety=Safety.CONFIRM, personal=True)
 def merge_approvals(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Bring one of the approved into the folder that the gateway looks at."""
+    """Move the approved user to where the gateway looks."""
     from hermes_doctor.api import move_pairing
 
     yield from move_pairing(probes, finding.data["platform"], finding.data["user"])

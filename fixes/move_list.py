@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="move-list", codes=["CFG-ALLOWLIST-KEY"], safety=Safety.CONFIRM)
 def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move the list of users from config.yaml to its variable in .env."""
+    """Move the allowlist from config.yaml to .env."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     found = probes.resolved()
@@ -21,6 +21,10 @@ def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
         if one.path == finding.data["path"] and one.variable:
             before = [word.strip() for word in found.world.getenv(one.variable).split(",")]
             users = ",".join(word for word in (*before, *one.users) if word)
-            yield from edit_env(probes, "it is read from here", Assign(one.variable, users))
-            yield from edit_config(probes, "it is not read there", Drop(one.path))
+            yield from edit_env(
+                probes, "write the allowlist where Hermes reads it", Assign(one.variable, users)
+            )
+            yield from edit_config(
+                probes, "remove the allowlist that Hermes ignores", Drop(one.path)
+            )
             yield from reload(probes, "access")

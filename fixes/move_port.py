@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @fix(id="move-port", codes=["PLATFORM-PORT-CLASH"], safety=Safety.CONFIRM)
 def move_port(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let one of the two platforms listen on a port that nobody uses."""
+    """Move one of the two platforms to a free port."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     variable, port = finding.data["variable"], finding.data["port"]
-    why = f"port {port} is free"
+    why = f"use port {port}, which is free"
     if variable:
         yield from edit_env(probes, why, Assign(variable, str(port)))
     else:

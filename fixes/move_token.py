@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @fix(id="move-token", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def move_token(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move the token from config.yaml to its variable in .env."""
+    """Move the token to where Hermes reads it."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     found = probes.resolved()
@@ -33,14 +33,20 @@ def move_token(probes: Probes, finding: Finding) -> Iterator[Step]:
             continue
         token = value_of(found, one.value) if "${" in one.value else one.value
         if one.harm and not token:
-            raise CannotFix("the variable that it refers to is not set; put the token into .env")
+            raise CannotFix(
+                "The variable with the token is not set. Write the token into .env yourself."
+            )
         if not one.harm:
-            yield from edit_config(probes, "it is not read there", Drop(one.path))
+            yield from edit_config(probes, "remove the token that Hermes ignores", Drop(one.path))
         elif one.instead:
-            yield from edit_env(probes, "it is read from here", Assign(one.instead, str(token)))
-            yield from edit_config(probes, "it is not read there", Drop(one.path))
+            yield from edit_env(
+                probes, "write the token where Hermes reads it", Assign(one.instead, str(token))
+            )
+            yield from edit_config(probes, "remove the token that Hermes ignores", Drop(one.path))
         else:
             block = ("platforms", one.platform)
             moved = (Put((*block, "enabled"), True), Put((*block, "token"), str(token)))
-            yield from edit_config(probes, "it is read from there", *moved, Drop(one.path))
+            yield from edit_config(
+                probes, "move the token to where Hermes reads it", *moved, Drop(one.path)
+            )
         yield from reload(probes, "platform")

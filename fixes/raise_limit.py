@@ -16,16 +16,21 @@ NO_END = 2**31
 
 @fix(id="raise-limit", codes=["GW-FD-EXHAUST", "GW-FD-LIMIT-LOW"], safety=Safety.CONFIRM)
 def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Lay a higher limit of open files over the unit, in a file of its own beside it."""
+    """Allow the gateway to open more files."""
     from hermes_doctor.api import drop_in, service_limit
 
     soft, hard = service_limit(probes, "LimitNOFILE")
     wanted = min(ENOUGH, hard)
     if soft >= wanted:
-        raise CannotFix(text("its manager may not give it more than {hard} open files", hard=hard))
+        raise CannotFix(
+            text(
+                "systemd allows no more than {limit} open files. Raise its hard limit first.",
+                limit=hard,
+            )
+        )
     kept = f"{wanted}:{hard}" if wanted < hard < NO_END else f"{wanted}"
     yield from drop_in(
         probes,
         {"LimitNOFILE": kept},
-        why=text("open {wanted} files instead of {soft}", wanted=wanted, soft=soft),
+        why=text("allow {new} open files instead of {old}", new=wanted, old=soft),
     )

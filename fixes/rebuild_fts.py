@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 @fix(id="rebuild-fts", codes=["DB-FTS-CORRUPT"], safety=Safety.SAFE, then="salvage-rows")
 def rebuild_fts(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the full-text tables out on a copy and fill new ones from the real rows."""
+    """Rebuild the search index of the database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
-    yield database_repair(
-        probes, path, ["full text"], why="make its full-text search anew from its rows"
-    )
+    yield database_repair(probes, path, ["full text"], why="rebuild its search index from its rows")

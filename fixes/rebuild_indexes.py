@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @fix(id="rebuild-indexes", codes=["DB-INDEX"], safety=Safety.SAFE, then="salvage-rows")
 def rebuild_indexes(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Make the indexes anew from the rows, on a copy."""
+    """Rebuild the indexes of the database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
-    yield database_repair(probes, path, ["indexes"], why="make its indexes anew from its rows")
+    yield database_repair(probes, path, ["indexes"], why="rebuild its indexes from its rows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Probes, Safety, fix, snapshot, text
+from hermes_doctor.api import Finding, Probes, Safety, count, fix, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
 @fix(id="release-claims", codes=["KANBAN-STUCK"], safety=Safety.CONFIRM)
 def release_claims(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Make the tasks ready again, as the dispatcher would, so that somebody else begins them."""
+    """Release tasks whose worker no longer runs."""
     from hermes_doctor.api import ReplaceDatabase, release_claims as release
 
     path = probes.home / finding.subject
     held = finding.data.get("tasks") or ()
     tasks = [(str(task), int(worker), str(lock)) for task, worker, lock in held]
     if tasks:
-        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
         yield ReplaceDatabase(
             path,
             lambda copy: release(copy, tasks),
-            why=text("make {count} ready again whose workers have ended", count=count),
+            why=text("release {tasks} of stopped workers", tasks=count(len(tasks), "task")),
             expect=snapshot(path),
         )

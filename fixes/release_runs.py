@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
 def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the mark of a run that is not under way from each of these jobs."""
+    """Let scheduled jobs start that only seem to run."""
     import json
 
     from hermes_doctor.api import replaced_store
 
     file = probes.stores().of("jobs")
     if file is None or file.flaw is not None:
-        raise CannotFix("the list of jobs cannot be read")
+        raise CannotFix("cron/jobs.json cannot be read. Repair it first.")
     wanted = set(finding.data.get("jobs") or ())
     values = json.loads(file.data)
     marked = [job for job in values["jobs"] if job.get("id") in wanted and job.get("run_claim")]
@@ -28,6 +28,6 @@ def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
         del job["run_claim"]
     if marked:
         data = f"{json.dumps(values, indent=2)}\n".encode()
-        why = "without the marks of runs that are not under way"
-        lines = (f"{file.path.name}, jobs one by one:", *(f"~ {job['id']}" for job in marked))
+        why = "remove the marks of runs that are not running"
+        lines = (f"{file.path.name}, jobs:", *(f"~ {job['id']}" for job in marked))
         yield from replaced_store(probes, file, data, why, lines)

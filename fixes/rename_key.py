@@ -19,9 +19,9 @@ _READ_AT_EVERY_MESSAGE = ("model", "providers", "custom_providers")
     safety=Safety.CONFIRM,
 )
 def rename_key(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Rename the key in config.yaml; its value and everything else stay."""
+    """Rename the key in config.yaml; keep its value."""
     from hermes_doctor.api import edit_config, reload
 
     path, new = finding.data["path"], finding.data["new"]
-    yield from edit_config(probes, f"{new} is what Hermes reads", Rename(path, new))
+    yield from edit_config(probes, f"rename it to {new}, which Hermes reads", Rename(path, new))
     yield from reload(probes, "model" if path[0] in _READ_AT_EVERY_MESSAGE else "platform")

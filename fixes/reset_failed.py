@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 @fix(id="reset-failed", codes=["GW-STARTLIMIT"], safety=Safety.SAFE)
 def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let systemd forget the failures, start the gateway once, and see whether it stays."""
+    """Start the gateway again after systemd gave up."""
     from hermes_doctor.api import GatewayStep, ResetFailed, gateway_service
 
     unit = finding.data["unit"]
     service = gateway_service(probes)
     if service.running() is not None:
         raise CannotFix(
-            text("a gateway runs on this home, though not through {unit}", unit=unit.name)
+            text(
+                "A gateway runs already, but not as {unit}. Stop that process first.",
+                unit=unit.name,
+            )
         )
     yield ResetFailed(probes.home, unit.name, system=unit.manager is None)
-    yield GatewayStep(service, restart=False, why="systemd has given up on it", expected=True)
+    yield GatewayStep(
+        service, restart=False, why="systemd no longer tries to start it", expected=True
+    )

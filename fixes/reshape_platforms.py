@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @fix(id="reshape-platforms", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write `enabled: true` or `false` below the platform's name in config.yaml."""
+    """Write platforms in the form that Hermes reads."""
     from hermes_doctor.api import edit_config, reload
 
     config = probes.config()
@@ -31,7 +31,7 @@ def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
     for one in passed_over(probes.resolved()):
         if one.path == finding.data["path"]:
             edit = _edit(one, written.get("platforms"))
-            yield from edit_config(probes, "Hermes reads only this form", edit)
+            yield from edit_config(probes, "use the form that Hermes reads", edit)
             yield from reload(probes, "platform")
 
 
@@ -49,6 +49,10 @@ def _edit(one: PassedOver, platforms: Any) -> Put:
             made |= {str(name): {"enabled": True} | block for name, block in item.items()}
         else:
             raise CannotFix(
-                text("{path} holds something else than names of platforms", path=one.path[0])
+                text(
+                    "{key} in config.yaml contains more than names of platforms. Correct it by "
+                    "hand.",
+                    key=one.path[0],
+                )
             )
     return Put(one.path, made)

@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     unattended=True,
 )
 def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Save the database with its deleted log, restart the gateway, and restore lost rows."""
+    """Save deleted database files and restart the gateway."""
     from hermes_doctor.api import GatewayStep, SaveLost, gateway_service, save_deleted_logs
 
     service = gateway_service(probes)
     pid = service.running()
     if pid is None or finding.data.get("pid") != pid:
-        raise CannotFix(text("process {get} is not the gateway", get=finding.data.get("pid")))
+        raise CannotFix(
+            text(
+                "Process {pid} is not the gateway. Stop that process yourself.",
+                pid=finding.data.get("pid"),
+            )
+        )
     lost_files = probes.lost_files()
     for lost in lost_files:
         others = [one for one in probes.held().holders(lost.database) if one != pid]
@@ -35,8 +40,8 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
             name = probes.home.name_of(lost.database)
             raise CannotFix(
                 text(
-                    "process {others} has {name} open too: stop that one first",
-                    others=others[0],
+                    "Process {pid} has {name} open, too. Stop that process first.",
+                    pid=others[0],
                     name=name,
                 )
             )
@@ -50,5 +55,5 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
             found.setdefault(lost.database, []).append((suffix, lost.fd))
     for path, fds in found.items():
         if any(not suffix for suffix, _ in fds):  # only this file has the last writes
-            yield SaveLost(path, pid, tuple(sorted(fds)), why="nothing else holds what is in it")
+            yield SaveLost(path, pid, tuple(sorted(fds)), why="no other file has its data")
     yield GatewayStep(service, restart=True, why=finding.title)

@@ -58,16 +58,16 @@ _CODES = [
 
 @fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM, unattended=True)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let the gateway finish what it is at, stop it, and start it again."""
+    """Restart the gateway after its current answers."""
     from hermes_doctor.api import GatewayStep, gateway_service
 
     service = gateway_service(probes)
     pid = service.running()
     if pid is None:
-        raise CannotFix("it is not running any more")
+        raise CannotFix("The gateway is not running, so it cannot be restarted. Start it instead.")
     named = finding.data.get("pid")
     if isinstance(named, int) and named != pid:
         raise CannotFix(
-            text("process {named} is not the gateway, and is not ours to end", named=named)
+            text("Process {pid} is not the gateway. Stop that process yourself.", pid=named)
         )
     yield GatewayStep(service, restart=True, why=finding.title)

@@ -13,17 +13,22 @@ if TYPE_CHECKING:
 
 @fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE"], safety=Safety.CONFIRM)
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Put the newest sound copy in its place: a snapshot of Hermes', or a backup."""
+    """Restore the newest intact copy of the database."""
     from hermes_doctor.api import ReplaceDatabase, bring_back
 
     path = probes.home / finding.subject
     copies = probes.copies(path)
     if not copies:
-        raise CannotFix("there is no older copy of it")
+        raise CannotFix(
+            text(
+                "No copy of {name} was found. Restore it from a backup of your own.",
+                name=finding.subject,
+            )
+        )
     newest = probes.home.name_of(copies[0].path)
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),
-        why=text("bring back {newest}, or the next older one that is sound", newest=newest),
+        why=text("restore {copy}, or an older copy if it is damaged", copy=newest),
         expect=snapshot(path),
     )

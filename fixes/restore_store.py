@@ -21,17 +21,16 @@ _CODES = [
 
 @fix(id="restore-store", codes=_CODES, safety=Safety.CONFIRM)
 def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Keep what is whole of the file, or put the newest sound copy in its place."""
+    """Repair the file from its intact parts or a copy."""
     from hermes_doctor.api import store_steps
 
     if newer := probes.newer():
-        raise CannotFix(
-            text("not judged: {newer}", newer=newer)
-        )  # the entries depend on the release
+        # the entries depend on the release
+        raise CannotFix(text("{reason}. Update hermes-doctor first.", reason=newer))
     file = next((one for one in probes.stores().found if one.name == finding.subject), None)
     if file is None or file.flaw is None:
         return
     repair = probes.store_repair(file)
     if repair is None:
-        raise CannotFix("there is no sound copy, and what is left cannot be put together")
+        raise CannotFix("No intact copy was found. Restore the file from a backup of your own.")
     yield from store_steps(probes, file, repair)

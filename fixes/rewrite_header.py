@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     then="salvage-rows",
 )
 def rewrite_header(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the header anew, on a copy, from what the rest of the file says."""
+    """Rebuild the header of the database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
-    yield database_repair(probes, path, ["header"], why="write its header anew")
+    yield database_repair(probes, path, ["header"], why="rebuild its header")

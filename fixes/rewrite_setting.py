@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     safety=Safety.SAFE,
 )
 def rewrite_setting(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write a setting in the form and the place in which Hermes reads it; what it says stays."""
+    """Write the setting in the form that Hermes reads."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "in the form that Hermes reads")
+    yield from do_edits(probes, finding, "use the form that Hermes reads")

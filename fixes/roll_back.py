@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="roll-back", codes=["DB-JOURNAL"], safety=Safety.SAFE, then="salvage-rows")
 def roll_back(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let SQLite play the journal back on a copy, check all of it, and swap it in."""
+    """Roll back the interrupted transaction."""
     from hermes_doctor.api import take_back
 
     yield take_back(probes.home / finding.subject)

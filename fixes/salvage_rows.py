@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     safety=Safety.CONFIRM,
 )
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Read every page that can be read and build a new database; the old one stays in the vault."""
+    """Save all readable rows into a new database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
     lost = finding.code in ("DB-EMPTY", "DB-GONE")
     rungs = ["layers", "rows", "copies"] if lost else ["rows"]
-    yield database_repair(probes, path, rungs, why="save its rows into a new database")
+    yield database_repair(probes, path, rungs, why="save all readable rows into a new database")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     safety=Safety.CONFIRM,
 )
 def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Save the deleted log and its database into the vault; stop nothing."""
+    """Save the deleted write-ahead log; stop nothing."""
     from hermes_doctor.api import save_deleted_logs
 
     step = save_deleted_logs(probes, None)
     if step is None:
-        raise CannotFix("no process has it open any more")
+        raise CannotFix("No process has the deleted file open any longer. Run the check again.")
     yield step

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     safety=Safety.SAFE,
 )
 def set_aside_cache(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move the unreadable cache into the vault; Hermes makes an empty one at the next start."""
+    """Remove the unreadable cache; Hermes creates a new one."""
     from hermes_doctor.api import Remove
 
     path = probes.home / finding.subject
     for suffix in ("-wal", "-shm", "-journal", ""):
         part = path.with_name(path.name + suffix)
         if snapshot(part).kind != "absent":
-            yield Remove(part, why="it is a cache that cannot be read")
+            yield Remove(part, why="it is a cache and cannot be read")

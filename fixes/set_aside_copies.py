@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @fix(id="set-aside-copies", codes=["DB-BACKUP-CLUTTER"], safety=Safety.CONFIRM)
 def set_aside_copies(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move all copies but the newest into the vault; pruning the vault gives the space back."""
+    """Move old copies of the damaged database to the vault."""
     from hermes_doctor.api import MoveAside
 
     found = False
     for path in finding.data["older"]:
         if snapshot(path).kind == "file":
             found = True
-            yield MoveAside(path, why="a newer copy of the damaged database is kept in its place")
+            yield MoveAside(path, why="a newer copy stays")
     if not found:
-        raise CannotFix("the copies are gone already")
+        raise CannotFix("The copies no longer exist. Nothing to do.")

@@ -14,23 +14,23 @@ _PARTS = {"DB-WAL-STALE": ("-wal", "-shm"), "DB-JOURNAL": ("-journal",)}
 """The files that each finding may move, and no others. SQLite creates an index (-shm) again
 from its write-ahead log."""
 _HINT = (
-    "These rows are not added to the database. To add them as well, name both codes before",
-    "Hermes starts: fix DB-WAL-STALE DB-WAL-ROWS --apply",
+    "These rows are not added to the database. To add them, too, name both codes before",
+    "Hermes starts: hermes-doctor fix DB-WAL-STALE DB-WAL-ROWS --apply",
 )
 
 
 @fix(id="set-aside-log", codes=list(_PARTS), safety=Safety.CONFIRM)
 def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move the foreign log or journal out of the way, so that it is not played over a database."""
+    """Move a wrong write-ahead log or journal aside."""
     from hermes_doctor.api import MoveAside, set_log_aside
 
     path = probes.condition(probes.home / finding.subject).files.path
     parts = [path.with_name(path.name + suffix) for suffix in _PARTS[finding.code]]
     there = [part for part in parts if snapshot(part).kind == "file"]
     if not there:
-        raise CannotFix("it is gone already")
+        raise CannotFix("The file no longer exists. Nothing to do.")
     if finding.code == "DB-WAL-STALE":
         yield from set_log_aside(probes, path, _HINT)
         return
     for part in there:
-        yield MoveAside(part, why="it is of another database, or of another life of this one")
+        yield MoveAside(part, why="it does not belong to this database")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @fix(id="set-home-channel", codes=["CRON-DELIVERY"], safety=Safety.CONFIRM)
 def set_home_channel(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Send the results of jobs to the only user who may talk to the bot."""
+    """Send job results to the only approved user."""
     from hermes_doctor.api import edit_env, reload
 
     name, chat = finding.data["variable"], finding.data["chat"]
-    yield from edit_env(probes, "the chat with the only user", Assign(name, chat))
+    yield from edit_env(probes, "send results to the only approved user", Assign(name, chat))
     yield from reload(probes, "platform")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="set-model", codes=["CFG-MODEL"], safety=Safety.CONFIRM)
 def set_model(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Name the model where the gateway looks for it, or the one that took its place."""
+    """Set the model, or its successor."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "the model that is meant")
+    yield from do_edits(probes, finding, "set the model")

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @fix(id="set-policy", codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"], safety=Safety.CONFIRM)
 def set_policy(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Set the policy to the list that there is, to pairing, or to what was most likely meant."""
+    """Correct the access policy of the platform."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     value = finding.data["value"]
-    why = f"the policy is {value}" if value else "Hermes' own policy applies"
+    why = f"set the policy to {value}" if value else "remove it, so that the default applies"
     if "path" in finding.data:
         yield from edit_config(probes, why, Put(finding.data["path"], value))
     else:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @fix(id="start-gateway", codes=["GW-DOWN", "DOCKER-S6-DOWN"], safety=Safety.SAFE)
 def start_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Start the gateway through whatever owns it, and see that it stays."""
+    """Start the gateway and check that it keeps running."""
     from hermes_doctor.api import GatewayStep, gateway_service
 
     service = gateway_service(probes)
     if service.running() is not None:
-        raise CannotFix("it runs by now")
+        raise CannotFix("The gateway is running already. Nothing to do.")
     expected = finding.data.get("ran") is True and not service.was_stopped_on_purpose()
-    why = "it is down" if expected else "it was not running, and you want it to"
+    why = "it should be running" if expected else "it is not running"
     yield GatewayStep(service, restart=False, why=why, expected=expected)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @fix(id="straighten-config", codes=["CFG-LOOKALIKE"], safety=Safety.CONFIRM)
 def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write plain spaces before the names of config.yaml, and values without curly quotes."""
+    """Replace lookalike spaces and quotes in config.yaml."""
     from hermes_doctor.api import ReplaceFile, edit_config, reload
 
     config = probes.config()
@@ -32,12 +32,14 @@ def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
         if one.path != finding.data["path"]:
             continue
         if not one.blank:
-            yield from edit_config(probes, "the quotes are no part of it", Put(one.path, one.value))
+            yield from edit_config(probes, "remove the curly quotes", Put(one.path, one.value))
         else:
             made = without_blanks(config.data)
             if made is None:
-                raise CannotFix("with plain spaces config.yaml would not parse; mend it by hand")
-            why = "indented with spaces"
+                raise CannotFix(
+                    "With plain spaces config.yaml would not parse. Correct it by hand."
+                )
+            why = "indent it with plain spaces"
             yield ReplaceFile(config.path, made, why, config.snapshot, before=config.data)
         yield from reload(probes, "platform")
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="strip-prefix", codes=["CFG-MODEL-PREFIX"], safety=Safety.CONFIRM)
 def strip_prefix(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Take the provider's name off the model's name."""
+    """Remove the provider from the name of the model."""
     from hermes_doctor.api import do_edits
 
-    yield from do_edits(probes, finding, "the model without the provider's name")
+    yield from do_edits(probes, finding, "remove the provider from the name of the model")

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @fix(id="tighten-modes", codes=["PERM-SECRETS"], safety=Safety.SAFE)
 def tighten_modes(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Set the mode of the file to 0600."""
+    """Let only the owner read the file."""
     from hermes_doctor.api import SetMode, refuse_managed
 
     snapshot = finding.data["snapshot"]
     if snapshot.mode & 0o077:
         refuse_managed(probes)
         yield SetMode(
-            finding.data["path"], 0o600, why="only the owner may read it", expect=snapshot
+            finding.data["path"], 0o600, why="let only its owner read it", expect=snapshot
         )

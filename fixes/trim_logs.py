@@ -19,7 +19,7 @@ _MOST = 5000
 
 @fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
 def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move what has piled up into the vault; `hermes-doctor backup prune` gives the room back."""
+    """Move huge logs and old dumps to the vault."""
     from hermes_doctor.api import GatewayStep, MoveLog, gateway_service, writers
 
     files = _dumps(probes) if finding.code == "REQUEST-DUMPS" else [finding.data["path"]]
@@ -28,14 +28,17 @@ def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
     strangers = {pid for pids in held.values() for pid in pids} - gateways
     if strangers:
         raise CannotFix(
-            text("process {min}, which is not the gateway, writes into it", min=min(strangers))
+            text(
+                "Process {pid}, which is not the gateway, writes to it. Stop that process first.",
+                pid=min(strangers),
+            )
         )
     for file in files:
         if snapshot(file).kind == "file":
-            yield MoveLog(file, why="it has grown without an end")
+            yield MoveLog(file, why="it has grown too large")
     if held:
         # Without a restart the gateway writes into a deleted file: lines and disk space are lost.
-        why = f"it writes into {min(held).name} and must let go of it"
+        why = f"it writes to {min(held).name}"
         yield GatewayStep(gateway_service(probes), restart=True, why=why)
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @fix(id="use-own-provider", codes=["CFG-PROVIDER-LEFT"], safety=Safety.SAFE)
 def use_own_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Choose the provider that the model's prefix names, and take the prefix off."""
+    """Use the provider that the model name contains."""
     from hermes_doctor.api import do_edits
 
     yield from do_edits(
-        probes, finding, "the provider that is meant, and the model without its prefix"
+        probes, finding, "set the provider and remove it from the name of the model"
     )

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="write-magic", codes=["DB-NOTADB"], safety=Safety.SAFE, then="salvage-rows")
 def write_magic(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the 16 magic bytes back on a copy, or all of its header, and let SQLite check it."""
+    """Restore the first 16 bytes of the database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
     if not probes.header(path).magic:
-        why = "write its 16 magic bytes back, or else all of its header"
+        why = "restore its first 16 bytes, or its whole header if needed"
         yield database_repair(probes, path, ["magic", "header"], why=why)

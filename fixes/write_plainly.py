@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @fix(id="write-plainly", codes=["ENV-AMBIGUOUS"], safety=Safety.SAFE)
 def write_plainly(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Write the key without comment, reference or odd quotes; a comment gets its own line."""
+    """Write the key in .env in plain form."""
     from hermes_doctor.api import edit_env, reload
 
     for one in differing(probes.resolved().world):
         if one.name == finding.subject:
-            yield from edit_env(probes, "read alike by both parsers", Assign(one.name, one.value))
+            yield from edit_env(probes, "write the key in plain form", Assign(one.name, one.value))
             yield from reload(probes, "key")

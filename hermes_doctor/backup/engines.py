@@ -42,7 +42,7 @@ def find_program(name: str) -> str:
     try:
         refuse_untrusted(Path(found), None)
     except CannotFix as why:
-        raise Trouble(f"{why}.") from None
+        raise Trouble(f"{str(why).rstrip('.')}.") from None
     return found
 
 

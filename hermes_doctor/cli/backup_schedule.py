@@ -94,7 +94,7 @@ def install(
             return 0
         changed = manager.install(job)
     except CannotFix as why:
-        raise Trouble(f"{why}.") from None
+        raise Trouble(f"{str(why).rstrip('.')}.") from None
     done = "Installed" if changed else "It is installed already"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
@@ -131,7 +131,7 @@ def status(
         told = manager.status(job)
         place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
-        raise Trouble(f"{why}.") from None
+        raise Trouble(f"{str(why).rstrip('.')}.") from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     store = Vault(where, place)
@@ -168,6 +168,6 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
         manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(f"{why}.") from None
+        raise Trouble(f"{str(why).rstrip('.')}.") from None
     typer.echo("It is gone; the backups stay." if there else "It was not installed.")
     return 0

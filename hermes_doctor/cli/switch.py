@@ -119,7 +119,7 @@ class SwitchSession:
                 return plan.plan(probes, self.request, _typed(wanted, world.release.is_usable))
             switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
-            raise Trouble(f"Cannot switch: {why}. Nothing was changed.") from None
+            raise Trouble(f"Cannot switch: {str(why).rstrip('.')}. Nothing was changed.") from None
         if not wanted:
             return switch
         note = f"{wanted} is asked for when it is applied."

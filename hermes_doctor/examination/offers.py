@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 
 from hermes_doctor.model import CannotFix, Finding
 from hermes_doctor.plugins.declare import Fix
@@ -24,10 +26,11 @@ def refusals(
     for finding in [one for one in findings if one.fix in known][:MAX_PLANS]:
         assert finding.fix is not None
         try:
-            for _ in known[finding.fix].plan(probes, finding):
-                pass
+            with redirect_stdout(sys.stderr):  # what a fix prints is not part of the report
+                for _ in known[finding.fix].plan(probes, finding):
+                    pass
         except CannotFix as why:
             found[(*finding.key, finding.fix)] = str(why)
-        except Exception:  # noqa: BLE001
+        except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001
             continue
     return found

@@ -16,7 +16,7 @@ from hermes_doctor.gateway.copied_home import refuse_copied_home
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, open_process, read_origin
 from hermes_doctor.gateway.startup_proof import wait_for_proof
 from hermes_doctor.home import Home
-from hermes_doctor.message import text
+from hermes_doctor.message import duration, listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.pulse import OLD
 from hermes_doctor.processes.home_of import holds_lock_in
@@ -63,7 +63,7 @@ class GatewayControl:
     # -- what each supervisor implements ---------------------------------------------------
 
     def describe(self) -> str:
-        """Describe the supervisor, for the plan."""
+        """Say how the gateway is started, such as `in the background`; for the plan."""
         raise NotImplementedError
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
@@ -110,12 +110,12 @@ class GatewayControl:
         except CouldNotLook as why:
             raise CannotFix(str(why)) from None
         if len(found) > 1:
-            listed = " and ".join(map(str, found))
             raise CannotFix(
                 text(
-                    "{number} gateways run on this home (processes {listed})",
+                    "{number} gateways run on this home (processes {pids}). Stop all but one "
+                    "first.",
                     number=len(found),
-                    listed=listed,
+                    pids=listed([*map(str, found)]),
                 )
             )
         return found[0] if found else None
@@ -128,12 +128,14 @@ class GatewayControl:
         number = pid_in_namespace(pid)
         with contextlib.suppress(ProcessLookupError), open_process(pid) as process:
             if self.running() != pid:  # it ended, and its id may be reused by now
-                raise CannotFix(text("process {pid} ended by itself just now; try again", pid=pid))
+                raise CannotFix(
+                    text("Process {pid} has just stopped by itself. Try again.", pid=pid)
+                )
             if holds_lock_in(pid, self.home.path) is False:
                 raise CannotFix(
                     text(
-                        "process {pid} does not hold the lock of this home: it is only "
-                        "starting, or not its gateway; look again in a few minutes",
+                        "Process {pid} does not hold the lock of this home; it may still be "
+                        "starting. Try again in a few minutes.",
                         pid=pid,
                     )
                 )
@@ -182,7 +184,9 @@ class GatewayControl:
         try:
             self._said += wait_for_proof(self, until, old=self._asked)
         except CouldNotLook as why:
-            raise CannotFix(text("whether it came up cannot be told: {why}", why=why)) from None
+            raise CannotFix(
+                text("Could not check whether the gateway started: {reason}.", reason=why)
+            ) from None
 
     def probes(self) -> Probes:
         """Fresh probes without cached answers."""
@@ -196,11 +200,13 @@ class GatewayControl:
             fd = os.open(self.home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(text("the home cannot be opened any more ({why})", why=why)) from None
+            raise CannotFix(
+                text("Could not open the home: {reason}. Run the check again.", reason=why)
+            ) from None
         if _place(fd) == self._place:
             return fd
         os.close(fd)
-        raise CannotFix("another folder was put in the place of the home meanwhile")
+        raise CannotFix("Another folder has replaced the home. Run the check again.")
 
     # -- stopping --------------------------------------------------------------------------
 
@@ -246,10 +252,10 @@ class GatewayControl:
             if time.monotonic() - asked >= limit:
                 raise CannotFix(
                     text(
-                        "process {pid} was asked to end and still works after {limit:g} s; "
-                        "its loop is not proven frozen, so it was not killed",
+                        "Process {pid} did not stop within {time}. It may still be answering, so "
+                        "it was not killed. Try again later.",
                         pid=process.pid,
-                        limit=limit,
+                        time=duration(limit),
                     )
                 )
 
@@ -257,9 +263,9 @@ class GatewayControl:
         process.send(signal.SIGKILL)
         if not process.ended(time_limits.stretch(DEATH)):
             raise CannotFix(
-                text("process {pid} does not even end when it is killed", pid=process.pid)
+                text("Process {pid} cannot be killed. Restart the machine.", pid=process.pid)
             )
-        self._said.append(f"process {process.pid} was killed, since its loop was frozen: {proof}")
+        self._said.append(f"process {process.pid} was frozen and was killed: {proof}")
 
 
 def _place(folder: Path | int) -> tuple[int, int, int] | None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hermes_doctor.message import text
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "NO_PROXY")
 INSIDE = (
-    "this runs inside the gateway that would be stopped, which would cut off the answer in the "
-    "middle: run it from a shell of your own"
+    "This runs inside the gateway, so a restart would cut off the current answer. Run it from your "
+    "own shell."
 )
 
 
@@ -47,7 +47,9 @@ def _of(probes: Probes) -> GatewayControl:
     if not gateways and holder is not None:
         raise CannotFix(
             text(
-                "process {holder} holds gateway.lock, so that no gateway could start", holder=holder
+                "Process {pid} holds gateway.lock, so no gateway can start. Stop that process "
+                "first.",
+                pid=holder,
             )
         )
     if not gateways:
@@ -57,13 +59,11 @@ def _of(probes: Probes) -> GatewayControl:
         refuse_copied_home(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
-        listed = " and ".join(str(gateway.pid) for gateway in gateways)
         raise CannotFix(
             text(
-                "{number} gateways run on this home (processes {listed}), so it is "
-                "not clear which one is meant: end the one that is too much first",
+                "{number} gateways run on this home (processes {pids}). Stop all but one first.",
                 number=len(gateways),
-                listed=listed,
+                pids=listed([str(gateway.pid) for gateway in gateways]),
             )
         )
     _refuse_strangers(probes, gateways)
@@ -89,8 +89,8 @@ def _refuse_second(probes: Probes) -> None:
     if server is not None:
         raise CannotFix(
             text(
-                "the gateway of the root home (process {pid}) serves this profile: "
-                "a second one would answer on the same accounts",
+                "The gateway of the root home (process {pid}) serves this profile, so a second one "
+                "would answer, too. Restart the gateway of the root home.",
                 pid=server.pid,
             )
         )
@@ -101,7 +101,10 @@ def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
     owner = os.stat(probes.home.path).st_uid
     if os.geteuid() not in (0, owner):
         raise CannotFix(
-            text("the home belongs to uid {owner}: run it as that user, or with sudo", owner=owner)
+            text(
+                "The home belongs to another user (uid {uid}). Run it as that user or with sudo.",
+                uid=owner,
+            )
         )
     for gateway in gateways:
         try:
@@ -111,7 +114,9 @@ def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
         if os.geteuid() not in (0, uid):
             raise CannotFix(
                 text(
-                    "process {pid} belongs to uid {uid}: run it with sudo", pid=gateway.pid, uid=uid
+                    "Process {pid} belongs to another user (uid {uid}). Run it with sudo.",
+                    pid=gateway.pid,
+                    uid=uid,
                 )
             )
 
@@ -121,7 +126,10 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
         found = probes.supervision()
     except CouldNotLook as why:
         raise CannotFix(
-            text("it is not known who supervises the gateway: {why}", why=why)
+            text(
+                "Could not find out what restarts the gateway: {reason}. Restart it yourself.",
+                reason=why,
+            )
         ) from None
     running = gateways[0].pid if gateways else None
     _refuse_rivals(found, running)
@@ -129,15 +137,18 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
         if found.owner.silence:
             raise CannotFix(
                 text(
-                    "{owner} cannot be steered: {silence}",
-                    owner=found.owner.name,
-                    silence=found.owner.silence,
+                    "{unit} cannot be controlled: {reason}. Restart it yourself.",
+                    unit=found.owner.name,
+                    reason=found.owner.silence,
                 )
             )
         return control_of_unit(probes, found.owner)
     if found.unsure:
         raise CannotFix(
-            text("it is not known who supervises the gateway: {unsure}", unsure=found.unsure[0])
+            text(
+                "Could not find out what restarts the gateway: {reason}. Restart it yourself.",
+                reason=found.unsure[0],
+            )
         )
     from hermes_doctor.gateway.docker import container_of
 
@@ -149,9 +160,9 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
     if running is not None and not shares_namespaces(running):
         raise CannotFix(
             text(
-                "process {running} runs in a container, and who would start it "
-                "there again cannot be told: restart that container",
-                running=running,
+                "Process {pid} runs in a container, and nothing here can start it again there. "
+                "Restart that container.",
+                pid=running,
             )
         )
     return Detached(probes.home, probes.installation(), proxies(found.units))
@@ -163,18 +174,19 @@ def _refuse_rivals(found: Supervision, running: int | None) -> None:
     busy = [unit for unit in others if unit.state in ("active", "activating")]
     if busy:
         whose = found.owner.name if found.owner else f"process {running}"
-        names = " and ".join([whose, *(unit.name for unit in busy)])
         raise CannotFix(
             text(
-                "{names} all claim the gateway of this home: switch all but one off first",
-                names=names,
+                "{names} run the gateway of this home at the same time. Disable all but one first.",
+                names=listed([whose, *(unit.name for unit in busy)]),
             )
         )
     ready = [unit for unit in found.units if unit.enabled]
     if running is None and len(ready) > 1:
-        names = " and ".join(unit.name for unit in ready)
         raise CannotFix(
-            text("{names} would each start it: switch all but one off first", names=names)
+            text(
+                "{names} would each start the gateway. Disable all but one first.",
+                names=listed([unit.name for unit in ready]),
+            )
         )
 
 
@@ -214,14 +226,14 @@ def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
 
         if docker.is_inside():
             raise CannotFix(
-                "the gateway is the main process of this container: restart the container from "
-                "outside (docker restart)"
+                "The gateway is the main process of this container. Restart the container from "
+                "outside with `docker restart`."
             )
         # By its name: if Compose recreates it before then, it has another id.
         return Container(home, unit.name.removeprefix("container "), docker.engine())
     raise CannotFix(
         text(
-            "it belongs to {unit} ({kind}), which this tool cannot steer",
+            "hermes-doctor cannot control {unit} ({kind}). Restart the gateway there yourself.",
             unit=unit.name,
             kind=unit.kind,
         )

@@ -40,9 +40,8 @@ def refuse_copied_home(probes: Probes) -> None:
         return
     raise CannotFix(
         text(
-            "gateway_state.json names process {pid}, which is the gateway of "
-            "another home, as in a home that was copied while it ran; Hermes "
-            "would not start beside it: move that file away first",
+            "gateway_state.json names process {pid}, the gateway of another home, so Hermes would "
+            "not start. The home was probably copied: move that file away first.",
             pid=named.pid,
         )
     )

@@ -65,7 +65,7 @@ class Detached(GatewayControl):
         self._process: subprocess.Popen[bytes] | None = None
 
     def describe(self) -> str:
-        return "a process of its own in the background, since nobody supervises it"
+        return "in the background"
 
     def refuse(self) -> None:
         self._user(None)
@@ -107,7 +107,11 @@ class Detached(GatewayControl):
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             raise CannotFix(
-                text("Hermes cannot be started: {command} ({why})", command=command[0], why=why)
+                text(
+                    "Hermes did not start: {command}: {reason}. Check its installation.",
+                    command=command[0],
+                    reason=why,
+                )
             ) from None
         finally:
             for fd in (folder, output):
@@ -117,7 +121,7 @@ class Detached(GatewayControl):
     def trouble(self) -> str | None:
         if self._process is None or self._process.poll() is None:
             return None
-        return f"it ended with {self._process.returncode}; {LOG} has its last words"
+        return f"exit code {self._process.returncode}; see {LOG}"
 
     # -- saved for a later command -----------------------------------------------------------
 
@@ -161,24 +165,28 @@ class Detached(GatewayControl):
         if os.geteuid() not in (0, owner.uid):
             raise CannotFix(
                 text(
-                    "the home belongs to uid {uid}: run it as that user, or with sudo",
+                    "The home belongs to another user (uid {uid}). Run it as that user or with "
+                    "sudo.",
                     uid=owner.uid,
                 )
             )
         if uid is not None and uid != owner.uid:
             raise CannotFix(
                 text(
-                    "the gateway runs as uid {uid}, but its home belongs to uid "
-                    "{uid_2}: it is not clear as whom it should run",
+                    "The gateway runs as uid {uid}, but its home belongs to uid {owner}. Restart "
+                    "it yourself as the right user.",
                     uid=uid,
-                    uid_2=owner.uid,
+                    owner=owner.uid,
                 )
             )
         return owner
 
     def _command(self) -> list[str]:
         if self.installation is None:
-            raise CannotFix("no installation of Hermes was found that could run it")
+            raise CannotFix(
+                "No Hermes installation was found, so the gateway cannot be started. Install "
+                "Hermes first."
+            )
         python = python_of(self.installation.where, self.owner)
         folder = self.environment(self.owner).get("HOME")
         begin = entry_command(self.home, python, self.owner, folder)
@@ -195,7 +203,7 @@ def python_of(environment: Path, user: Account) -> Path:
                     refuse_untrusted(place, user)
                 return folder / name
     raise CannotFix(
-        text("{environment} has no interpreter that could run Hermes", environment=environment)
+        text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)
     )
 
 
@@ -218,8 +226,8 @@ def _log(home: Home) -> int:
     except OSError as error:
         raise CannotFix(
             text(
-                "{LOG} cannot be written ({lower})",
-                LOG=LOG,
-                lower=os.strerror(error.errno or 0).lower(),
+                "Could not write {file}: {reason}. Correct its permissions first.",
+                file=LOG,
+                reason=os.strerror(error.errno or 0).lower(),
             )
         ) from None

@@ -35,14 +35,16 @@ class Container(GatewayControl):
     def __init__(self, home: Home, name: str, engine: str | None = None) -> None:
         super().__init__(home)
         if not NAME.fullmatch(name):
-            raise CannotFix("its container has a name that none can have")
+            raise CannotFix(
+                "The name of the container is not valid. Restart the container yourself."
+            )
         self.name = name
         self.engine = engine or "docker"
         """The command: docker, or podman."""
         self._stopping: subprocess.Popen[bytes] | None = None
 
     def describe(self) -> str:
-        return f"its container {self.name}"
+        return f"in the container {self.name}"
 
     def refuse(self) -> None:
         self._insist("inspect", "--type", "container", "--format", "{{.Id}}", self.name)
@@ -123,5 +125,8 @@ def container_of(home: Home) -> Unit | None:
         return docker.only_container(engine, ids, home) if engine and ids else None
     except CouldNotLook as why:
         raise CannotFix(
-            text("it is not known who supervises the gateway: {why}", why=why)
+            text(
+                "Could not find out what restarts the gateway: {reason}. Restart it yourself.",
+                reason=why,
+            )
         ) from None

@@ -39,10 +39,10 @@ def profile_arguments(home: Home, folder: str | None) -> list[str]:
     if name := _active(root):
         raise CannotFix(
             text(
-                "Hermes would work on the profile {name} of {root} instead, which "
-                "its active_profile names: `hermes profile use default` first",
-                name=name,
-                root=root,
+                "Hermes would use the active profile {profile} of {home} instead. Run `hermes "
+                "profile use default` first.",
+                profile=name,
+                home=root,
             )
         )
     return []
@@ -87,11 +87,10 @@ def refuse_other_profile(home: Home, folder: str | None, what: str) -> None:
     if home.profile is None and (name := _active(_root(home, folder))):
         raise CannotFix(
             text(
-                "{what} would run the gateway of the profile {name}, which "
-                "active_profile names, instead of this home's: `hermes profile use "
-                "default` first",
-                what=what,
-                name=name,
+                "{program} would run the gateway of the active profile {profile}. Run `hermes "
+                "profile use default` first.",
+                program=what,
+                profile=name,
             )
         )
 

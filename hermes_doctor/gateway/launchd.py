@@ -27,7 +27,7 @@ class LaunchAgent(GatewayControl):
         self._domain = domain
 
     def describe(self) -> str:
-        return f"its launch agent {self.label}"
+        return f"with the launchd job {self.label}"
 
     @property
     def domain(self) -> str:
@@ -44,13 +44,14 @@ class LaunchAgent(GatewayControl):
         if self.plist is None:
             raise CannotFix(
                 text(
-                    "the file of {label} was not found, so it cannot be started again",
-                    label=self.label,
+                    "The file of the launchd job {job} is missing, so it cannot be started again. "
+                    "Run `hermes gateway install`.",
+                    job=self.label,
                 )
             )
         if os.environ.get("XPC_SERVICE_NAME") == self.label:
             raise CannotFix(
-                text("this runs inside {label}: run it from a shell of your own", label=self.label)
+                text("This runs inside {job}. Run it from your own shell.", job=self.label)
             )
 
     def ask_to_stop(self, process: ProcessHandle) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
+from hermes_doctor.message import duration, text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account, account, refuse_untrusted
@@ -40,9 +40,9 @@ def owner_of(home: Home) -> Account:
             if other is not None:
                 raise CannotFix(
                     text(
-                        "the home belongs to uid {st_uid}, but uid {uid} can put another "
-                        "in its place: {folder}",
-                        st_uid=st.st_uid,
+                        "The home belongs to uid {owner}, but uid {uid} can replace it through "
+                        "{folder}. Correct the owner of that folder first.",
+                        owner=st.st_uid,
                         uid=other.uid,
                         folder=other.folder,
                     )
@@ -50,13 +50,16 @@ def owner_of(home: Home) -> Account:
             if st.st_uid == 0 and privileges.others_may_write(st):
                 raise CannotFix(
                     text(
-                        "others may write to {home_path}, so it is not root's alone",
-                        home_path=home.path,
+                        "Other users can write to {home}, so root does not trust it. Run `chmod "
+                        "go-w {home}` first.",
+                        home=home.path,
                     )
                 )
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
-        raise CannotFix(text("whose the home is cannot be told ({why})", why=why)) from None
+        raise CannotFix(
+            text("Could not read the owner of the home: {reason}.", reason=why)
+        ) from None
     except Trouble as trouble:
         raise CannotFix(str(trouble)) from None
     return account(st.st_uid)
@@ -74,7 +77,9 @@ def _program(name: str, user: Account | None) -> str:
     """The path of a program; raise CannotFix if it is missing or unsafe to run as that user."""
     program = shutil.which(name)
     if program is None:
-        raise CannotFix(text("there is no {name} on the PATH", name=name))
+        raise CannotFix(
+            text("The program {name} was not found. Install it or add it to PATH.", name=name)
+        )
     refuse_untrusted(Path(program), user)
     return program
 
@@ -111,12 +116,16 @@ def run_command(
         )
     except subprocess.TimeoutExpired:
         raise CannotFix(
-            text("{command} gave no answer within {limit:g} s", command=command[0], limit=limit)
+            text(
+                "{program} did not answer within {time}. Try again later.",
+                program=command[0],
+                time=duration(limit),
+            )
         ) from None
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(
-            text("{command} cannot be run ({why})", command=command[0], why=why)
+            text("Could not run {program}: {reason}.", program=command[0], reason=why)
         ) from None
     lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
     return CommandResult(done.returncode, clean(lines[-1])[:200] if lines else "")
@@ -135,10 +144,10 @@ def run_checked(
         shown = " ".join(command)
         raise CannotFix(
             text(
-                "`{shown}` failed with {code}: {value}",
-                shown=shown,
+                "`{command}` failed with exit code {code}: {reason}",
+                command=shown,
                 code=said.code,
-                value=said.text or "it said nothing",
+                reason=said.text or "no output",
             )
         )
 

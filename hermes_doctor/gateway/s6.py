@@ -28,12 +28,15 @@ class Slot(GatewayControl):
         self.folder = folder or SLOTS / name
 
     def describe(self) -> str:
-        return f"its s6 slot {self.name}"
+        return f"with the s6 service {self.name}"
 
     def refuse(self) -> None:
         if not os.access(self.folder / "supervise" / "control", os.W_OK):
             raise CannotFix(
-                text("you may not steer the slot {name}: run it as root there", name=self.name)
+                text(
+                    "You may not control the s6 service {name}. Run it as root in the container.",
+                    name=self.name,
+                )
             )
 
     def ask_to_stop(self, process: ProcessHandle) -> None:  # noqa: ARG002 (the slot is stopped)

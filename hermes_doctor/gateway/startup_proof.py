@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.message import text
+from hermes_doctor.message import duration, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Gateway
 
 if TYPE_CHECKING:
@@ -69,12 +69,20 @@ def _appeared(starter: Starter, deadline: float, old: int | None) -> Gateway:
                     return gateway
         except CouldNotLook as why:
             if time.monotonic() >= deadline:
-                raise CannotFix(text("no telling whether it came up: {why}", why=why)) from None
+                raise CannotFix(
+                    text("Could not check whether the gateway started: {reason}.", reason=why)
+                ) from None
         if why_not := starter.trouble():
-            raise CannotFix(text("it did not come up: {why_not}", why_not=why_not))
+            raise CannotFix(text("The gateway did not start: {reason}.", reason=why_not))
         if time.monotonic() >= deadline:
-            waits = f"; process {seen[0].pid} has not taken the lock yet" if seen else ""
-            raise CannotFix(text("no gateway came up on this home in time{waits}", waits=waits))
+            if seen:
+                raise CannotFix(
+                    text(
+                        "The gateway did not start in time: process {pid} has no lock yet.",
+                        pid=seen[0].pid,
+                    )
+                )
+            raise CannotFix("The gateway did not start in time.")
         time.sleep(_LOOK_EVERY)
 
 
@@ -85,13 +93,18 @@ def _up(starter: Starter, gateway: Gateway, deadline: float) -> Runtime:
         _insist(starter, gateway, gateways)
         own = runtime.state_owner is not None and runtime.state_owner.pid == gateway.pid
         if own and runtime.state == "startup_failed":
-            raise CannotFix("it came up and says that its start failed")
+            raise CannotFix(
+                "The gateway reports that its start failed. Read the newest lines of "
+                "logs/errors.log."
+            )
         if own and runtime.state in ("running", "degraded", "draining"):
             return runtime
         if time.monotonic() >= deadline:
             if own and runtime.state == "starting":
                 return runtime
-            raise CannotFix(text("process {pid} does not say that it runs", pid=gateway.pid))
+            raise CannotFix(
+                text("Process {pid} started but does not report that it runs.", pid=gateway.pid)
+            )
         time.sleep(_LOOK_EVERY)
 
 
@@ -99,14 +112,18 @@ def _insist(starter: Starter, gateway: Gateway, now: list[Gateway]) -> None:
     if gateway.pid not in [one.pid for one in now]:
         spent = (datetime.now(UTC) - gateway.started_at).total_seconds()
         why = starter.trouble()
-        more = f": {why}" if why else ""
-        raise CannotFix(
-            text(
-                "process {pid} ended again after {spent:.0f} s{more}",
-                pid=gateway.pid,
-                spent=spent,
-                more=more,
+        after = duration(spent)
+        if why:
+            raise CannotFix(
+                text(
+                    "Process {pid} stopped again after {time}: {reason}.",
+                    pid=gateway.pid,
+                    time=after,
+                    reason=why,
+                )
             )
+        raise CannotFix(
+            text("Process {pid} stopped again after {time}.", pid=gateway.pid, time=after)
         )
 
 
@@ -122,18 +139,18 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
     try:
         pulse = starter.probes().pulse()
     except CouldNotLook as why:
-        return f"whether its loop turns cannot be told: {why}"
+        return f"could not check whether it is frozen: {why}"
     if pulse is None or pulse.running is None:
-        return f"it stayed up for {SETTLE:.0f} s; whether its loop turns cannot be told"
+        return f"it has been running for {SETTLE:.0f} s; whether it is frozen is unknown"
     if not pulse.running:
         raise CannotFix(
             text(
-                "process {pid} came up, but its loop does not turn: {pulse_what}",
+                "Process {pid} started but is frozen: {reason}.",
                 pid=gateway.pid,
-                pulse_what=pulse.what,
+                reason=pulse.what,
             )
         )
-    return f"it stayed up for {SETTLE:.0f} s, and {pulse.what}"
+    return f"it has been running for {SETTLE:.0f} s, and {pulse.what}"
 
 
 def _connected(starter: Starter, gateway: Gateway, deadline: float) -> Iterator[str]:

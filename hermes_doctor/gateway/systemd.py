@@ -67,19 +67,23 @@ class SystemdManager:
         """Raise CannotFix if we cannot or may not use it."""
         if self.user is None:
             if os.geteuid() != 0:
-                raise CannotFix("its unit is one of the system's: run it with sudo")
+                raise CannotFix("The gateway is a system service. Run it with sudo.")
         elif not self.user.is_us and os.geteuid() != 0:
             raise CannotFix(
-                text("its unit belongs to uid {uid}: run it as that user", uid=self.user.uid)
+                text(
+                    "The service belongs to another user (uid {uid}). Run it as that user.",
+                    uid=self.user.uid,
+                )
             )
         elif self.runtime is not None and not any(
             (self.runtime / name).exists() for name in ("bus", "systemd/private")
         ):
             raise CannotFix(
                 text(
-                    "the systemd of uid {uid} cannot be reached ({runtime})",
+                    "systemd does not run for uid {uid} (no bus in {folder}). Log in as that user "
+                    "with ssh.",
                     uid=self.user.uid,
-                    runtime=self.runtime,
+                    folder=self.runtime,
                 )
             )
 
@@ -110,27 +114,30 @@ class SystemdUnit(GatewayControl):
     def __init__(self, home: Home, name: str, manager: SystemdManager) -> None:
         super().__init__(home)
         if not NAME.fullmatch(name):
-            raise CannotFix("its unit has a name that no unit can have")
+            raise CannotFix("The name of the service is not valid. Restart it yourself.")
         self.name = name
         self.manager = manager
 
     def describe(self) -> str:
-        whose = "user unit" if self.manager.user else "system unit"
-        return f"its systemd {whose} {self.name}"
+        whose = "user" if self.manager.user else "system"
+        return f"with the systemd {whose} service {self.name}"
 
     def refuse(self) -> None:
         self.manager.refuse()
         if _inside(self.name):
             raise CannotFix(
                 text(
-                    "this runs inside {name}, which would end it in the middle of the "
-                    "work: run it from a shell of your own",
-                    name=self.name,
+                    "This runs inside {unit}, so a stop would end it, too. Run it from your own "
+                    "shell.",
+                    unit=self.name,
                 )
             )
         if self.manager.property_of(self.name, "LoadState") == "masked":
             raise CannotFix(
-                text("{name} is masked: somebody decided that it must not run", name=self.name)
+                text(
+                    "{unit} is masked, so systemd does not start it. Run `systemctl unmask` first.",
+                    unit=self.name,
+                )
             )
 
     def restless(self) -> bool:
@@ -156,9 +163,10 @@ class SystemdUnit(GatewayControl):
         if not self.runs(main, process.pid):
             raise CannotFix(
                 text(
-                    "process {pid} is not a process of {name}, whose main one is {main}",
+                    "Process {pid} does not belong to {unit}, whose process is {main}. Stop it "
+                    "yourself.",
                     pid=process.pid,
-                    name=self.name,
+                    unit=self.name,
                     main=main,
                 )
             )
@@ -186,14 +194,14 @@ class SystemdUnit(GatewayControl):
             if self.manager.property_of(self.name, "ActiveState") != "deactivating":
                 return
             time.sleep(0.1)
-        raise CannotFix(text("{name} does not come to its end", name=self.name))
+        raise CannotFix(text("{unit} does not stop. Try again later.", unit=self.name))
 
     def trouble(self) -> str | None:
         if self.manager.property_of(self.name, "ActiveState") not in _LASTING:
             return None
         result = self.manager.property_of(self.name, "Result")
         status = self.manager.property_of(self.name, "ExecMainStatus")
-        return f"{self.name} failed ({result}, status {status})"
+        return f"{self.name} failed ({result}, exit status {status})"
 
 
 def _inside(unit: str) -> bool:

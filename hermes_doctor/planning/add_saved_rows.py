@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
-from hermes_doctor.message import text
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite.deleted_log import DatabaseImage
 from hermes_doctor.sqlite.files import resolve_symlink
@@ -55,7 +55,9 @@ def _open(path: Path, opened: ExitStack) -> int:
     try:
         fd = open_regular(path, follow=False)
     except (OSError, CouldNotLook) as why:
-        raise CannotFix(text("{path} of the backup cannot be read", path=path.name)) from why
+        raise CannotFix(
+            text("Could not read {file} of the backup. Choose another backup.", file=path.name)
+        ) from why
     opened.callback(os.close, fd)
     return fd
 
@@ -70,16 +72,22 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     plan = database_repair.blueprint_of(probes, path)
     root = next((one.root for one in probes.saved_logs() if one.id == id), None)
     if root is None:
-        raise CannotFix(text("backup {id} is not needed any more: check again", id=id))
+        raise CannotFix(text("Backup {id} is not needed any more. Run the check again.", id=id))
     reader = probes.condition(path).reader
     if reader is None:
-        raise CannotFix(text("{path} must be sound first", path=path.name))
+        raise CannotFix(text("{file} is damaged. Repair it first.", file=path.name))
     vault = Vault(probes.home, root)
     since = expired_before(probes.home)
     try:
         backup = vault.load(id)
         if wrong := vault.verify(backup):
-            raise CannotFix(text("backup {id} is damaged: {wrong}", id=id, wrong=wrong[0]))
+            raise CannotFix(
+                text(
+                    "Backup {id} is damaged: {reason}. Choose another backup.",
+                    id=id,
+                    reason=wrong[0],
+                )
+            )
         parts = [backup.entry(name), backup.entry(f"{name}-wal")]
         files = tuple(backup.copy_of(one) for one in parts if one)
         saved = saved_rows.read_messages(files[0])
@@ -87,16 +95,28 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
             saved, saved_rows.query_function(reader), lambda: since
         )
     except (CouldNotLook, Trouble) as why:
-        raise CannotFix(f"backup {id} could not be compared: {why}".rstrip(".")) from why
+        reason = str(why).rstrip(".")
+        raise CannotFix(
+            text("Could not compare backup {id}: {reason}.", id=id, reason=reason)
+        ) from why
     if not found.addable:
         raise CannotFix(
             text(
-                "{path} lacks no message that can be added from backup {id}", path=path.name, id=id
+                "{file} lacks no message that can be added from backup {id}. Nothing to do.",
+                file=path.name,
+                id=id,
             )
         )
-    what = f"add {found.addable:,} message{'s' * (found.addable != 1)} of backup {id}"
+    messages = count(found.addable, "message")
+    what = text("add {messages} of backup {id}", messages=messages, id=id)
     if found.left:
-        what += f"; the conversation of {len(found.left):,} more went on without them"
+        what = text(
+            "add {messages} of backup {id}; {left} cannot be added, because their conversations "
+            "continued",
+            messages=messages,
+            id=id,
+            left=len(found.left),
+        )
     joined: list[Path] = []
 
     def rebuild(copy: Path) -> list[str]:

@@ -28,25 +28,29 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     if not is_id(platform, user):
         raise CannotFix(
             text(
-                "that is no id of {platform}: add it by hand if you know better", platform=platform
+                "This is not a valid id of {platform}. Add the right id to the allowlist yourself.",
+                platform=platform,
             )
         )
     if not any((one.platform, one.user) == (platform, user) for one in probes.refusals()):
-        raise CannotFix("the logs no longer tell that this id was turned away")
+        raise CannotFix("The logs no longer show that this user was refused. Add the id yourself.")
     door = _door(probes, platform)
     if door is None:
         raise CannotFix(
-            text("{platform} is not set up, or asks nobody who they are", platform=platform)
+            text(
+                "{platform} is not configured or does not check its users. Nothing to do.",
+                platform=platform,
+            )
         )
     if door.admits(user):
         return
-    why = f"let {user} in on {door.label}"
+    why = text("allow {user} on {platform}", user=user, platform=door.label)
     own = door.own
     if own is None and door.policed is not None:
         raise CannotFix(
             text(
-                "{platform} goes by its own list of config.yaml, and a list in "
-                ".env would replace it: add the id to `allow_from` there",
+                "{platform} uses its own allowlist in config.yaml, and one in .env would replace "
+                "it. Add the id to `allow_from` there.",
                 platform=platform,
             )
         )
@@ -57,15 +61,17 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
         if door.invites or probes.pairing().approved.get(platform):
             raise CannotFix(
                 text(
-                    "people are paired on {door}, and a first list would shut out all "
-                    "who are not on it: let them write to the bot, and approve the "
-                    "code that they are shown (`hermes pairing approve {platform} "
-                    "CODE`)",
-                    door=door.label,
+                    "Users of {label} are approved by pairing, and an allowlist would refuse them. "
+                    "Run `hermes pairing approve {platform} CODE` with the user's code.",
+                    label=door.label,
                     platform=platform,
                 )
             )
-        only = f"{why}; from now on only those on the list get in"
+        only = text(
+            "allow {user} on {platform}, and from now on only users on this allowlist",
+            user=user,
+            platform=door.label,
+        )
         yield from edit_env(probes, only, Assign(door.variable, user))
     elif own.source.kind == ENV:
         yield from edit_env(probes, why, Assign(door.variable, _joined(own, user)))
@@ -74,9 +80,8 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     else:
         raise CannotFix(
             text(
-                "{variable} is set where the gateway is started, by its service or "
-                "container: add ,{user} to it there",
-                variable=door.variable,
+                "The service or container of the gateway sets {name}. Add ,{user} to it there.",
+                name=door.variable,
                 user=user,
             )
         )
@@ -88,13 +93,12 @@ def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
     if shared.source.kind != ENV:
         raise CannotFix(
             text(
-                "{GLOBAL_USERS} is set where the gateway is started, by its "
-                "service or container: add ,{user} to it there",
-                GLOBAL_USERS=GLOBAL_USERS,
+                "The service or container of the gateway sets {name}. Add ,{user} to it there.",
+                name=GLOBAL_USERS,
                 user=user,
             )
         )
-    why = f"let {user} in, as all on that list are, on every platform"
+    why = text("allow {user} on every platform, like all users on this list", user=user)
     yield from edit_env(probes, why, Assign(GLOBAL_USERS, _joined(shared, user)))
 
 
@@ -106,7 +110,7 @@ def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
         return
     id = normalise_id(platform, user, found.release if found else _MIRRORS)
     if door.own.source.kind == ENV and not {"*", id} & {*split_ids(door.own)}:
-        why = f"the list of {door.label} shows who is paired"
+        why = text("add the approved user to the allowlist of {platform}", platform=door.label)
         yield from edit_env(probes, why, Assign(door.variable, _joined(door.own, id)))
 
 

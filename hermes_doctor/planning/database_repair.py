@@ -49,11 +49,11 @@ def roll_back_transaction(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
     from hermes_doctor.sqlite.repairs import methods, transactions
 
-    rungs: list[RepairMethod] = [("taking the transaction back", transactions.roll_back)]
+    rungs: list[RepairMethod] = [("rolling back the transaction", transactions.roll_back)]
     return ReplaceDatabase(
         path,
         lambda copy: methods.try_methods(copy, rungs),
-        why="take back the transaction that was cut off",
+        why="roll back the interrupted transaction",
         expect=snapshot(resolve_symlink(path)),
     )
 
@@ -62,9 +62,9 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     from hermes_doctor.sqlite.repairs import fulltext, header, indexes
 
     if name == "magic":
-        return [("writing its magic bytes back", header.write_magic)]
+        return [("restoring its first 16 bytes", header.write_magic)]
     if name == "header":
-        return [("writing its header anew", header.rewrite)]
+        return [("rebuilding its header", header.rewrite)]
     if name == "indexes":
         return [
             ("rebuilding its indexes", indexes.reindex),
@@ -74,19 +74,17 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
         from hermes_doctor.sqlite.repairs import from_copy
 
         older = probes.copies(path)
-        return [
-            ("bringing an older copy back", partial(from_copy.restore_from_copy, candidates=older))
-        ]
+        return [("restoring an older copy", partial(from_copy.restore_from_copy, candidates=older))]
     if name == "full text":
         known = _known(probes, path)
-        return [("rebuilding its full-text search", partial(fulltext.rebuild, blueprint=known))]
+        return [("rebuilding its search index", partial(fulltext.rebuild, blueprint=known))]
     plan = blueprint_of(probes, path)
     sources = probes.copies(path)
     if name == "layers":
         from hermes_doctor.sqlite.repairs import copy_and_log
 
         lay_over = partial(copy_and_log.restore_and_merge_log, plan=plan, candidates=sources)
-        return [("laying its log over an older copy", lay_over)]
+        return [("merging its write-ahead log into an older copy", lay_over)]
     from hermes_doctor.sqlite.repairs import rescue
 
     return [
@@ -109,20 +107,28 @@ def blueprint_of(probes: Probes, path: Path) -> Blueprint:
     name = probes.home.name_of(path)
     kind = atlas.kind_of(name)
     if kind is None:
-        raise CannotFix(text("what {name} is made of is not known here", name=name))
+        raise CannotFix(
+            text("The structure of {name} is unknown. Restore it from a backup.", name=name)
+        )
     installed = probes.installation()
     release = installed.release if installed else None
     if atlas.is_newer_than_atlas(kind, release):
-        raise CannotFix(text("not judged: {newer}", newer=probes.newer()))
+        raise CannotFix(text("{reason}. Update hermes-doctor first.", reason=probes.newer()))
     try:
         found = probes.schema(path)
         if atlas.is_from_newer_release(kind, found):
             raise CannotFix(
-                text("not judged: {name} is from a newer Hermes than this tool knows", name=name)
+                text(
+                    "{name} is from a newer Hermes than this hermes-doctor knows. Update "
+                    "hermes-doctor first.",
+                    name=name,
+                )
             )
         plan = atlas.richest_blueprint(kind, release, found)
     except (CouldNotLook, FileNotFoundError):  # its own list of tables is damaged or gone too
         plan = atlas.blueprint_at_or_below(kind, release)
     if plan is None:
-        raise CannotFix(text("the installed Hermes has no {name}", name=name))
+        raise CannotFix(
+            text("The installed Hermes does not use {name}. Update Hermes first.", name=name)
+        )
     return plan

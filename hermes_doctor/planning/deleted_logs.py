@@ -19,7 +19,7 @@ from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import place_of
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
-from hermes_doctor.message import text
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.planning.lost_rows import OpenDatabase, SavedDatabase
 from hermes_doctor.probes.database_users import OpenFile, identity
@@ -95,11 +95,10 @@ def refuse_deleted_logs(home: Home) -> None:
     for pair in find(Probes(home)):
         raise CannotFix(
             text(
-                "process {pids} writes into a deleted {LOG} of {database}, and the "
-                "rows in it may be lost when it stops. Run `hermes-doctor fix "
-                "--apply` first",
-                pids=pair.pids[0],
-                LOG=LOG,
+                "Process {pid} writes to a deleted {log} of {database}. Its rows may be lost when "
+                "it stops: run `hermes-doctor fix --apply` first.",
+                pid=pair.pids[0],
+                log=LOG,
                 database=pair.database.name,
             )
         )
@@ -130,12 +129,14 @@ class SaveDeletedLogs(Step):
     """The receipt of the run."""
 
     def sentence(self) -> str:
-        many = "processes" if len(self.pids) > 1 else "process"
-        who = f"{many} {' and '.join(map(str, self.pids))}"
-        first = f"save the {' and the '.join(self.names)} of {who} with the deleted {LOG}"
+        names = listed(self.names)
+        pids = listed([*map(str, self.pids)])
         if self.stops is None:
-            return f"{first} into the vault; nothing is stopped"
-        return f"{first} into the vault before anything is stopped, and compare the file afterwards"
+            return f"{names}: save it and its deleted {LOG} (process {pids}); nothing is stopped"
+        return (
+            f"{names}: save it and its deleted {LOG} (process {pids}) before anything is stopped, "
+            "then add lost rows"
+        )
 
     def notes(self) -> Sequence[str]:
         return tuple(self.messages)
@@ -148,7 +149,7 @@ class SaveDeletedLogs(Step):
         probes = Probes(self.home)
         found = find(probes)
         if not found:
-            raise CannotFix("the process that held the deleted log has ended: check again")
+            raise CannotFix("The process with the deleted file has stopped. Run the check again.")
         layers: list[list[OpenDatabase]] = []
         for pair in found:  # two logs of one database need a backup each
             known = sum(one.database == pair.database for layer in layers for one in layer)
@@ -169,12 +170,16 @@ class SaveDeletedLogs(Step):
     def _next(self, probes: Probes, others: Mapping[int, str], vault: Vault) -> str:
         """Tell the operator what to do about other processes that have the databases open."""
         pid, name = min(others.items())
-        ids = " and ".join(dict.fromkeys(one.backup.id for one in self.saved))
-        saved = f"It is saved as backup {ids}, and nothing was stopped."
+        ids = listed([*dict.fromkeys(one.backup.id for one in self.saved)])
         if self.stops is not None:  # the gateway still holds the log when this is run again
-            held = f"{_who(probes, pid)} has {name} open. {saved}"
-            return f"{held} Stop that process, then run this again"
-        who = " and ".join(_who(probes, one) for one in sorted(others))
+            return text(
+                "{process} has {file} open. It is saved as backup {ids}; nothing was stopped. Stop "
+                "that process, then run this again.",
+                process=_who(probes, pid),
+                file=name,
+                ids=ids,
+            )
+        who = listed([_who(probes, one) for one in sorted(others)])
         options = f"--home {shlex.quote(str(self.home.path))}"
         if vault.root != self.home.vault:
             options += f" --vault {shlex.quote(str(vault.root))}"
@@ -182,10 +187,13 @@ class SaveDeletedLogs(Step):
             f"`hermes-doctor backup restore {one.backup.id} {shlex.quote(one.name)} {options}`"
             for one in self.saved
         )
-        return (
-            f"{who} {'has' if len(others) == 1 else 'have'} {name} open. {saved} Stop "
-            f"{'that process' if len(others) == 1 else 'these processes'}, then run {commands}: "
-            f"it says which messages are missing, and asks before it restores anything"
+        return text(
+            "{file} is saved as backup {ids}; nothing was stopped. It is open in {processes}. Stop "
+            "what has it open, then run {commands}, which asks before it restores anything.",
+            file=name,
+            ids=ids,
+            processes=who,
+            commands=commands,
         )
 
     def _save(self, layer: Sequence[OpenDatabase], vault: Vault, receipt: Journal) -> None:
@@ -212,19 +220,19 @@ class SaveDeletedLogs(Step):
             why = os.strerror(error.errno or 0).lower()
             raise CannotFix(
                 text(
-                    "the deleted {LOG} of {names} could not be saved: {why}",
-                    LOG=LOG,
+                    "Could not save the deleted {log} of {names}: {reason}.",
+                    log=LOG,
                     names=names,
-                    why=why,
+                    reason=str(why).rstrip("."),
                 )
             ) from None
         except Trouble as why:
             raise CannotFix(
                 text(
-                    "the deleted {LOG} of {names} could not be saved. {why}",
-                    LOG=LOG,
+                    "Could not save the deleted {log} of {names}. {reason}",
+                    log=LOG,
                     names=names,
-                    why=why,
+                    reason=why,
                 )
             ) from None
         finally:
@@ -291,24 +299,24 @@ def _open(file: OpenFile, database: Path) -> int:
         why = os.strerror(error.errno or 0).lower()
         raise CannotFix(
             text(
-                "the {name} of process {pid} cannot be read: {why}",
-                name=name,
+                "Could not read {file} of process {pid}: {reason}.",
+                file=name,
                 pid=file.pid,
-                why=why,
+                reason=why,
             )
         ) from None
     st = os.fstat(fd)
     if (st.st_dev, st.st_ino) != file.identity:
         os.close(fd)
         raise CannotFix(
-            text("process {pid} has closed its {name}: check again", pid=file.pid, name=name)
+            text("Process {pid} has closed {file}. Run the check again.", pid=file.pid, file=name)
         )
     return fd
 
 
 def _who(probes: Probes, pid: int) -> str:
     command = f" ({probes.command(pid)})" if pid and probes.command(pid) else ""
-    return f"process {pid}{command}" if pid else "a process of another container"
+    return f"process {pid}{command}" if pid else "a process in another container"
 
 
 _steps: WeakKeyDictionary[Probes, dict[tuple[object, ...], SaveDeletedLogs | None]] = (

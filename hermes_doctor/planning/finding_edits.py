@@ -28,7 +28,7 @@ def apply_finding_edits(probes: Probes, finding: Finding, why: str) -> Iterator[
     """Make steps for the finding's `edits` of config.yaml and .env, and the restart they need."""
     edits: tuple[Edit, ...] = finding.data.get("edits", ())
     if not edits:
-        raise CannotFix("what to write cannot be told from the files")
+        raise CannotFix("The files do not show the right value. Correct the setting by hand.")
     config = [edit for edit in edits if isinstance(edit, Put | Rename | Drop)]
     env = [edit for edit in edits if not isinstance(edit, Put | Rename | Drop)]
     steps: list[Step] = []
@@ -52,8 +52,8 @@ def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:
         if file and whole and yaml_text.holds_comments(file.data, edit.path):
             raise CannotFix(
                 text(
-                    "{map} holds comments, which would be lost; change it by hand",
-                    map=".".join(map(str, edit.path)),
+                    "{key} contains comments, which would be lost. Change it by hand.",
+                    key=".".join(map(str, edit.path)),
                 )
             )
 

@@ -32,29 +32,38 @@ def install_service(probes: Probes) -> Iterator[Step]:
     alone = control.gateway_control(probes)
     found = probes.supervision()
     if not isinstance(alone, Detached) or found.units:
-        raise CannotFix(text("it has an owner already: {describe}", describe=alone.describe()))
+        raise CannotFix(
+            text("The gateway runs {control} already. Nothing to do.", control=alone.describe())
+        )
     if not found.booted:
-        raise CannotFix("systemd does not run on this machine, so there is nothing to install into")
+        raise CannotFix(
+            "systemd is not running, so no service can be installed. Start the gateway from your "
+            "own supervisor."
+        )
     scope = supervisors_scope.of_user(owner_of(probes.home).uid)
     if scope is None:
-        raise CannotFix("the owner of the home has no name on this machine")
+        raise CannotFix(
+            "The owner of the home has no account on this machine. Correct the owner first."
+        )
     refuse_temporary_home(probes.home.path)
     folder = str(scope.user)
-    refuse_other_profile(probes.home, folder, "the unit that Hermes makes")
+    refuse_other_profile(probes.home, folder, "The service that Hermes installs")
     name = unit_name(probes.home, folder)
     taken = next((one for one in found.others if one.name == name), None)
     if taken is not None:
         raise CannotFix(
             text(
-                "Hermes would write it over {name}, which is the unit of {home}",
-                name=name,
+                "Hermes would overwrite {unit}, the service of {home}. Install a service yourself.",
+                unit=name,
                 home=taken.home,
             )
         )
     act = InstallService(probes.home, name)
+    act.refuse()
+    act.require_installer()
     unit = SystemdUnit(probes.home, name, manager_of(probes.home, system=False))
     yield act
-    why = "from then on systemd starts it again; it gets what .env and the unit say, no shell's"
+    why = "from now on systemd restarts it; variables of a shell no longer apply"
     yield GatewayStep(Handoff(alone, unit, act.path), restart=True, why=why, expected=True)
 
 
@@ -62,7 +71,7 @@ def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
     """The gateway step for removing the unit: the gateway is moved to a background process."""
     alone = Detached(probes.home, probes.installation())
     unit = SystemdUnit(probes.home, action.unit, action.manager)
-    why = "the unit goes, and it shall not end with it"
+    why = "its service is removed"
     return GatewayStep(Handoff(alone, unit, action.path), restart=True, why=why)
 
 
@@ -70,4 +79,10 @@ def refuse_temporary_home(home: Path) -> None:
     """Refuse a home in a temporary folder: after the next boot its service would only fail."""
     for place in (*_PASSING, tempfile.gettempdir()):
         if home.is_relative_to(os.path.realpath(place)):
-            raise CannotFix(text("the home lies in {place}, which does not last", place=place))
+            raise CannotFix(
+                text(
+                    "The home is in the temporary folder {folder}. Move it before you install a "
+                    "service.",
+                    folder=place,
+                )
+            )

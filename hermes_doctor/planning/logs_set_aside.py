@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.message import text
+from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.sqlite.snapshot import ASIDE
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 HISTORY = "state.db"
 """The only database whose rows are added from a log: a kanban task would run again."""
 
+_BUSY = "Another process is writing {file} now. Try again."
 _COPIED = ("", "-wal")
 """Suffixes of the files that a stop of the gateway may change: the database and its log."""
 
@@ -47,8 +48,8 @@ class SetLogAside(Step):
 
     def sentence(self) -> str:
         return (
-            f"rename {self.path.name} to {self.kept_log.name}: the database is sound only without "
-            f"this write-ahead log (-wal). Only in it: {self.log_rows}"
+            f"{self.path.name}: rename it to {self.kept_log.name}, because the database is intact "
+            f"only without this write-ahead log (-wal). Only in it: {self.log_rows}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -57,7 +58,9 @@ class SetLogAside(Step):
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
         if taken.kind != "file":
-            raise CannotFix(text("{path} is gone", path=self.path.name))
+            raise CannotFix(
+                text("{file} no longer exists. Run the check again.", file=self.path.name)
+            )
         kept = Change(self.kept_log, snapshot(self.kept_log), make=self._copy, room=taken.size)
         return [kept, Change(self.path, taken, absent=True)]
 
@@ -91,11 +94,16 @@ class KeepDatabase(Step):
     """Snapshots of the database and its log before they were copied."""
 
     def sentence(self) -> str:
-        named = f" (it stays as {self.kept_log.name})" if self.kept_log else ""
-        also = f" Only in that log: {self.log_rows}" if self.kept_log else ""
+        name = self.path.name
+        if self.kept_log is None:
+            return (
+                f"{name}: keep it as it is now and remove {name}-wal, because a stop of the "
+                "gateway would write this write-ahead log (-wal) into it"
+            )
         return (
-            f"take {self.path.name}-wal away{named} and keep {self.path.name} as it is now: "
-            f"stopping the gateway would mix this write-ahead log (-wal) into it.{also}"
+            f"{name}: keep it as it is now and rename {name}-wal to {self.kept_log.name}, because "
+            "a stop of the gateway would write this write-ahead log (-wal) into it. Only in it: "
+            f"{self.log_rows}"
         )
 
     def lines(self) -> Sequence[str]:
@@ -108,7 +116,7 @@ class KeepDatabase(Step):
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
         if verdict != ["ok"] or self._now() != self.snapshots:
-            raise CannotFix(text("{path} is being written just now", path=self.path.name))
+            raise CannotFix(text(_BUSY, file=self.path.name))
 
     def _now(self) -> list[Snapshot]:
         return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]
@@ -120,18 +128,20 @@ class KeepDatabase(Step):
             with as_owner_of(path) as here:
                 source = open_regular(here, follow=False)
         except (OSError, CouldNotLook) as why:
-            raise CannotFix(text("{path} cannot be read", path=path.name)) from why
+            raise CannotFix(
+                text("Could not read {file}. Run it as its owner.", file=path.name)
+            ) from why
         try:
             if Snapshot.of(os.fstat(source)) != taken:
-                raise CannotFix(text("{path} is being written just now", path=path.name))
+                raise CannotFix(text(_BUSY, file=path.name))
             try:
                 self.open_copies[suffix] = kept = disk.unnamed_file(path.parent)
                 disk.copy_range(source, kept, 0, taken.size)
             except OSError as error:
                 raise CannotFix(
                     text(
-                        "{path} cannot be copied: {reason}",
-                        path=path.name,
+                        "Could not copy {file}: {reason}.",
+                        file=path.name,
                         reason=reason(error, path),
                     )
                 ) from error
@@ -185,10 +195,10 @@ def set_log_aside(probes: Probes, path: Path, hint: Sequence[str]) -> list[Step]
         when = datetime.fromtimestamp(snapshot(log).mtime_ns / 1e9, UTC)
         aside = path.with_name(f"{path.name}{ASIDE}{when:%Y%m%dT%H%M%S}")
         if snapshot(aside).kind != "absent":
-            raise CannotFix(text("{aside} exists already", aside=aside.name))
+            raise CannotFix(text("{file} exists already. Move it away first.", file=aside.name))
     if found.holders:
         return [KeepDatabase(path, aside, only, tuple(hint))]
-    why = "the database is sound only without it"
+    why = "the database is intact only without it"
     steps: list[Step] = [SetLogAside(log, aside, only, tuple(hint))] if aside else []
     rest = [part for part in (log, index) if part != log or aside is None]
     steps += [MoveAside(part, why=why) for part in rest if snapshot(part).kind == "file"]
@@ -213,11 +223,11 @@ def add_rows(probes: Probes, path: Path, log: Path) -> ReplaceDatabase:
     plan = database_repair.blueprint_of(probes, path)
     reader = probes.condition(path).reader
     if reader is None:
-        raise CannotFix(text("{path} must be sound first", path=path.name))
+        raise CannotFix(text("{file} is damaged. Repair it first.", file=path.name))
     only = _compared(probes, path, log, lambda sql: reader.ask(sql).rows)
     if not only.any:
-        left = " ".join(only.left_out())
-        raise CannotFix(f"{path.name} lacks no row that can be added from it. {left}".strip())
+        nothing = text("{file} lacks no row that can be added from it.", file=path.name)
+        raise CannotFix(sentences(nothing, *only.left_out()))
     return ReplaceDatabase(
         path,
         partial(log_rows.add_log_rows, log=log, plan=plan),

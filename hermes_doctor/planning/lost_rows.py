@@ -12,7 +12,7 @@ from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.backup.manifest import Backup, place_of
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.database_users import OpenFile
 from hermes_doctor.sqlite import deleted_log
@@ -60,11 +60,11 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     for saved in step.saved:
         changes = _restored(step, saved)
         if changes and saved.open_database.database in found:
-            ids = " and ".join(one.backup.id for one in step.saved)
+            ids = listed([one.backup.id for one in step.saved])
             raise CannotFix(
                 text(
-                    "two deleted logs of {database} hold rows that are not in it. They "
-                    "are kept as backups {ids}",
+                    "Two deleted write-ahead logs of {database} have rows that it lacks. They are "
+                    "saved as backups {ids}: restore the right one.",
                     database=saved.open_database.database.name,
                     ids=ids,
                 )
@@ -123,19 +123,23 @@ def _judged(
         return []
     if said.first != OK and wanted is not before and not exact:
         return []  # inconclusive; the saved content is compared next
-    kept = f"What it held is kept as backup {saved.backup.id}"
     if said.first != OK:
         raise CannotFix(
-            text("{path} is not sound even with its deleted log. {kept}", path=path.name, kept=kept)
+            text(
+                "{file} is damaged, also with its deleted write-ahead log. Its content is saved as "
+                "backup {id}.",
+                file=path.name,
+                id=saved.backup.id,
+            )
         )
     if said.second == OK and not now.is_made_of((before, wanted)):
         raise CannotFix(
             text(
-                "{path} lacks {counted} that were in its deleted log, and other "
-                "rows were written into it since. {kept}",
-                path=path.name,
-                counted=_counted(lost),
-                kept=kept,
+                "{file} lacks {rows} of its deleted write-ahead log, and new rows were written "
+                "since. Its content is saved as backup {id}.",
+                file=path.name,
+                rows=_counted(lost),
+                id=saved.backup.id,
             )
         )
     what = f"lacked {_counted(lost)}" if said.second == OK else "was damaged"
@@ -146,7 +150,7 @@ def _judged(
         f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
         f"together with its deleted log, {then}"
     )
-    why = "the deleted log holds rows that are not in it"
+    why = "restore rows of its deleted write-ahead log"
     return ReplaceDatabase(path, _Rebuild(room / WANTED), why, snapshot(path)).changes()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.message import text
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
 from hermes_doctor.redaction import redact_log_text
@@ -30,17 +30,20 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
     refuse_managed(probes)
     if not is_id(platform, user):
         raise CannotFix(
-            text("that is no id of {platform}: pair it with the code", platform=platform)
+            text(
+                "This is not a valid id of {platform}. Approve the user with the code.",
+                platform=platform,
+            )
         )
     if probes.runtime().served:
-        raise CannotFix("one gateway serves several profiles: pair it with the code")
+        raise CannotFix("One gateway serves several profiles. Approve the user with the code.")
     folder = probes.pairing().folder
     waiting = pairing.read_pairing_file(pairing.pending_file(folder, platform))
     approved = _usable(pairing.approved_file(folder, platform))
     now = time.time()
     asked = waiting.values.get(entry)
     if not pairing.is_pending(asked, now) or asked is None or asked.get("user_id") != user:
-        raise CannotFix("the request has run out, or is gone: let them write to the bot again")
+        raise CannotFix("The request has expired. Ask the user to write to the bot again.")
     name = _name(asked.get("user_name", ""))
     found = probes.installation()
     id = normalise_id(platform, user, found.release if found else _NEWEST)
@@ -55,10 +58,21 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
         if one != entry and pairing.is_pending(info, now)
     }
     let_in = {**others, id: {"user_name": name, "approved_at": now}}
-    yield from _write(approved, let_in, f"let {id} in on {platform}", f"+ {id}")
+    yield from _write(
+        approved,
+        let_in,
+        text("approve {user} on {platform}", user=id, platform=platform),
+        f"+ {id}",
+    )
     gone = len(waiting.values) - len(left) - 1
-    over = [f"- {gone} that ran out"] if gone else []
-    yield from _write(waiting, left, f"{id} waits no more", f"- the request of {id}", *over)
+    over = [f"- {count(gone, 'expired request')}"] if gone else []
+    yield from _write(
+        waiting,
+        left,
+        text("remove the request of {user}", user=id),
+        f"- the request of {id}",
+        *over,
+    )
 
 
 def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
@@ -68,7 +82,9 @@ def unlock_pairing(probes: Probes, platform: str) -> Iterator[Step]:
     gone = {f"_lockout:{platform}", f"_failures:{platform}"}
     left = {name: value for name, value in limits.values.items() if name not in gone}
     if len(left) < len(limits.values):
-        yield from _write(limits, left, f"people can be paired on {platform} again")
+        yield from _write(
+            limits, left, text("allow pairing on {platform} again", platform=platform)
+        )
 
 
 def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
@@ -79,7 +95,12 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     """
     refuse_managed(probes)
     if not is_id(platform, user):
-        raise CannotFix(text("that is no id of {platform}: pair it with a code", platform=platform))
+        raise CannotFix(
+            text(
+                "This is not a valid id of {platform}. Approve the user with a code.",
+                platform=platform,
+            )
+        )
     store = probes.pairing()
     here = _usable(pairing.approved_file(store.folder, platform))
     there = _usable(pairing.approved_file(store.other, platform))
@@ -88,18 +109,20 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     let_in = {user: there.values[user], **here.values}
     left = {one: info for one, info in there.values.items() if one not in let_in}
     name, old = (probes.home.name_of(one) for one in (store.folder, store.other))
-    yield from _write(here, let_in, f"let {user} in on {platform}, in {name}", f"+ {user}")
+    yield from _write(
+        here, let_in, text("approve {user} in {folder}", user=user, folder=name), f"+ {user}"
+    )
     gone = (f"- {redact_log_text(one)}" for one in there.values if one in let_in)
-    yield from _write(there, left, f"out of {old}, since {name} has them", *gone)
+    yield from _write(
+        there, left, text("remove users from {old} that {folder} has", old=old, folder=name), *gone
+    )
 
 
 def _usable(path: Path) -> PairingFile:
     """Read a pairing file to change it; raise CannotFix if it is damaged."""
     found = pairing.read_pairing_file(path)
     if found.data.strip() and not found.values and found.data.strip() != b"{}":
-        raise CannotFix(
-            text("{path} is damaged: Hermes reads nothing in it; look at it first", path=path.name)
-        )
+        raise CannotFix(text("{file} is damaged. Repair it first.", file=path.name))
     return found
 
 
@@ -109,12 +132,15 @@ def _write(file: PairingFile, values: Mapping[str, Any], why: str, *entries: str
         data = json.dumps(values, indent=2, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise CannotFix(
-            text("{file_path} holds text that cannot be written again", file_path=file.path.name)
+            text(
+                "{file} contains text that cannot be saved again. Change it by hand.",
+                file=file.path.name,
+            )
         ) from None
     if data != file.data:
         yield ReplaceFile(file.path, data, why, file.snapshot, file.data, entries)
         if file.snapshot.mode & 0o077:
-            yield SetMode(file.path, 0o600, why="as Hermes keeps it", expect=file.snapshot)
+            yield SetMode(file.path, 0o600, why="let only its owner read it", expect=file.snapshot)
 
 
 def _name(said: object) -> str:

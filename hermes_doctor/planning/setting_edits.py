@@ -62,7 +62,7 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
     refuse_managed(probes)
     env = probes.env()
     if env is not None and env.mark is not None:
-        raise CannotFix(".env is not in plain UTF-8; mend that first")
+        raise CannotFix(".env is not plain UTF-8. Repair that first.")
     path = probes.home / env_file.NAME
     taken = env.snapshot if env else snapshot(path)
     release = _release(probes)
@@ -92,16 +92,16 @@ def restart_if_running(probes: Probes, *what: str) -> Iterator[Step]:
     late = [one for one in what if not _notices(release, one)]
     if late:
         with contextlib.suppress(CannotFix):
-            why = f"it reads its {_SAID[late[0]]} only when it starts"
+            why = _REASONS[late[0]]
             yield GatewayStep(control.gateway_control(probes), restart=True, why=why)
 
 
-_SAID = {
-    VARIABLE: "variables",
-    FALLBACK: "fallback chain",
-    PLATFORM: "platforms",
-    ACCESS: "lists of users",
-    GONE: "environment, in which a variable stays that is gone from .env,",
+_REASONS = {
+    VARIABLE: "it reads variables only when it starts",
+    FALLBACK: "it reads the fallback providers only when it starts",
+    PLATFORM: "it reads the settings of platforms only when it starts",
+    ACCESS: "it reads allowlists only when it starts",
+    GONE: "it keeps a removed variable until it starts again",
 }
 
 
@@ -116,7 +116,8 @@ def refuse_managed(probes: Probes) -> None:
 
     if effective_settings.is_managed(probes):
         raise CannotFix(
-            "this home is managed by a package manager (NixOS, Homebrew): change it there"
+            "This home is managed by a package manager (NixOS, Homebrew), which would undo the "
+            "change. Change it there."
         )
 
 

@@ -30,7 +30,7 @@ def replace_store(
         file.path, data, why=why, expect=file.snapshot, before=file.data, entries=lines
     )
     if file.store.read == "start" and probes.gateways():
-        reason = f"it reads {file.path.name} when it starts, and would write its own over it"
+        reason = f"it would overwrite {file.path.name} with what it read at its start"
         yield GatewayStep(control.gateway_control(probes), restart=True, why=reason)
 
 
@@ -39,5 +39,5 @@ def entry_lines(file: StoreFile, values: object, changed: str) -> tuple[str, ...
     from hermes_doctor.stores.entries import difference, entries_by_name
 
     before, after = entries_by_name(file.values, file.store), entries_by_name(values, file.store)
-    head = f"{file.path.name}, {file.store.holds} one by one:"
+    head = f"{file.path.name}, {file.store.holds}:"
     return head, *difference(before, after, (), file.store, changed)

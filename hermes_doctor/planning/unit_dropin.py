@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 FILE = "hermes-doctor.conf"
-HEADER = "# Made by hermes-doctor; `hermes-doctor undo` takes it back.\n[Service]\n"
+HEADER = "# Made by hermes-doctor; `hermes-doctor undo` removes it.\n[Service]\n"
 _LIMIT = 64 * 1024
 
 
@@ -31,8 +31,9 @@ def unit_of(probes: Probes) -> SystemdUnit:
     if not isinstance(service, SystemdUnit):
         raise CannotFix(
             text(
-                "only a unit of systemd can be given settings; this is {describe}",
-                describe=service.describe(),
+                "The gateway runs {control}, not as a systemd service. Change its settings "
+                "yourself.",
+                control=service.describe(),
             )
         )
     return service
@@ -54,12 +55,12 @@ def drop_in(
     after = _merged(before.decode("utf-8", "replace"), lines, variables=variables)
     if after.encode() == before:
         raise CannotFix(
-            text("{path} says so already; the unit may need `systemctl daemon-reload`", path=path)
+            text("{file} contains this already. Run `systemctl daemon-reload`.", file=path)
         )
     yield ReplaceFile(path, after.encode(), why=why, expect=expect, before=before)
     yield ReloadUnits(probes.home, system)
     if unit.running() is not None:
-        yield GatewayStep(unit, restart=True, why="it gets its settings when it starts")
+        yield GatewayStep(unit, restart=True, why="new settings apply only at a start")
 
 
 def service_limit(probes: Probes, name: str) -> tuple[int, int]:
@@ -73,7 +74,7 @@ def _number(text: str) -> int:
     if text == "infinity":
         return 2**31
     if not text.isdigit():
-        raise CannotFix("its manager does not say what the limit is")
+        raise CannotFix("systemd does not report the limit. Set LimitNOFILE yourself.")
     return int(text)
 
 
@@ -85,7 +86,7 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
         if owner != 0:  # an undo as root must not restore such a file from another user's vault
             raise CannotFix(
                 text(
-                    "{unit} is one of the system's: do it yourself with `systemctl edit`",
+                    "{unit} is a system service. Change it yourself with `systemctl edit {unit}`.",
                     unit=unit.name,
                 )
             )
@@ -93,14 +94,15 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
     if user.uid != owner:
         raise CannotFix(
             text(
-                "{unit} belongs to uid {uid}, the home to uid {owner}",
+                "{unit} belongs to uid {uid}, but the home to uid {owner}. Change the service "
+                "yourself.",
                 unit=unit.name,
                 uid=user.uid,
                 owner=owner,
             )
         )
     if user.folder is None:
-        raise CannotFix("the owner of the home has no folder on this machine")
+        raise CannotFix("The owner of the home has no home directory. Change the service yourself.")
     return Path(user.folder) / ".config" / "systemd" / "user"
 
 
@@ -120,7 +122,9 @@ def _merged(text: str, lines: Mapping[str, str], *, variables: bool) -> str:
 def _quoted(value: str) -> str:
     """Escape a value for systemd; refuse control characters, as a newline would start a setting."""
     if any(ord(sign) < 32 for sign in value):
-        raise CannotFix("a value holds signs that no unit may hold")
+        raise CannotFix(
+            "A value contains characters that systemd does not allow. Correct it first."
+        )
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         value = value.replace(sign, written)
     return value

@@ -90,7 +90,9 @@ class GatewayPause:
                 self.log.gateway = None if pid == self._pid else STARTED
         except (CannotFix, CouldNotLook, OSError) as error:
             why = error if isinstance(error, CannotFix | CouldNotLook) else type(error).__name__
-            self.log.note = f"{self.log.note}; the gateway could not be started again ({why})"
+            self.log.note = (
+                f"{self.log.note}; the gateway could not be started again ({str(why).rstrip('.')})"
+            )
 
     def _stop(self) -> bool:
         if self.service is None:
@@ -145,5 +147,6 @@ def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
         log.gateway, log.asked = STARTED, None
     except (CannotFix, CouldNotLook, OSError) as why:
         log.gateway, log.asked = STOPPED, None
-        return f" The gateway was stopped for it and could not be started again ({why}): start it."
+        reason = str(why).rstrip(".")
+        return f" The gateway was stopped for it and could not be started again: {reason}."
     return f" The gateway, which it had stopped, runs again (process {pid})."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import is_database
-from hermes_doctor.message import text
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.gateway import GatewayStep
@@ -65,15 +65,14 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     except CannotFix as why:
         raise CannotFix(
             text(
-                "{names} is in use by the gateway (process {pid}), and that cannot "
-                "be stopped for it: {why}",
-                names=names[0],
+                "The gateway (process {pid}) uses {file} and cannot be stopped. {reason}",
+                file=names[0],
                 pid=gateways[0].pid,
-                why=why,
+                reason=why,
             )
         ) from None
     kept = [step for step in steps if not isinstance(step, GatewayStep)]
-    reason = f"{' and '.join(names)} must not be open while it is replaced"
+    reason = f"it must not use {listed(names)} during the repair"
     return [*kept, GatewayStep(service, restart=True, why=reason)]
 
 
@@ -116,15 +115,14 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     except CannotFix as error:
         raise Trouble(
             text(
-                "The gateway (process {pid}) must not run while {subject} comes "
-                "back, and it cannot be stopped for that: {error}. Nothing was "
-                "changed. Stop it, then try again.",
+                "The gateway (process {pid}) must not run while {subject} is restored, and it "
+                "cannot be stopped. {reason}. Nothing was changed.",
                 pid=gateways[0].pid,
                 subject=holding[0].record.subject,
-                error=error,
+                reason=str(error).rstrip("."),
             )
         ) from None
-    why = "it has in memory what comes back, and would write over it"
+    why = "it would overwrite what is restored"
     holding[0].steps = [*holding[0].steps, GatewayStep(service, restart=True, why=why)]
 
 
@@ -139,7 +137,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         if isinstance(step.action, machine.InstallService):
             return [*steps, restart_without_unit(probes, step.action)]
         if isinstance(step.action, machine.ReloadUnits):
-            why = "it gets its settings when it starts"
+            why = "new settings apply only at a start"
             return [*steps, GatewayStep(control.gateway_control(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)
 

@@ -23,7 +23,7 @@ def mark_refused(log: Journal, error: Refused) -> Journal:
             item.outcome, item.reason = "left", "tried again without the one that was refused"
         elif error.tried_on_copy and item.then:
             item.outcome = "not-enough"
-            item.reason = f"{error}. It goes on with {item.then}."
+            item.reason = f"{_bare(error)}. It goes on with {item.then}."
         else:
             item.outcome, item.reason = "refused", str(error)
     return log
@@ -101,7 +101,7 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
         return Trouble(
             text(
                 "{error}. No file was changed; {pending_stop_message}.",
-                error=error,
+                error=_bare(error),
                 pending_stop_message=pending_stop_message(log.asked),
             )
         )
@@ -119,5 +119,10 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
             )
         )
     if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(text("{error}. {changed}", error=error, changed=changed))
+        return Trouble(text("{error}. {changed}", error=_bare(error), changed=changed))
     return error
+
+
+def _bare(error: BaseException) -> str:
+    """Return the text of an error without a full stop at the end."""
+    return str(error).rstrip(".")

@@ -139,7 +139,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
         return PlannedItem(finding, fix, (), f"by hand: {fix.title}")
     try:
         if fix.structural and (newer := probes.newer()):
-            raise CannotFix(text("not judged: {newer}", newer=newer))
+            raise CannotFix(text("{reason}. Update hermes-doctor first.", reason=newer))
         steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
         for step in steps:
             step.changes()

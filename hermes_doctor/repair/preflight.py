@@ -62,14 +62,21 @@ class Preflight(NamedTuple):
         try:
             excused = gateway.allowed_holders()
         except CannotFix as why:
-            raise Trouble(text("{why}. Nothing was changed.", why=why)) from why
+            raise Trouble(
+                text("{reason}. Nothing was changed.", reason=str(why).rstrip("."))
+            ) from why
         for target in targets:
             try:
                 self._look_at(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
         for reason, items in machine_actions.refused():
-            self._refuse(targets, items, f"{reason}. Nothing was changed.", machine_actions.items())
+            self._refuse(
+                targets,
+                items,
+                f"{reason.rstrip('.')}. Nothing was changed.",
+                machine_actions.items(),
+            )
         self.refuse_holders(targets, excused)
         self._check_room(targets)
 

@@ -34,7 +34,7 @@ def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) 
         return kinds.systemd(system=system)
     except CannotFix as why:
         if system:
-            raise Trouble(f"{why}. Nothing was changed.") from None
+            raise Trouble(f"{str(why).rstrip('.')}. Nothing was changed.") from None
         return kinds.cron()
 
 

@@ -46,9 +46,8 @@ class ReplaceDatabase(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"make {self.path.name}, which is gone: {self.why}"
-        also = _other_names(self.path)
-        return f"rebuild {self.path.name} on a copy and swap it in: {self.why}{also}"
+            return f"{self.path.name}: {self.why} (the file is missing)"
+        return f"{self.path.name}: {self.why}{_other_names(self.path)}"
 
     def changes(self) -> Sequence[Change]:
         path = resolve_symlink(self.path)
@@ -86,8 +85,8 @@ class ReplaceDatabase(Step):
             if any(name in str(why) for name in _NO_ROOM):  # not a fault of the database
                 raise Trouble(
                     text(
-                        "There is no space left to rebuild {path} in. Nothing was changed. "
-                        "Make room, then try again.",
+                        "Not enough space to rebuild {path}. Nothing was changed. "
+                        "Free some space, then try again.",
                         path=self.path.name,
                     )
                 ) from why
@@ -112,7 +111,7 @@ class SaveLost(Step):
     held: dict[str, int] = field(default_factory=dict, compare=False)
 
     def sentence(self) -> str:
-        return f"keep the {self.path.name} that process {self.pid} works on: {self.why}"
+        return f"{self.path.name}: save the deleted file of process {self.pid}: {self.why}"
 
     def prepare(self) -> None:
         for suffix, fd in self.fds:
@@ -149,4 +148,4 @@ class SaveLost(Step):
         return f"/proc/{self.pid}/fd/{fd}"
 
     def _gone(self) -> str:
-        return f"the {self.path.name} of process {self.pid} is gone"
+        return f"{self.path.name} of process {self.pid} is closed. Run the check again."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor.message import text
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.base import Change, Maker, Step
@@ -21,7 +21,7 @@ def _other_names(path: Path) -> str:
         more = os.stat(path).st_nlink - 1
     except OSError:
         return ""
-    return f" ({more} other hard link of it keeps the old content)" if more > 0 else ""
+    return f" ({count(more, 'other hard link')} of it keeps the old content)" if more > 0 else ""
 
 
 def _writer(data: bytes) -> Maker:
@@ -52,8 +52,8 @@ class ReplaceFile(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"write {self.path.name}, which is not there: {self.why}"
-        return f"replace {self.path.name}: {self.why}{_other_names(self.path)}"
+            return f"{self.path.name}: {self.why} (new file)"
+        return f"{self.path.name}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.data
@@ -81,7 +81,7 @@ class ReplaceSpan(Step):
 
     def sentence(self) -> str:
         line = self.before.count(b"\n", 0, self.start) + 1
-        return f"change line {line} of {self.path.name}: {self.why}{_other_names(self.path)}"
+        return f"{self.path.name} line {line}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.after
@@ -98,13 +98,17 @@ class MoveAside(Step):
     why: str
 
     def sentence(self) -> str:
-        return f"move {self.path.name} aside into the vault: {self.why}"
+        return f"{self.path.name}: move it to the vault, because {self.why}"
 
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
         if taken.kind not in ("file", "symlink"):
             raise CannotFix(
-                text("{path} is not a file ({kind})", path=self.path.name, kind=taken.kind)
+                text(
+                    "{name} is a {kind}, not a file. Move it away yourself.",
+                    name=self.path.name,
+                    kind=taken.kind,
+                )
             )
         return [Change(self.path, taken, absent=True)]
 
@@ -122,7 +126,7 @@ class Remove(MoveAside):
     """Step that removes a file which Hermes creates again; a copy stays in the vault."""
 
     def sentence(self) -> str:
-        return f"remove {self.path.name}, which Hermes makes anew: {self.why}"
+        return f"{self.path.name}: remove it, because {self.why}; Hermes creates it again"
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ class SetMode(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"chmod {self.mode:04o} {self.path.name} (now {self.expect.mode:04o}): {self.why}"
+        return f"{self.path.name}: {self.why} ({self.expect.mode:04o} → {self.mode:04o})"
 
     def changes(self) -> Sequence[Change]:
         return [Change(resolve_symlink(self.path), self.expect, mode=self.mode)]
@@ -152,7 +156,7 @@ class SetOwner(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"chown {self.uid}:{self.gid} {self.path.name}: {self.why}"
+        return f"{self.path.name}: {self.why} (uid {self.expect.uid} → {self.uid})"
 
     def changes(self) -> Sequence[Change]:
         owner = (self.uid, self.gid)

@@ -19,7 +19,7 @@ class GatewayControlProtocol(Protocol):
     """
 
     def describe(self) -> str:
-        """Describe the supervisor, for the plan."""
+        """Say how the gateway is started, such as `in the background`; for the plan."""
 
     def running(self) -> int | None:
         """The gateway's process id, or None."""
@@ -59,7 +59,7 @@ class GatewayStep(Step):
 
     def sentence(self) -> str:
         verb = "restart" if self.restart else "start"
-        return f"{verb} the gateway through {self.service.describe()}: {self.why}"
+        return f"{verb} the gateway {self.service.describe()}: {self.why}"
 
     def changes(self) -> Sequence[Change]:
         return []

@@ -16,6 +16,7 @@ from hermes_doctor.gateway.hermes_command import profile_arguments, refuse_other
 from hermes_doctor.gateway.manager_commands import owner_of, run_checked, run_command
 from hermes_doctor.gateway.systemd import SystemdManager, manager_of
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
@@ -30,6 +31,7 @@ from hermes_doctor.system.files import snapshot
 OLDEST_INSTALLER = (0, 18)
 """The first release whose installer works without a terminal."""
 _BACK = "take-back"
+_UNIT = "The service that Hermes installs"
 _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
@@ -50,7 +52,7 @@ class ReloadUnits(MachineAction):
         return {"scope": "system" if self.system else "user"}
 
     def sentence(self) -> str:
-        return f"let systemd read its units anew: {' '.join(self.manager.words)} daemon-reload"
+        return f"reload the settings of systemd: {' '.join(self.manager.words)} daemon-reload"
 
     def refuse(self) -> None:
         self.manager.refuse()
@@ -81,7 +83,7 @@ class ResetFailed(MachineAction):
 
     def sentence(self) -> str:
         words = " ".join(self.manager.words)
-        return f"let systemd forget that it gave up: {words} reset-failed {self.unit}"
+        return f"let systemd start it again: {words} reset-failed {self.unit}"
 
     def refuse(self) -> None:
         self.manager.refuse()
@@ -99,7 +101,7 @@ class EnableLinger(MachineAction):
     lasting: ClassVar[bool] = True
 
     def sentence(self) -> str:
-        return f"let services outlive the login: loginctl enable-linger {self._name()}"
+        return f"let services run without a login: loginctl enable-linger {self._name()}"
 
     def refuse(self) -> None:
         self._name()
@@ -113,7 +115,9 @@ class EnableLinger(MachineAction):
     def _name(self) -> str:
         name = owner_of(self.home).name
         if name is None:
-            raise CannotFix("the owner of the home has no name on this machine")
+            raise CannotFix(
+                "The owner of the home has no account on this machine. Correct the owner first."
+            )
         return name
 
 
@@ -136,34 +140,30 @@ class InstallService(MachineAction):
         """The path of the installed unit."""
         scope = of_user(owner_of(self.home).uid)
         if scope is None:
-            raise CannotFix("the owner of the home has no name on this machine")
+            raise CannotFix(
+                "The owner of the home has no account on this machine. Correct the owner first."
+            )
         return scope.folders[0] / self.unit
 
     def words(self) -> dict[str, str]:
         return {"unit": self.unit}
 
     def sentence(self) -> str:
-        return f"install {self.unit} with Hermes' own installer: hermes gateway install"
+        return f"install {self.unit} with Hermes: hermes gateway install"
 
     def refuse(self) -> None:
         self.manager.refuse()
         if self.path.parent.is_relative_to(self.home.path):
-            raise CannotFix("the units of its user would lie inside the home")
+            raise CannotFix(
+                "The services of this user are inside the home. Install the service yourself."
+            )
 
     def do(self) -> None:
         if snapshot(self.path).kind != "absent":
             return
-        installation = Probes(self.home).installation()
-        if installation is None:
-            raise CannotFix("no installation of Hermes was found")
-        if installation.release < OLDEST_INSTALLER:
-            raise CannotFix(
-                text(
-                    "the installer of Hermes {version} asks questions", version=installation.version
-                )
-            )
+        installation = self.require_installer()
         owner = owner_of(self.home)
-        refuse_other_profile(self.home, owner.folder, "the unit that Hermes makes")
+        refuse_other_profile(self.home, owner.folder, _UNIT)
         python = str(python_of(installation.where, owner))
         words = profile_arguments(self.home, owner.folder)
         before = self._units()
@@ -182,17 +182,33 @@ class InstallService(MachineAction):
         if mine is None or not is_same_folder(mine, self.home.path):
             for name in made:
                 self._remove(name)
-            what = "another home's" if mine else f"no {self.unit}"
-            raise CannotFix(
-                text(
-                    "Hermes' installer made {what}: {value}",
-                    what=what,
-                    value=said.text or said.code,
-                )
+            template = (
+                "Hermes installed a service for another home: {reason}. Install it yourself."
+                if mine
+                else "Hermes did not install {unit}: {reason}. Install it yourself."
             )
+            raise CannotFix(text(template, unit=self.unit, reason=said.text or said.code))
 
     def revert(self) -> None:
         self._remove(self.unit)
+
+    def require_installer(self) -> Installation:
+        """The installed Hermes; raise CannotFix if it cannot install a service by itself."""
+        found = Probes(self.home).installation()
+        if found is None:
+            raise CannotFix(
+                "No Hermes installation was found, so no service can be installed. Install Hermes "
+                "first."
+            )
+        if found.release < OLDEST_INSTALLER:
+            raise CannotFix(
+                text(
+                    "The installer of Hermes {version} asks questions. Run `hermes gateway "
+                    "install` yourself.",
+                    version=found.version,
+                )
+            )
+        return found
 
     def _units(self) -> dict[str, Path | None]:
         """The gateway units in the same folder, and their homes."""
@@ -220,7 +236,7 @@ class RevertAction(MachineAction):
         return {**self.action.words(), "of": self.action.kind}
 
     def sentence(self) -> str:
-        return f"take back: {self.action.sentence()}"
+        return f"undo: {self.action.sentence()}"
 
     def refuse(self) -> None:
         self.action.refuse()

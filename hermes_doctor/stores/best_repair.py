@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import clock, text
 from hermes_doctor.stores.entries import difference, entries_by_name
 from hermes_doctor.stores.json_repairs import RepairedStore, repair_bytes
 
@@ -33,33 +34,39 @@ def best_repair(home: Home, file: StoreFile) -> Repair | None:
 
     mended = repair_bytes(file.data, file.store)
     if mended is not None and mended.lossless:
-        return _repair(
-            file, mended, f"by itself, {mended.description}; every entry stays", lossless=True
-        )
+        why = text("{repair}; every entry is kept", repair=mended.description)
+        return _repair(file, mended, why, lossless=True)
     copies = store_file.intact_copies(home, file)
     newest = copies[0] if copies else None
     if mended is None:
         return _copied(file, newest) if newest else None
     both = _both(file, mended, newest) if newest else None
-    return both or _repair(file, mended, f"by itself, {mended.description}; what is whole stays")
+    why = text("{repair}; only intact entries are kept", repair=mended.description)
+    return both or _repair(file, mended, why)
 
 
 def _of(copy: TextCopy) -> str:
-    doubt = ", which does not say of which home it is" if copy.anywhere else ""
-    return f"{copy.label} of {copy.modified:%Y-%m-%d %H:%M} UTC, the newest that is sound{doubt}"
+    """Name a copy, for the plan."""
+    if copy.anywhere:
+        return f"{copy.label} of {clock(copy.modified)}, perhaps from another home"
+    return f"{copy.label} of {clock(copy.modified)}"
 
 
-def _again(file: StoreFile) -> str:
-    approved = file.store.kind == "approved"
-    return "; whoever was removed since then is let in again" if approved else ""
+def _warned(file: StoreFile, why: str) -> str:
+    """Add that users who were removed after the copy are approved again."""
+    if file.store.kind != "approved":
+        return why
+    return f"{why}; users who were removed since then are approved again"
 
 
 def _copied(file: StoreFile, copy: TextCopy) -> Repair:
     """Replace a file of which nothing can be kept by a copy."""
     before = entries_by_name(file.values, file.store)
     empty = file.flaw is not None and file.flaw.kind == "empty"
-    unread = "" if before or empty else "; nothing of what is in it can be read"
-    return _made(file, copy.data, f"by {_of(copy)}{unread}{_again(file)}", before, ())
+    why = text("restore {copy}", copy=_of(copy))
+    if not before and not empty:
+        why = text("restore {copy}; nothing in the file is readable", copy=_of(copy))
+    return _made(file, copy.data, _warned(file, why), before, ())
 
 
 def _both(file: StoreFile, mended: RepairedStore, copy: TextCopy) -> Repair | None:
@@ -70,8 +77,9 @@ def _both(file: StoreFile, mended: RepairedStore, copy: TextCopy) -> Repair | No
     data = _joined(file, mended.values, theirs, None if mended.cut_off else mended.lost)
     if data is None:
         return None
-    why = f"by itself, {mended.description}, and what only the copy has: {_of(copy)}{_again(file)}"
-    return _made(file, data, why, entries_by_name(mended.values, file.store), mended.lost)
+    why = text("{repair}, and add entries of {copy}", repair=mended.description, copy=_of(copy))
+    before = entries_by_name(mended.values, file.store)
+    return _made(file, data, _warned(file, why), before, mended.lost)
 
 
 def _joined(
@@ -101,7 +109,7 @@ def _made(
     from hermes_doctor.stores.damage import examine_bytes
 
     after = entries_by_name(examine_bytes(data, file.store).values, file.store)
-    head = f"{file.path.name}, {file.store.holds} one by one:"
+    head = f"{file.path.name}, {file.store.holds}:"
     lines = (head, *difference(before, after, cut, file.store))
     return Repair(data, why, lossless=False, lines=lines, entries=len(after))
 
@@ -134,7 +142,7 @@ def restore_set_aside(home: Home, file: StoreFile) -> Repair | None:
     union = _joined(file, file.values, values, None)
     if union is None:
         return None
-    why = f"by itself and what only {aside.name} has; what is in it now stays"
+    why = text("add entries of {copy}; every entry is kept", copy=aside.name)
     lost = mended.lost if mended else ()
     made = _made(file, union, why, entries_by_name(file.values, file.store), lost)
     return made._replace(lossless=True)

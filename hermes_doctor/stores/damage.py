@@ -15,10 +15,10 @@ BOM, PADDING, TORN, TAIL, CONTROL = "bom", "padding", "torn", "tail", "control"
 EMPTY, BINARY, NULL, BARE, TEXT, NUMBER = "empty", "binary", "null", "list", "text", "number"
 WITHOUT, HOLDER, ENTRY, TWICE, DEEP = "without", "holder", "entry", "twice", "deep"
 OF_ENTRIES = {
-    ENTRY: "are no objects",
-    FIELD: "have a field that is not what it must be",
-    ORIGIN: "have an origin that is none",
-    LEFT: "lack something without which Hermes leaves them out",
+    ENTRY: "are not objects",
+    FIELD: "have a field of the wrong type",
+    ORIGIN: "have an invalid origin",
+    LEFT: "lack a field that Hermes needs",
 }
 """The flaws of single entries, the most costly first."""
 _BLANKS = b" \t\r\n"
@@ -51,14 +51,16 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
     The kinds in `harmless` are not flaws for the given release.
     """
     if not data.strip(_BLANKS):
-        return ExaminedStore(None, StoreFlaw(EMPTY, "it is empty"))
+        return ExaminedStore(None, StoreFlaw(EMPTY, "empty"))
     if not data.strip(b"\0" + _BLANKS):
-        return ExaminedStore(None, StoreFlaw(EMPTY, f"it holds nothing but {len(data)} NUL bytes"))
+        return ExaminedStore(None, StoreFlaw(EMPTY, f"contains only {len(data):,} NUL bytes"))
     marked = data.startswith(codecs.BOM_UTF8)
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
-        kind = "it is UTF-16" if data.startswith(_UTF16) else f"byte {error.start} is not UTF-8"
+        kind = (
+            "encoded as UTF-16" if data.startswith(_UTF16) else f"byte {error.start:,} is not UTF-8"
+        )
         return ExaminedStore(None, StoreFlaw(BINARY, kind))
     found = _parsed(text)
     if found.damage is None:
@@ -78,7 +80,7 @@ def _parsed(text: str) -> ExaminedStore:
         return ExaminedStore(None, StoreFlaw(DEEP, "it is nested too deeply"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: it is no JSON from there on"))
+        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
     except ValueError:
         return ExaminedStore(None, StoreFlaw(DEEP, "it holds a number that is too long to be one"))
 
@@ -92,24 +94,24 @@ def _decoded(text: str) -> ExaminedStore:
     try:
         values = json.loads(text, strict=False)
         return ExaminedStore(
-            values, StoreFlaw(CONTROL, f"{place}: a control character within a text")
+            values, StoreFlaw(CONTROL, f"{place}: a control character inside a text")
         )
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
-        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: it is no JSON from there on"))
+        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)
         count = len(text) - len(bare)
         if inner.damage is None:
             return ExaminedStore(
-                inner.values, StoreFlaw(PADDING, f"{count} NUL bytes follow its end")
+                inner.values, StoreFlaw(PADDING, f"{count:,} NUL bytes after the end")
             )
-        return ExaminedStore(None, StoreFlaw(TORN, f"it breaks off; {count} NUL bytes follow"))
+        return ExaminedStore(None, StoreFlaw(TORN, f"cut off, then {count:,} NUL bytes"))
     values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
     return ExaminedStore(
-        values, StoreFlaw(TAIL, f"{len(text.lstrip()) - end} characters follow its end")
+        values, StoreFlaw(TAIL, f"{len(text.lstrip()) - end:,} characters after the end")
     )
 
 
@@ -121,19 +123,19 @@ def _shape(values: Any, store: Store) -> Iterator[StoreFlaw]:
     odd = [path[0] for path in store.entries if path and _odd_holder(values, path[0], store)]
     held = not store.one_of or any(_holds(values, key, store) for key in store.one_of)
     if values and not held and (not odd or len(store.entries) > 1):
-        yield StoreFlaw(WITHOUT, f"it has no {' or '.join(store.one_of)}")
+        yield StoreFlaw(WITHOUT, f"{' or '.join(store.one_of)} is missing")
     elif odd:
-        kind = "list" if store.inside == LIST else "object"
-        yield StoreFlaw(HOLDER, f"its {odd[0]} are no {kind}")
+        kind = "a list" if store.inside == LIST else "an object"
+        yield StoreFlaw(HOLDER, f"{odd[0]} is not {kind}")
     else:
         yield from _of_entries(raw_entries(values, store), store)
 
 
 def _top(values: Any, store: Store) -> StoreFlaw:
     wanted = "a list" if store.top == LIST else "an object"
-    what = f"it is {_name(values)} at the top, not {wanted}"
+    what = f"the file contains {_name(values)}, not {wanted}"
     if values is None:
-        return StoreFlaw(NULL, "it says `null`")
+        return StoreFlaw(NULL, "contains only `null`")
     if isinstance(values, dict | list):
         return StoreFlaw(BARE, what)
     return StoreFlaw(TEXT if isinstance(values, str) else NUMBER, what)
@@ -154,7 +156,7 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[StoreFlaw]:
             yield StoreFlaw(kind, f"{count} of its entries {words}", sound, behind)
     count = len(duplicate_ids(entries, store))
     if count:
-        yield StoreFlaw(TWICE, f"{count} of its entries have the id of another", sound)
+        yield StoreFlaw(TWICE, f"{count} of its entries have the id of another entry", sound)
 
 
 def duplicate_ids(entries: list[Any], store: Store) -> list[int]:

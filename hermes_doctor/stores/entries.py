@@ -55,7 +55,7 @@ def difference(
     after: Mapping[str, Any],
     lost: tuple[str, ...],
     store: Store,
-    changed: str = "as it was in the copy",
+    changed: str = "as in the copy",
 ) -> Iterator[str]:
     """Yield, entry by entry, which ones stay, come back, change or are lost.
 
@@ -75,7 +75,7 @@ def difference(
     room = max(FEW, MOST - sum(len(names) for _, names, _ in groups))
     yield from (f"  {shown(name, store)}" for name in stay[:room])
     if len(stay) > room:
-        yield f"  … {len(stay) - room} more stay as they are"
+        yield f"  … {len(stay) - room} more are kept"
     for sign, names, word in groups:
         yield from (f"{sign} {shown(name, store)}{word}" for name in names[:MOST])
         if len(names) > MOST:

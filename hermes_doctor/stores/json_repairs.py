@@ -105,12 +105,12 @@ class _Bench(NamedTuple):
 
     def unmarked(self) -> RepairedStore:
         """Remove a byte order mark."""
-        return RepairedStore(self.without_bom, None, "without its byte order mark")
+        return RepairedStore(self.without_bom, None, "remove its byte order mark")
 
     def unpadded(self) -> RepairedStore:
         """Remove the NUL bytes that a crash left at the end."""
         return RepairedStore(
-            self.without_bom.rstrip(b"\0"), None, "without the NUL bytes behind its end"
+            self.without_bom.rstrip(b"\0"), None, "remove the NUL bytes after its end"
         )
 
     def without_tail(self) -> RepairedStore:
@@ -124,10 +124,10 @@ class _Bench(NamedTuple):
         ]
         if changed and whole:
             both = merge(later, self.values, self.store, None)
-            lost = tuple(f"{name}, as the first of two says" for name in changed if name in first)
-            return RepairedStore(to_json(both), None, "with the entries of both lists in it", lost)
+            lost = tuple(f"{name}, the first of two versions" for name in changed if name in first)
+            return RepairedStore(to_json(both), None, "merge its two lists", lost)
         return RepairedStore(
-            f"{text[:end]}\n".encode(), None, "without what follows its end", (*changed,)
+            f"{text[:end]}\n".encode(), None, "remove the text after its end", (*changed,)
         )
 
     def _second(self, tail: bytes) -> tuple[Any, bool]:
@@ -141,24 +141,26 @@ class _Bench(NamedTuple):
 
     def escaped(self) -> RepairedStore:
         """Escape control characters as JSON requires."""
-        how = "with its control characters written as such"
+        how = "escape its control characters"
         return RepairedStore(to_json(self.values), None, how)
 
     def wrapped(self) -> RepairedStore | None:
         """Turn a bare list into the value that it was meant to be."""
         if not self.store.list_is or not isinstance(self.values, list):
             return None
-        how = f"with the list as the {self.store.list_is} that it is"
+        how = f"put its list below {self.store.list_is}"
         return RepairedStore(to_json({self.store.list_is: self.values}), None, how)
 
     def in_utf8(self) -> RepairedStore | None:
         """Convert UTF-16, as saved on Windows, or Latin-1 to UTF-8; else extract the entries."""
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return RepairedStore(self.data.decode("utf-16").encode("utf-8"), None, "as UTF-8")
+            return RepairedStore(
+                self.data.decode("utf-16").encode("utf-8"), None, "rewrite it as UTF-8"
+            )
         if not _NO_LETTER.search(self.data):
             data = self.data.decode("latin-1").encode("utf-8")
             if examine_bytes(data, self.store).damage is None:
-                how = "as UTF-8, its letters taken for Latin-1"
+                how = "rewrite it from Latin-1 to UTF-8"
                 return RepairedStore(data, None, how, guessed=True)
         return self.salvaged()
 
@@ -167,7 +169,7 @@ class _Bench(NamedTuple):
         left = salvage(self.without_bom.decode("utf-8", "replace"), self.store)
         if not entries_by_name(left.values, self.store):
             return None
-        how = "with the entries that can be read"
+        how = "keep the entries that can be read"
         return RepairedStore(to_json(left.values), None, how, left.lost, cut_off=True)
 
     def reheld(self) -> RepairedStore | None:
@@ -175,11 +177,11 @@ class _Bench(NamedTuple):
         odd = [path[0] for path in self.store.entries if path and self._no_holder(path[0])]
         held = self.values[odd[0]]
         if self.store.inside == LIST and isinstance(held, dict):
-            how = f"with its {odd[0]} as the list that they are"
+            how = f"turn {odd[0]} into a list"
             return RepairedStore(to_json({**self.values, odd[0]: [*held.values()]}), None, how)
         kept = {key: value for key, value in self.values.items() if key not in odd}
         return RepairedStore(
-            to_json(kept), None, f"without {odd[0]}, which are none", (*odd,), cut_off=True
+            to_json(kept), None, f"remove the invalid {odd[0]}", (*odd,), cut_off=True
         )
 
     def _no_holder(self, key: str) -> bool:
@@ -188,11 +190,11 @@ class _Bench(NamedTuple):
     def put_right(self) -> RepairedStore:
         """Reset invalid fields to the value that Hermes would use without them."""
         kept = json.loads(json.dumps(self.values))
-        how = "with such fields left for Hermes to fill in"
+        how = "remove invalid fields, which Hermes fills in"
         if any(
             "schedule" in field_faults(entry, self.store) for entry in raw_entries(kept, self.store)
         ):
-            how += " (a job whose schedule is none runs when it is given one)"
+            how += " (jobs without a valid schedule run when they get one)"
         lost: list[str] = []
         for path in self.store.entries:
             holder = container_at(kept, path)
@@ -216,7 +218,7 @@ class _Bench(NamedTuple):
         entries = raw_entries(kept, self.store)
         for number in duplicate_ids(entries, self.store):
             entries[number]["id"] = generated_id(entries[number], number)
-        return RepairedStore(to_json(kept), None, "with an id of its own for each entry")
+        return RepairedStore(to_json(kept), None, "give each entry its own id")
 
     def without_odd(self) -> RepairedStore:
         """Remove what is not an entry; Hermes' own notes are not counted as lost."""
@@ -232,7 +234,7 @@ class _Bench(NamedTuple):
                 lost += [key for key in odd if not key.startswith("_")]
                 for key in odd:
                     del holder[key]
-        return RepairedStore(to_json(kept), None, "without what is no entry", tuple(lost))
+        return RepairedStore(to_json(kept), None, "remove invalid entries", tuple(lost))
 
     def _odd(self, entry: object) -> bool:
         return not has_type(entry, self.store.entry)
@@ -248,7 +250,7 @@ class _Bench(NamedTuple):
         deep = any(lost[: len(path)] == path and len(lost) > len(path) for path in paths)
         names = (_torn_name(found, self.store),) if deep else ()
         return RepairedStore(
-            found.text.encode(), None, "closed where it breaks off", names, cut_off=True
+            found.text.encode(), None, "close it where it is cut off", names, cut_off=True
         )
 
 

@@ -41,7 +41,8 @@ def test_stranger(home: Path) -> None:
 
     assert (finding.code, finding.severity) == ("AUTHZ-UNAUTHORIZED", "info")
     assert (finding.subject, finding.fix) == ("telegram 42", "add-allowed-user")
-    assert "TELEGRAM_ALLOWED_USERS in .env:2" in finding.detail
+    assert finding.title == "the bot refuses 42 on Telegram"
+    assert "TELEGRAM_ALLOWED_USERS in .env:2" in finding.next
     assert "Kelly" not in repr(finding)
 
 
@@ -72,16 +73,16 @@ def test_insists(home: Path) -> None:
 
 
 MEANT = {
-    "an at sign": ("TELEGRAM_ALLOWED_USERS=7001,@42\n", "", "other signs"),
-    "quotes inside": ("TELEGRAM_ALLOWED_USERS=7001,'42'\n", "", "other signs"),
-    "semicolons": ("TELEGRAM_ALLOWED_USERS=7001;42\n", "", "other signs"),
-    "brackets": ("TELEGRAM_ALLOWED_USERS=[7001, 42]\n", "", "other signs"),
+    "an at sign": ("TELEGRAM_ALLOWED_USERS=7001,@42\n", "", "other characters"),
+    "quotes inside": ("TELEGRAM_ALLOWED_USERS=7001,'42'\n", "", "other characters"),
+    "semicolons": ("TELEGRAM_ALLOWED_USERS=7001;42\n", "", "other characters"),
+    "brackets": ("TELEGRAM_ALLOWED_USERS=[7001, 42]\n", "", "other characters"),
     "another platform": (
         "DISCORD_BOT_TOKEN=canary.canary.12345678\nDISCORD_ALLOWED_USERS=42\n",
         "",
-        "list of Discord",
+        "allowlist of Discord",
     ),
-    "allowed_users": ("", "telegram:\n  allowed_users: [42]\n", "nothing reads"),
+    "allowed_users": ("", "telegram:\n  allowed_users: [42]\n", "does not read"),
 }
 
 

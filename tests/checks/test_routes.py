@@ -87,4 +87,4 @@ def test_table(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [found] = ask("routes", home)[1]
 
     assert (found.severity, found.fix) == ("info", None)
-    assert found.title.startswith("1 chat leads")
+    assert found.title == "1 chat uses a conversation that has ended"

@@ -41,7 +41,7 @@ def test_found(home: Path, progress: int) -> None:
     _, [found] = one_check.ask(ID, home)
 
     assert (found.code, found.severity.value, found.fix) == ("DB-FTS-UNFINISHED", "info", None)
-    assert found.evidence[0].what == f"{progress} of 100 messages are indexed again"
+    assert found.evidence[0].what == f"{progress} of 100 messages are indexed"
     assert one_check.ask("database-pages", home)[1] == []
 
 
@@ -51,7 +51,7 @@ def test_without_progress(home: Path) -> None:
 
     _, [found] = one_check.ask(ID, home)
 
-    assert found.evidence[0].what == "none of 100 messages is known to be indexed again"
+    assert found.evidence[0].what == "unknown how many of 100 messages are indexed"
     result, findings = one_check.ask("database-pages", home)
     assert findings == []
     assert "Hermes has not finished rebuilding it" in (result.reason or "")

@@ -72,4 +72,4 @@ def test_no_policy(home: Path, project: str) -> None:
     _, [finding] = ask("service-container", home, box(home, **settings))
 
     assert (finding.code, finding.severity) == ("DOCKER-NO-RESTART", "warning")
-    assert ("compose" in finding.detail) is bool(project)
+    assert ("compose" in finding.next) is bool(project)

@@ -24,12 +24,15 @@ def test_copied(home: Path) -> None:
 
     _, [finding] = ask("shared-tokens", Scene(home, {}, running=False))
 
-    assert (finding.code, finding.severity) == ("TOKEN-DUP", "info")
+    assert (finding.code, finding.severity) == ("TOKEN-DUP", "warning")
+    assert finding.title == "profiles/work uses the same Telegram bot"
+    assert "none has run there yet" in finding.detail
     assert finding.subject == "telegram work"
     assert locked_out_users.SECRET not in repr(finding)
     support.put(other / "gateway_state.json", "{}")
     _, [finding] = ask("shared-tokens", Scene(home, {}, running=False))
     assert finding.severity == "warning"
+    assert "none has run" not in finding.detail
 
 
 def test_seen_from_the_profile(home: Path) -> None:

@@ -59,7 +59,7 @@ def test_damaged(home: Path, name: str, code: str, severity: str, spare: bool) -
     [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity, found.subject) == (code, severity, name)
-    assert ("Do not restart the gateway yet" in found.detail) is spare
+    assert ("Do not restart the gateway" in found.next) is spare
     assert found.since is not None
     assert SECRET not in repr(found._replace(data={}))
 
@@ -118,7 +118,7 @@ def test_jobs_without_jobs(home: Path) -> None:
     [found] = ask("store-files", home)[1]
 
     assert found.severity == "critical"
-    assert "Do not restart the gateway yet" in found.detail
+    assert "Do not restart the gateway" in found.next
 
 
 def test_weixin_token_is_set(home: Path) -> None:
@@ -172,7 +172,7 @@ def test_put_aside(home: Path) -> None:
     [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity, found.fix) == ("AUTHJSON", "warning", "mend-store")
-    assert "1 of its logins" in found.title
+    assert found.title == "1 login exists only in auth.json.corrupt"
     support.put(home / "auth.json.corrupt", b"")
     assert ask("store-files", home)[1] == []
 
@@ -237,7 +237,7 @@ def test_chats_that_are_left_out(
     [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity, found.fix) == ("SESSION-ROUTE-STALE", severity, fix)
-    assert ("Do not restart the gateway yet" in found.detail) is (fix is not None)
+    assert ("Do not restart the gateway" in found.next) is (fix is not None)
     assert "1 of its entries" in found.evidence[0].what
 
 
@@ -248,7 +248,7 @@ def test_up_to_an_odd_chat(home: Path, monkeypatch: pytest.MonkeyPatch, odd: obj
     chats(home, odd)
     [found] = ask("store-files", home)[1]
     assert found.severity == "critical"
-    assert "the chats behind it begin anew" in found.detail
+    assert "all chats after the damaged entry" in found.detail
 
     chats(home, lacking(created_at=7), zz=odd)
     assert [one.severity for one in ask("store-files", home)[1]] == ["critical"]
@@ -274,7 +274,7 @@ def test_flaw_around_the_chats(
     [found] = ask("store-files", home)[1]
 
     assert (found.severity, found.fix) == ("critical", "mend-store")
-    assert "every chat begins anew" in found.detail
+    assert "every chat begins a new conversation" in found.detail
 
 
 def test_note_behind_the_chats(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

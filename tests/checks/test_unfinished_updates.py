@@ -40,7 +40,7 @@ def test_cut_off(home: Path, stage: str) -> None:
     record(home, stage, [2**22 + 1, 5])
     _, [finding] = look(home)
     assert (finding.code, finding.severity) == ("UPD-CUTOFF", Severity.ERROR)
-    assert "rollback" in finding.detail
+    assert "hermes-doctor rollback" in finding.next
 
 
 @pytest.mark.parametrize("stage", ["backed-up", "checked", "back"])

@@ -39,6 +39,13 @@ def test_routes(home: Path, line: str, severity: str) -> None:
     assert (finding.subject, finding.evidence[0].where) == ("webhook push", "config.yaml:7")
 
 
+def test_the_only_route(home: Path) -> None:
+    """If the only webhook rejects all calls, nothing gets through: an error."""
+    _, [finding] = look(home, ID, config=routes("push: {secret: '${HOOK}'}"))
+
+    assert (finding.code, finding.severity) == ("WEBHOOK-SECRET", "error")
+
+
 def test_routes_in_order(home: Path) -> None:
     """A secret of its own, one for all, and none on this machine alone."""
     for env, config in (

@@ -65,9 +65,9 @@ NOBODY = {
 
 
 @pytest.mark.parametrize("case", NOBODY)
-def test_nobody_at_all(home: Path, case: str) -> None:
+def test_nobody(home: Path, case: str) -> None:
     """No list, no pairing, and no code for strangers."""
-    assert look(home, locked_out_users.TOKEN, NOBODY[case]) == [("AUTHZ-NO-LISTS", "warning")]
+    assert look(home, locked_out_users.TOKEN, NOBODY[case]) == [("AUTHZ-NO-LISTS", "error")]
 
 
 def test_everybody(home: Path) -> None:

@@ -15,7 +15,7 @@ ID = "working-folder"
 def test_not_there(home: Path, tmp_path: Path) -> None:
     """A folder that is gone, or a file."""
     (tmp_path / "file").touch()
-    for name, what in (("gone", "does not exist"), ("file", "is no folder")):
+    for name, what in (("gone", "does not exist"), ("file", "is not a folder")):
         config = f"terminal:\n  cwd: {tmp_path / name}\n"
 
         _, [finding] = look(home, ID, config=config, running=True)
@@ -53,7 +53,7 @@ def test_closed(home: Path, tmp_path: Path) -> None:
     _, found = look(home, ID, config=f"terminal:\n  cwd: {closed}/inside\n", running=True)
 
     assert [one.title for one in found] == [
-        "the folder that commands are to run in cannot be entered by the gateway's user"
+        "the gateway may not enter the working folder of the bot"
     ]
 
 

@@ -398,7 +398,7 @@ def test_a_plan_that_is_only_shown(short: Path) -> None:
 
     done = support.doctor("fix", "--home", home)
 
-    assert "chmod 0600 auth.json" in done.out
+    assert "auth.json: let only its owner read it" in done.out
     assert done.code == 0
 
 

@@ -138,7 +138,7 @@ def test_a_damaged_backup(home: Path, path: Path) -> None:
     log = home / "backups" / "doctor" / backup / "files" / "state.db-wal"
     with log.open("r+b") as file:
         file.write(log.read_bytes() + b"\0")
-    assert f"backup {backup} is damaged" in fix_cycle.refused(home, "DB-SAVED-ROWS")
+    assert f"Backup {backup} is damaged" in fix_cycle.refused(home, "DB-SAVED-ROWS")
 
 
 def test_a_column_that_the_database_lacks(home: Path, path: Path) -> None:

@@ -22,7 +22,7 @@ def test_drops_and_undoes(home: Path) -> None:
 
     [step] = planned_steps.plan(Probes(Home(home)), found)
 
-    assert step.lines() == ("sessions.json, chats one by one:", f"  {first}", f"- {second}")
+    assert step.lines() == ("sessions.json, chats:", f"  {first}", f"- {second}")
     sick = support.contents(home)
     record = ItemRecord("drop-routes", "SESSION-ROUTE-STALE", "state.db", "routes", [])
     run = Run(Home(home), Vault(Home(home)), "fix", "test")
@@ -45,5 +45,5 @@ def test_goes_on(home: Path) -> None:
 
     [step] = planned_steps.plan(Probes(Home(home)), found)
 
-    assert step.lines()[-2:] == (f"  {first}", f"~ {second}  goes on where its conversation does")
+    assert step.lines()[-2:] == (f"  {first}", f"~ {second}  continues in its newer conversation")
     assert json.loads(step.data)[second]["session_id"] == "s2"  # type: ignore[attr-defined]

@@ -16,5 +16,5 @@ def test_plan(home: Path) -> None:
     found = finding("GW-LINGER", "enable-linger")
     [said] = sentences(Told(home, [unit(home)], True, linger=False), found)
     assert "loginctl enable-linger" in said
-    with pytest.raises(CannotFix, match="lingers by now"):
+    with pytest.raises(CannotFix, match="enabled already"):
         sentences(Told(home, [unit(home)], True, linger=True), found)

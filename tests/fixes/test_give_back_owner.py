@@ -36,7 +36,7 @@ def test_gives_back(theirs: Path, name: str) -> None:
     st = path.stat()
     assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (USER, USER, 0o644)
     assert path.read_bytes() == data
-    assert cured.steps == [f"chown {USER}:{USER} {name}: the home belongs to that user"]
+    assert cured.steps == [f"{name}: give it to the owner of the home (uid 0 → {USER})"]
     cured.undo()
 
 

@@ -44,8 +44,8 @@ def test_plan(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_refused(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     """No proxy in this shell, or one that would become a setting of its own."""
-    with pytest.raises(CannotFix, match="this shell sets no proxy"):
+    with pytest.raises(CannotFix, match="This shell sets no proxy"):
         sentences(probes, FOUND)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy\nExecStartPre=/bin/false")
-    with pytest.raises(CannotFix, match="signs that no unit may hold"):
+    with pytest.raises(CannotFix, match="characters that systemd does not allow"):
         sentences(probes, FOUND)

@@ -10,6 +10,7 @@ from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning import install_service
+from hermes_doctor.steps.machine import InstallService
 from tests.helpers.fake_supervision import Told, unit
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
@@ -20,19 +21,23 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes' own installer makes the unit, and the gateway moves under it."""
     owned(monkeypatch, Detached(Home(home), None))
     monkeypatch.setattr(install_service, "refuse_temporary_home", lambda home: None)
+    monkeypatch.setattr(InstallService, "refuse", lambda self: None)
+    with pytest.raises(CannotFix, match="No Hermes installation was found"):
+        sentences(Told(home, [], True, booted=True), FOUND)
+    monkeypatch.setattr(InstallService, "require_installer", lambda self: None)
     install, move = sentences(Told(home, [], True, booted=True), FOUND)
     assert "hermes gateway install" in install
-    assert move.startswith("restart the gateway through its systemd user unit hermes-gateway.")
+    assert move.startswith("restart the gateway with the systemd user service hermes-gateway.")
 
 
 def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without systemd, on a home that does not last, or where there is a unit already."""
     owned(monkeypatch, Detached(Home(home), None))
-    with pytest.raises(CannotFix, match="systemd does not run"):
+    with pytest.raises(CannotFix, match="systemd is not running"):
         sentences(Told(home, [], True), FOUND)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(home.parent))
-    with pytest.raises(CannotFix, match="which does not last"):
+    with pytest.raises(CannotFix, match="temporary folder"):
         sentences(Told(home, [], True, booted=True), FOUND)
     owned(monkeypatch, Steady(home, 7, home.parent))
-    with pytest.raises(CannotFix, match="it has an owner already"):
+    with pytest.raises(CannotFix, match=r"The gateway runs .* already"):
         sentences(Told(home, [unit(home)], True, booted=True), FOUND)

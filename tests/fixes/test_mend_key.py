@@ -41,7 +41,7 @@ def test_what_cannot_be_told(home: Path) -> None:
     )
     setting_fix_cycle.write(home, mistake)
 
-    assert "cannot be told" in setting_fix_cycle.refused(home, mistake)
+    assert "not clear which part is the key" in setting_fix_cycle.refused(home, mistake)
 
 
 def test_an_unclosed_quote_keeps_what_is_around_it(home: Path) -> None:

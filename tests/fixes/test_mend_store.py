@@ -1,4 +1,4 @@
-"""mend-store: the flaw goes, every entry stays."""
+"""mend-store: the flaw goes, every entry is kept."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_cures_and_undoes(home: Path, name: str) -> None:
     cured = cure(home, CODES[name], "mend-store", name)
 
     assert (home / name).read_bytes() == store_files.text(name)
-    assert "every entry stays" in cured.steps[0]
+    assert "every entry is kept" in cured.steps[0]
     cured.undo()
 
 

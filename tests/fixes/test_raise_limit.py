@@ -48,8 +48,8 @@ def test_what_is_there_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more to give; no unit to give it to."""
     owned(monkeypatch, limited(home, 7, "1024", "1024"))
-    with pytest.raises(CannotFix, match="may not give it more than 1024"):
+    with pytest.raises(CannotFix, match="allows no more than 1024"):
         sentences(Probes(Home(home)), FOUND)
     owned(monkeypatch, Detached(Home(home), None))
-    with pytest.raises(CannotFix, match="only a unit of systemd"):
+    with pytest.raises(CannotFix, match="not as a systemd service"):
         sentences(Probes(Home(home)), FOUND)

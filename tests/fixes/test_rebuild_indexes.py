@@ -65,7 +65,7 @@ def test_it_never_saves_rows_unasked(home: Path) -> None:
     assert "if that is not enough: salvage-rows, which asks first" in shown.out
     assert done.code == 1
     assert "It goes on with salvage-rows." in " ".join(done.out.split())
-    assert "save its rows into a new database" in " ".join(done.out.split())
+    assert "save all readable rows into a new database" in " ".join(done.out.split())
     assert "--yes" in done.out
     assert support.contents(home) == sick
 
@@ -103,5 +103,5 @@ def test_more_of_a_newer_release(home: Path) -> None:
     assert done.code == 1
     assert support.contents(home) == sick
     human = support.doctor("fix", "DB-INDEX", "--apply", "--yes", "--home", home)
-    reason = "not judged: state.db is from a newer Hermes than this tool knows"
+    reason = "state.db is from a newer Hermes than this hermes-doctor knows"
     assert reason in " ".join(human.out.split())

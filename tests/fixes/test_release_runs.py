@@ -28,7 +28,7 @@ def test_takes_the_mark_away(home: Path) -> None:
     )
 
     [step] = planned_steps.plan(Probes(Home(home)), found)
-    assert step.lines() == ("jobs.json, jobs one by one:", "~ idalpha")
+    assert step.lines() == ("jobs.json, jobs:", "~ idalpha")
     record = ItemRecord("release-runs", "CRON-JOB-FAILED", "cron/jobs.json", "cron-jobs", [])
     run = Run(Home(home), Vault(Home(home)), "fix", "test")
     sick = support.contents(home)

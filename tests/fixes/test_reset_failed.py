@@ -21,5 +21,5 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert forget.endswith("systemctl --user reset-failed hermes-gateway.service")
     assert start.startswith("start the gateway")
     owned(monkeypatch, Steady(home, 7, home.parent))
-    with pytest.raises(CannotFix, match="a gateway runs on this home"):
+    with pytest.raises(CannotFix, match="A gateway runs already"):
         sentences(Probes(Home(home)), found)

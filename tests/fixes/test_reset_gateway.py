@@ -21,9 +21,9 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     repair, forget, start = sentences(Probes(Home(home)), found)
 
-    assert repair.startswith("rebuild kanban.db on a copy")
+    assert repair.startswith("kanban.db: repair the damaged database")
     assert forget.endswith("reset-failed hermes-gateway.service")
-    assert start.startswith("restart the gateway through its systemd user unit")
+    assert start.startswith("restart the gateway with the systemd user service")
 
 
 def test_loop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

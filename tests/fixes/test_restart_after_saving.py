@@ -47,15 +47,15 @@ def test_saved_before_the_restart(probes: Blind) -> None:
     )
     found = finding("DB-REPLACED", "restart-after-saving", "state.db", pid=7)
     saved, kept, restarted = sentences(probes, found)
-    assert saved.startswith("save the state.db of process 7 with the deleted write-ahead log")
-    assert kept.startswith("keep the state.db that process 7 works on")
+    assert saved.startswith("state.db: save it and its deleted write-ahead log (-wal) (process 7)")
+    assert kept.startswith("state.db: save the deleted file of process 7")
     assert restarted.startswith("restart the gateway")
     probes.pids = (7, 9)
-    with pytest.raises(CannotFix, match=r"process 9 has state\.db open too"):
+    with pytest.raises(CannotFix, match=r"Process 9 has state\.db open, too"):
         sentences(probes, found)
 
 
 def test_another_process(probes: Blind) -> None:
     """Only the gateway is restarted."""
-    with pytest.raises(CannotFix, match="process 8 is not the gateway"):
+    with pytest.raises(CannotFix, match="Process 8 is not the gateway"):
         sentences(probes, finding("DB-DELETED-WAL", "restart-after-saving", "state.db", pid=8))

@@ -23,12 +23,12 @@ def test_plan(probes: Probes) -> None:
     """Through its owner, with the reason; and only that process."""
     [said] = sentences(probes, finding("GW-SUSPENDED", "restart-gateway", pid=7))
     assert said.endswith("hermes-gateway.service: GW-SUSPENDED in a test")
-    with pytest.raises(CannotFix, match="process 8 is not the gateway"):
+    with pytest.raises(CannotFix, match="Process 8 is not the gateway"):
         sentences(probes, finding("DB-LOCKED", "restart-gateway", pid=8))
 
 
 def test_ended_by_now(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs no more needs no restart."""
     owned(monkeypatch, Steady(probes.home.path, None, probes.home.path.parent))
-    with pytest.raises(CannotFix, match="it is not running any more"):
+    with pytest.raises(CannotFix, match="The gateway is not running"):
         sentences(probes, finding("GW-SUSPENDED", "restart-gateway"))

@@ -30,7 +30,7 @@ def test_torn(home: Path) -> None:
     data = store_files.text(JOBS)
     store_files.write(home, JOBS, data[: data.index(b'"idbeta"') + 20])
     assert plan(home, "CRON-JOBS-CORRUPT") == [
-        "jobs.json, jobs one by one:",
+        "jobs.json, jobs:",
         "  alpha (idalpha)",
         "- idbeta  cannot be kept",
     ]
@@ -56,7 +56,7 @@ def test_copy(home: Path) -> None:
     cured = cure(home, "CRON-JOBS-CORRUPT", "restore-store", JOBS)
 
     assert (home / JOBS).read_bytes() == store_files.text(JOBS)
-    assert "of 2001-09-09 01:46 UTC, the newest that is sound" in cured.steps[0]
+    assert "of 2001-09-09 " in cured.steps[0]
     cured.undo()
 
 
@@ -67,7 +67,7 @@ def test_copy_that_has_more(home: Path) -> None:
     store_files.write(home, PAIRED, store_files.text(PAIRED)[:90])
 
     assert plan(home, "PAIRING-CORRUPT") == [
-        "telegram-approved.json, users one by one:",
+        "telegram-approved.json, users:",
         "  1001",
         "+ 1002",
         "+ 1003",
@@ -113,7 +113,7 @@ def test_what_is_lost_is_shown(home: Path) -> None:
 
     lines = plan(home, "CRON-JOBS-CORRUPT")
 
-    assert lines[-2:] == ["  … 21 more stay as they are", "- number 61  cannot be kept"]
+    assert lines[-2:] == ["  … 21 more are kept", "- number 61  cannot be kept"]
 
 
 def test_zip_of_no_certain_home(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_zip_of_no_certain_home(tmp_path: Path) -> None:
 
     done = support.doctor("fix", "AUTHJSON", "--home", home)
 
-    assert "does not say of which home it is" in done.out.replace("\n", " ")
+    assert "perhaps from another home" in done.out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("place", ["vault", "zip", "beside", "home zip"])

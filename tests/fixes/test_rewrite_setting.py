@@ -94,5 +94,5 @@ def test_comments_in_what_is_moved(home: Path, comment: str) -> None:
 
     done = support.doctor("fix", "CFG-FALLBACK-STR", "--home", home)
 
-    assert ("holds comments" in done.out) is bool(comment)
+    assert ("contains comments" in done.out) is bool(comment)
     assert ("+fallback_providers:" in done.out) is not bool(comment)

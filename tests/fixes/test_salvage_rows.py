@@ -186,7 +186,7 @@ def test_a_newer_release(home: Path) -> None:
     damage.rows_zeroed(path)
 
     assert fix_cycle.refused(home, "DB-MALFORMED") == (
-        "not judged: state.db is from a newer Hermes than this tool knows"
+        "state.db is from a newer Hermes than this hermes-doctor knows. Update hermes-doctor first."
     )
 
 

@@ -10,6 +10,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.repair import plan as planning
+from tests.helpers.fake_supervision import Told
 from tests.helpers.one_check import PLUGINS
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
@@ -20,7 +21,7 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is started through its owner."""
     owned(monkeypatch, Steady(home, None, home.parent))
     [said] = sentences(Probes(Home(home)), FOUND)
-    assert said.startswith("start the gateway through its systemd user unit hermes-gateway.service")
+    assert said.startswith("start the gateway with the systemd user service hermes-gateway.service")
 
 
 @pytest.mark.parametrize("ran", [True, False, None])
@@ -35,5 +36,14 @@ def test_asks(home: Path, monkeypatch: pytest.MonkeyPatch, ran: bool | None) -> 
 def test_up_by_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs already is left alone."""
     owned(monkeypatch, Steady(home, 7, home.parent))
-    with pytest.raises(CannotFix, match="it runs by now"):
+    with pytest.raises(CannotFix, match="is running already"):
         sentences(Probes(Home(home)), FOUND)
+
+
+def test_no_hermes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an installed Hermes nothing can be started, so the plan refuses."""
+    probes = Told(home, [], False)
+    monkeypatch.setattr(type(probes), "installation", lambda _: None)
+
+    with pytest.raises(CannotFix, match="No Hermes installation was found"):
+        sentences(probes, finding("GW-DOWN", "start-gateway"))

@@ -59,6 +59,6 @@ def test_somebody_has_it_open(home: Path, mode: str) -> None:
         process.stdout.close()
         end(process)
     if mode == "a":
-        assert f"process {process.pid}" in plan["refusal"] and path.exists()
+        assert f"Process {process.pid}" in plan["refusal"] and path.exists()
     else:
         assert plan["refusal"] is None and not path.exists()

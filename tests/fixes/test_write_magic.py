@@ -74,8 +74,8 @@ def test_it_climbs(home: Path) -> None:
     cured = fix_cycle.cure(home, "DB-NOTADB", "write-magic", then="salvage-rows")
 
     assert "if that is not enough: salvage-rows, which asks first" in shown.out
-    assert "writing its magic bytes back: " in cured.before[0]
-    assert "writing its header anew: " in cured.before[0]
+    assert "restoring its first 16 bytes: " in cured.before[0]
+    assert "rebuilding its header: " in cured.before[0]
     found = fix_cycle.messages(path)
     assert len(set(found) & set(kept)) >= 0.9 * len(kept)
     cured.undo()

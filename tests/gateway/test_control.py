@@ -89,11 +89,19 @@ def alive() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        (SYSTEMD_USER, "hermes-gateway.service", "its systemd user unit hermes-gateway.service"),
-        (SYSTEMD_SYSTEM, "hermes-gateway.service", "its systemd system unit hermes-gateway.serv"),
-        (LAUNCHD, "ai.hermes.gateway", "its launch agent ai.hermes.gateway"),
-        (S6, "gateway-default", "its s6 slot gateway-default"),
-        (DOCKER, "hermes", "its container hermes"),
+        (
+            SYSTEMD_USER,
+            "hermes-gateway.service",
+            "with the systemd user service hermes-gateway.service",
+        ),
+        (
+            SYSTEMD_SYSTEM,
+            "hermes-gateway.service",
+            "with the systemd system service hermes-gateway.serv",
+        ),
+        (LAUNCHD, "ai.hermes.gateway", "with the launchd job ai.hermes.gateway"),
+        (S6, "gateway-default", "with the s6 service gateway-default"),
+        (DOCKER, "hermes", "in the container hermes"),
     ],
 )
 def test_owner(kind: str, name: str, said: str, home: Path, alive: int) -> None:
@@ -121,11 +129,11 @@ def test_a_container_that_left_no_trace(
     engine = Engine(tmp_path, mounts=[{"Source": str(home), "Destination": "/opt/data"}])
     monkeypatch.setenv("PATH", f"{engine.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
-    assert control.gateway_control(Told(home, [])).describe() == "its container chat-gateway-0"
+    assert control.gateway_control(Told(home, [])).describe() == "in the container chat-gateway-0"
     assert isinstance(control.gateway_control(Told(home, [alive])), Detached)
 
     once = {"Config": {"Image": "x", "Env": [], "Labels": {"com.docker.compose.oneoff": "True"}}}
-    for more, said in ((once, "its container chat-gateway-0"), ({}, None)):
+    for more, said in ((once, "in the container chat-gateway-0"), ({}, None)):
         held = Engine(tmp_path, 2, mounts=[{"Source": str(home), "Destination": "/opt/data"}]).held
         held["containers"][1] |= more
         engine.file.write_text(json.dumps(held))
@@ -141,14 +149,14 @@ def test_a_container_that_left_no_trace(
     assert isinstance(control.gateway_control(Told(home, [])), Detached)
     monkeypatch.setattr(docker, "PATIENCE", 0.1)
     support.put(engine.bin / "docker", "#!/bin/sh\nexec sleep 1000\n", 0o755)
-    with pytest.raises(CannotFix, match="who supervises the gateway: docker did not answer"):
+    with pytest.raises(CannotFix, match="what restarts the gateway: docker did not answer"):
         control.gateway_control(Told(home, []))
 
 
 @pytest.mark.parametrize("kind", [OTHER, "nobody"])
 def test_strange_owners(kind: str, home: Path, alive: int) -> None:
     """A supervisor that this tool knows by name only is not steered."""
-    with pytest.raises(CannotFix, match="cannot steer"):
+    with pytest.raises(CannotFix, match="cannot control"):
         control.gateway_control(Told(home, [alive], unit(kind, "supervisord")))
 
 
@@ -157,14 +165,18 @@ def test_ambiguous(home: Path, alive: int) -> None:
     with pytest.raises(CannotFix, match="2 gateways run"):
         control.gateway_control(Told(home, [alive, 2**22], unit(S6, "gateway-default")))
     two = [unit(SYSTEMD_USER, "hermes.service"), unit(SYSTEMD_SYSTEM, "hermes-gateway.service")]
-    with pytest.raises(CannotFix, match=r"hermes\.service and hermes-gateway\.service all claim"):
+    with pytest.raises(
+        CannotFix, match=r"hermes\.service and hermes-gateway\.service run the gateway of this home"
+    ):
         control.gateway_control(Told(home, [alive], *two))
     on = {"UnitFileState": "enabled"}
     idle = [one._replace(state="inactive", settings=on) for one in two]
-    with pytest.raises(CannotFix, match="would each start it"):
+    with pytest.raises(CannotFix, match="would each start the gateway"):
         control.gateway_control(Told(home, [], *idle))
     by_hand = unit(SYSTEMD_USER, "hermes.service", "activating")
-    with pytest.raises(CannotFix, match=rf"process {alive} and hermes\.service all claim"):
+    with pytest.raises(
+        CannotFix, match=rf"process {alive} and hermes\.service run the gateway of this home"
+    ):
         control.gateway_control(Told(home, [alive], by_hand, owner=False))
 
 
@@ -172,10 +184,10 @@ def test_not_known(home: Path, alive: int) -> None:
     """Where the owner cannot be told, or cannot be asked, nothing is done."""
     probes = Told(home, [alive])
     probes.told = probes.told._replace(unsure=("its manager does not answer",))
-    with pytest.raises(CannotFix, match="who supervises the gateway: its manager does not answer"):
+    with pytest.raises(CannotFix, match="what restarts the gateway: its manager does not answer"):
         control.gateway_control(probes)
     mute = unit(DOCKER, "this container", silence="it cannot be seen from inside")
-    with pytest.raises(CannotFix, match="this container cannot be steered"):
+    with pytest.raises(CannotFix, match="this container cannot be controlled"):
         control.gateway_control(Told(home, [alive], mute))
 
 
@@ -191,11 +203,11 @@ def test_inside(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_rights(home: Path, alive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user's home and the system's units are for others."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(CannotFix, match="run it as that user, or with sudo"):
+    with pytest.raises(CannotFix, match="Run it as that user or with sudo"):
         control.gateway_control(Told(home, [alive], unit(S6, "gateway-default")))
-    with pytest.raises(CannotFix, match="run it with sudo"):
+    with pytest.raises(CannotFix, match="Run it with sudo"):
         systemd.SystemdManager(None).refuse()
-    with pytest.raises(CannotFix, match="run it as that user"):
+    with pytest.raises(CannotFix, match="Run it as that user"):
         systemd.SystemdManager(accounts.Account(54321, 1, (), "bob", "/home/bob")).refuse()
 
 
@@ -218,7 +230,7 @@ def test_folder_of_a_user(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager that does not run is not waited for."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with pytest.raises(CannotFix, match="cannot be reached"):
+    with pytest.raises(CannotFix, match="systemd does not run for uid"):
         systemd.SystemdManager(accounts.account(os.geteuid())).refuse()
 
 
@@ -312,7 +324,7 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         [GatewayStep(Detached(made.home, None), restart=True, why="a test")], log, book
     )
     try:
-        with pytest.raises(CannotFix, match="was asked to end"):
+        with pytest.raises(CannotFix, match="did not stop within"):
             gateway.stop()
         gateway.start_after_rollback(changed=True)
         assert (log.gateway, log.asked) == ("asked", process.pid)
@@ -357,7 +369,7 @@ def test_stays_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         service = Detached(made.home, None)
         service.stop(30)
         assert process.wait(5) == -signal.SIGKILL
-        assert "since its loop was frozen" in service.notes()[0]
+        assert "was frozen and was killed" in service.notes()[0]
     finally:
         end(process)
 
@@ -382,7 +394,7 @@ def test_silence_without_a_heartbeat(
             assert process.wait(5) == -signal.SIGKILL
             assert "again and again for" in service.notes()[0]
         else:
-            with pytest.raises(CannotFix, match="not proven frozen"):
+            with pytest.raises(CannotFix, match="it was not killed"):
                 service.stop(3)
             assert process.poll() is None
     finally:
@@ -405,5 +417,5 @@ def test_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = straw(tmp_path)
     service = Detached(made.home, None, {"STATUS": "78"})
     monkeypatch.setattr(Detached, "_command", lambda self: made.command)
-    with pytest.raises(CannotFix, match=r"did not come up: it ended with 78; logs/gateway-back"):
+    with pytest.raises(CannotFix, match=r"did not start: exit code 78; see logs/gateway-back"):
         service.start(20)

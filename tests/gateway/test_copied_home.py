@@ -55,7 +55,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     """Hermes would take the original's gateway for its own: nothing is started beside it."""
     made, process = original
     home = copied(made, tmp_path)
-    with pytest.raises(CannotFix, match=f"process {process.pid}, which is the gateway of another"):
+    with pytest.raises(CannotFix, match=f"process {process.pid}, the gateway of another"):
         control.gateway_control(Seen(home))
     with pytest.raises(CannotFix, match="gateway of another home"):
         Detached(home, None).start(5)
@@ -63,7 +63,7 @@ def test_copied_home(original: tuple[Straw, subprocess.Popen[bytes]], tmp_path: 
     said = json.loads((home / "gateway_state.json").read_text())
     for changes in ({"gateway_state": "stopped"}, {"start_time": 1}, {"pid": os.getpid()}):
         support.put(home / "gateway_state.json", json.dumps({**said, **changes}))
-        with pytest.raises(CannotFix, match="no interpreter"):
+        with pytest.raises(CannotFix, match="no Python"):
             control.gateway_control(Seen(home))
 
 
@@ -73,5 +73,5 @@ def test_copied_home_of_an_old_release(
     """One that believes only a lock starts beside it."""
     probes = Seen(copied(original[0], tmp_path))
     probes.release = RELEASE._replace(version="0.16.0")
-    with pytest.raises(CannotFix, match="no interpreter"):
+    with pytest.raises(CannotFix, match="no Python"):
         control.gateway_control(probes)

@@ -54,7 +54,7 @@ def test_no_word_for_it(tmp_path: Path) -> None:
     base = tmp_path.resolve()
     support.put(base / ".hermes" / "active_profile", "coder\n")
     assert profile_arguments(Home(base / ".hermes"), str(base)) == ["--profile", "default"]
-    with pytest.raises(CannotFix, match="would work on the profile coder"):
+    with pytest.raises(CannotFix, match="would use the active profile coder"):
         profile_arguments(Home(base / ".hermes" / "inner"), str(base))
 
 
@@ -67,7 +67,7 @@ def test_background(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["--profile", "default", "gateway", "run"]
     assert service._command() == [str(python), "-m", "hermes_cli.main", *words]
     support.put(home / "active_profile", "coder\n")
-    with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
+    with pytest.raises(CannotFix, match="would run the gateway of the active profile coder"):
         service._command()  # the module is loaded twice, and the second time without the words
     script = support.put(folder / "hermes", f"#!{python}\n", 0o755)
     assert service._command() == [str(python), str(script), *words]
@@ -92,7 +92,7 @@ def test_unit_of_a_switched_home(home: Path) -> None:
     control.control_of_unit(Probes(Home(home)), mine)
     support.put(home / "active_profile", "coder\n")
     for one in (mine, twice):
-        with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
+        with pytest.raises(CannotFix, match="would run the gateway of the active profile coder"):
             control.control_of_unit(Probes(Home(home)), one)
     control.control_of_unit(Probes(Home(home)), named)
 
@@ -103,10 +103,10 @@ def test_no_unit_for_a_switched_home(home: Path, monkeypatch: pytest.MonkeyPatch
     owned(monkeypatch, Detached(Home(home), None))
     found = finding("GW-UNSUPERVISED", "install-service")
     other = unit(home.parent / "other")
-    with pytest.raises(CannotFix, match=r"over hermes-gateway\.service"):
+    with pytest.raises(CannotFix, match=r"overwrite hermes-gateway\.service"):
         sentences(Told(home, [], True, booted=True, others=(other,)), found)
     support.put(home / "active_profile", "coder\n")
-    with pytest.raises(CannotFix, match="would run the gateway of the profile coder"):
+    with pytest.raises(CannotFix, match="would run the gateway of the active profile coder"):
         sentences(Told(home, [], True, booted=True), found)
 
 
@@ -141,7 +141,7 @@ def test_installed(fault: str, home: Path, units: Path, monkeypatch: pytest.Monk
     act = InstallService(Home(home), "hermes-gateway.service")
     kept = ["hermes-gateway-old.service"]
     if fault:
-        with pytest.raises(CannotFix, match="installer made"):
+        with pytest.raises(CannotFix, match="Install it yourself"):
             act.do()
     else:
         act.do()

@@ -230,10 +230,10 @@ def test_rows_of_two_processes(home: Path, path: Path) -> None:
 
 
 REASONS = {
-    "full": "the deleted write-ahead log (-wal) of state.db could not be saved: "
-    "no space left on device",
-    "forbidden": "the state.db of process {pid} cannot be read: permission denied",
-    "closed": "the process that held the deleted log has ended: check again",
+    "full": "Could not save the deleted write-ahead log (-wal) of state.db: "
+    "no space left on device.",
+    "forbidden": "Could not read state.db of process {pid}: permission denied.",
+    "closed": "The process with the deleted file has stopped. Run the check again.",
 }
 
 

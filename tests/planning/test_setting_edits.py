@@ -33,7 +33,7 @@ def test_a_step_changes_the_span_and_says_which_line(home: Path) -> None:
     assert isinstance(step, ReplaceSpan)
     assert step.after == step.before.replace(b"test-model", b"m-2")
     assert len(step.new) < len("test-model")
-    assert step.sentence() == "change line 3 of config.yaml: another model"
+    assert step.sentence() == "config.yaml line 3: another model"
 
 
 def test_nothing_to_change_is_no_step(home: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_file_that_is_not_there_is_written(home: Path) -> None:
     (step,) = edit_env(Probes(Home(home)), "a key", Assign("A_KEY", "x"))
     assert isinstance(step, ReplaceFile)
     assert step.data == b"A_KEY=x\n"
-    assert step.sentence() == "write .env, which is not there: a key"
+    assert step.sentence() == ".env: a key (new file)"
 
 
 def test_a_home_that_a_package_manager_writes_is_left_to_it(home: Path) -> None:

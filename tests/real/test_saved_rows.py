@@ -78,9 +78,7 @@ def test_added_in_their_order(version: str, hermes_home: MakeHome) -> None:
         holder.join()
     real_home.run(version, patient.home, OTHERS)
     found = patient.check("--only", "databases").json["findings"]
-    assert [one["title"] for one in found] == [
-        "8 messages saved from a deleted log are not in state.db"
-    ]
+    assert [one["title"] for one in found] == ["state.db lacks 8 messages saved in a backup"]
 
     done = patient.doctor("fix", "DB-SAVED-ROWS", "--apply", "--yes")
 

@@ -45,7 +45,7 @@ def test_brought_back(hermes_home: MakeHome) -> None:
         assert done.code == 0, done.out + done.err
         [run] = done.json["repair"]["runs"]
         assert (run["gateway"], run["items"][0]["outcome"]) == ("started", "verified")
-        assert any("it stayed up for" in note for note in run["items"][0]["notes"]), run
+        assert any("it has been running for" in note for note in run["items"][0]["notes"]), run
         second = one.pid
         assert second != first and not alive(first)
         log = (one.home / "logs" / "gateway.log").read_text()

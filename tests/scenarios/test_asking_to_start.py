@@ -59,7 +59,7 @@ def test_stopped_on_purpose(home: Path, env: dict[str, str]) -> None:
     plan = support.doctor("fix", "--home", home, env=env)
 
     assert plan.code == 0, plan.out + plan.err
-    assert "start the gateway through" in plan.out and running(home) == []
+    assert "start the gateway in the background" in plan.out and running(home) == []
     assert crash_server.state(home) == before
 
 
@@ -101,7 +101,7 @@ def test_it_ran(home: Path, env: dict[str, str]) -> None:
     assert done.code == 1 and "– GW-UNSUPERVISED" in done.out, "that one is left"
     assert done.out.count("– ") == 1, done.out
     assert "GW-DOWN  gateway  done and verified" in done.out, done.out + done.err
-    assert len(running(home)) == 1 and "start the gateway through" in done.out
+    assert len(running(home)) == 1 and "start the gateway in the background" in done.out
 
 
 def test_started_by_hand(home: Path) -> None:

@@ -23,6 +23,9 @@ from tests.helpers import damage, fix_cycle, future_homes, one_check, recorded_h
 
 PLUGINS = load.load()
 SENTENCE = f"not judged: Hermes {future_homes.VERSION} is newer than this tool knows"
+REFUSAL = (
+    f"Hermes {future_homes.VERSION} is newer than this tool knows. Update hermes-doctor first."
+)
 NO_GATEWAY = {"GW-DOWN", "GW-UNSUPERVISED"}
 """True of a home without a gateway, whatever its release."""
 NOTES = {"DB-NEWER", "HERMES-NEWER", "GW-DOWN"}
@@ -136,8 +139,8 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
 
     assert {one.subject: one.code for one in findings} == STORES
     for one in findings:
-        assert one.title == f"{one.subject} is damaged: it is not valid JSON"
-        assert one.detail.startswith("What this Hermes does with it is not known.")
+        assert one.title == f"{one.subject} is damaged"
+        assert "the effect is unknown" in one.detail
         assert one.fix is None
         cache = one.subject == "channel_directory.json"
         assert (one.severity is Severity.INFO) == cache
@@ -165,7 +168,7 @@ def test_no_fix_replaces_a_store(tmp_path: Path, name: str, fix: str) -> None:
     with contextlib.closing(Probes(Home(home))) as probes:
         [planned] = plan(probes, PLUGINS, [finding])
 
-    assert (planned.refusal, planned.steps) == (SENTENCE, ())
+    assert (planned.refusal, planned.steps) == (REFUSAL, ())
 
 
 # -- no fix changes a structure --------------------------------------------------------------------
@@ -221,7 +224,7 @@ def test_structural_fixes_refuse(tmp_path: Path, fix: str) -> None:
     with contextlib.closing(Probes(Home(home))) as probes:
         [planned] = plan(probes, PLUGINS, [finding])
 
-    assert (planned.refusal, planned.steps) == (SENTENCE, ())
+    assert (planned.refusal, planned.steps) == (REFUSAL, ())
 
 
 # -- every check that uses the knowledge says so ---------------------------------------------------

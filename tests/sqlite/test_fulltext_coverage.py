@@ -138,7 +138,7 @@ def test_a_hostile_view_is_not_trusted_by_a_repair(home: Path, kind: str) -> Non
     damage.search_structure(path)
     _replace_view(path, HOSTILE[kind])
 
-    assert "rebuilding its full-text search" in fix_cycle.refused(home, "DB-FTS-CORRUPT")
+    assert "rebuilding its search index" in fix_cycle.refused(home, "DB-FTS-CORRUPT")
 
 
 CROSS = "SELECT a.id, a.role, a.content, a.tool_name FROM messages AS a" + "".join(

@@ -135,7 +135,7 @@ def test_no_name(home: Path, managers: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise KeyError(uid)
 
     monkeypatch.setattr("pwd.getpwuid", nobody)
-    with pytest.raises(Trouble, match="has no name"):
+    with pytest.raises(Trouble, match="has no account"):
         apply(home, item(replaced(home / ".env", b"NEW=1\n"), EnableLinger(Home(home))))
     assert asked(managers) == []
 

@@ -70,7 +70,7 @@ def test_sound(name: str) -> None:
     [
         (b"\xef\xbb\xbf" + text("auth.json"), "byte order mark"),
         (text("auth.json") + b"\0" * 4096, "NUL bytes"),
-        (text("auth.json") + b'"x": 1}', "follows its end"),
+        (text("auth.json") + b'"x": 1}', "after its end"),
         (text("auth.json").decode().encode("utf-16"), "UTF-8"),
         (text("auth.json").replace(b'"nous"', b'"no\x01us"'), "control"),
     ],
@@ -220,5 +220,5 @@ def test_difference_of_many() -> None:
 
     lines = list(difference(whole, whole, lost, store("approved")))
 
-    assert lines[5] == "  … 95 more stay as they are"
+    assert lines[5] == "  … 95 more are kept"
     assert lines[-1] == "- … 10 more"

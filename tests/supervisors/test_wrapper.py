@@ -107,7 +107,7 @@ def test_child_of_another_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         silent = unit._replace(pid=None)
         assert owner(silent, child, two, monkeypatch) is None
         assert owner(unit, main, one, monkeypatch) == unit
-        with pytest.raises(CannotFix, match="is not a process of"):
+        with pytest.raises(CannotFix, match="does not belong to"):
             stopped(two, main, child)
         assert stopped(one, main, main) == [("stop", "--no-block", NAME)]
 

@@ -87,7 +87,7 @@ def test_sticky_is_nobodys_home(sticky: Path, theirs: Path, place: Path) -> None
     assert not (place / "told").exists(), "root ran what another user named"
     assert done.code != 0 and "Traceback" not in done.err
     assert sorted(os.listdir(sticky)) == before
-    with pytest.raises(CannotFix, match="others may write"):
+    with pytest.raises(CannotFix, match="Other users can write"):
         Detached(Home(sticky), nobody(sticky))
 
 
@@ -115,7 +115,7 @@ def test_a_link_of_others_to_a_home_of_root(place: Path, theirs: Path) -> None:
     (theirs / ".hermes").symlink_to(home)
     os.lchown(theirs / ".hermes", STRANGER, STRANGER)
     assert manager_commands.owner_of(Home(home)).uid == 0
-    with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
+    with pytest.raises(CannotFix, match=f"uid {STRANGER} can replace it through"):
         manager_commands.owner_of(find(theirs / ".hermes"))
 
 
@@ -166,13 +166,13 @@ def test_swapped_for_a_folder_of_root(place: Path, theirs: Path) -> None:
     home.symlink_to(sticky)
     os.lchown(home, STRANGER, STRANGER)
 
-    with pytest.raises(CannotFix, match="another folder was put in the place"):
+    with pytest.raises(CannotFix, match="Another folder has replaced the home"):
         service.start(1)
-    with pytest.raises(CannotFix, match="another folder was put in the place"):
+    with pytest.raises(CannotFix, match="Another folder has replaced the home"):
         service.ask_to_start()
 
     assert not (place / "told").exists()
-    with pytest.raises(CannotFix, match=f"uid {STRANGER} can put another in its place"):
+    with pytest.raises(CannotFix, match=f"uid {STRANGER} can replace it through"):
         manager_commands.owner_of(Home(home))
 
 
