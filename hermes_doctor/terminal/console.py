@@ -42,8 +42,8 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
             aside = right.cell_len + 2 if right else 0
             if line.right and not right:  # too narrow for a column of its own
                 text.append(f"  {fit_encoding(line.right[0], out)}", STYLES.get(line.right[1], ""))
-            room = max(20, width - line.indent - line.hang - aside)
-            for piece in [text] if whole else text.wrap(console, room) or [Text()]:
+            room = max(20, width - line.indent - aside)
+            for piece in [text] if whole else _wrapped(text, console, room, line.hang):
                 piece.rstrip()
                 shown = Text(" " * (line.indent + (line.hang if number else 0))) + piece
                 if right and not number:
@@ -51,6 +51,17 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
                     shown.append_text(right)
                 console.print(shown, no_wrap=True, overflow="ignore", crop=False)
                 number += 1
+
+
+def _wrapped(text: Text, console: Console, room: int, hang: int) -> list[Text]:
+    """The rows of a text; those after the first are shorter by the hanging indent."""
+    rows = list(text.wrap(console, room)) or [Text()]
+    if len(rows) == 1 or not hang:
+        return rows
+    end = len(rows[0].plain.rstrip())
+    rest = text[end:]
+    spaces = len(rest.plain) - len(rest.plain.lstrip())
+    return [rows[0], *rest[spaces:].wrap(console, max(20, room - hang))]
 
 
 def _right(line: Line, out: TextIO, width: int) -> Text:
