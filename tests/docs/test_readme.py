@@ -18,9 +18,7 @@ ROOT = Path(__file__).parents[2]
 README = screenshot.README.read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 IN_PLAIN_ENGLISH = [
-    path
-    for path in DOCUMENTS
-    if path.name not in ("CHANGELOG.md", "ARCHITECTURE.md") and path.parent.name != "failures"
+    path for path in DOCUMENTS if path.name != "CHANGELOG.md" and path.parent.name != "failures"
 ]
 LONGEST = 120
 COMMANDS = (
