@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format signatures bench screenshot clean
+.PHONY: demo test lint format signatures bench screenshot codes clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -38,6 +38,9 @@ bench: $(VENV)/dev
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot
+
+codes: $(VENV)/dev
+	$(BIN)/python -m tools.list_codes
 
 $(VENV)/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt install python3 python3-venv"; exit 1; }

@@ -30,7 +30,7 @@ def page(results: Path) -> str:
         [
             HEAD.read_text().rstrip(),
             "",
-            "## What came back",
+            "## Results",
             "",
             *_intro(classes),
             "",
@@ -49,19 +49,19 @@ def _intro(classes: list[dict[str, Any]]) -> list[str]:
     text = (
         f"A `state.db` of {there['messages']:,} messages in {there['sessions']:,} sessions "
         f"({classes[0]['megabytes']} MB), written by Hermes 0.19.0's own code, "
-        f"{len(classes)} kinds of damage. A cell is *sessions / messages* that are exactly what "
-        f"they were, every column and byte; `+n` are there but not whole. "
-        f"*multimodal* are the messages stored as `\\0json:…` that the salvage brings back."
+        f"{len(classes)} kinds of damage. A cell has the *sessions / messages* that are exactly "
+        f"as before, in every column and byte; `+n` are saved in part. "
+        f"*multimodal* are the messages stored as `\\0json:…` that the salvage saves."
     )
     shells = ", ".join(sorted({one["shell"] for one in classes}))
     theirs = (
-        f"The shell is sqlite3 {shells}. Where it meets damage `.dump` ends in a ROLLBACK, and "
-        f"piped into a new database leaves nothing; here that line was made a COMMIT. What "
-        f"`.recover` puts into `lost_and_found` is not saved: it is of no table."
+        f"The shell is sqlite3 {shells}. If `.dump` meets damage, it ends with a ROLLBACK, so "
+        f"a new database gets nothing; here that line was changed to a COMMIT. What `.recover` "
+        f"puts into `lost_and_found` is not counted as saved, because it belongs to no table."
     )
     missing = [name for key, name in METHODS.items() if key not in classes[0]["scores"]]
     if missing:
-        theirs += f" {', '.join(missing)} is not in the table: this shell cannot."
+        theirs += f" {', '.join(missing)} is not in the table, because this shell does not have it."
     return [text, "", theirs]
 
 
@@ -71,8 +71,8 @@ def _totals(classes: list[dict[str, Any]]) -> list[str]:
     }
     special = sum(one["multimodal"] for one in classes)
     rows = [
-        "| | sessions exact | messages exact | of them multimodal | classes with every message "
-        "exact | not to be | processor seconds |",
+        "| | sessions exact | messages exact | of them multimodal | kinds with every message "
+        "exact | wrong | processor seconds |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for key, name in METHODS.items():
@@ -97,16 +97,16 @@ def _totals(classes: list[dict[str, Any]]) -> list[str]:
     return [
         *rows,
         "",
-        "*Not to be* are sessions / messages that were not in the original: deleted ones, or keys "
-        "with a flipped bit. *Processor seconds* are those of the median class; the machine was "
-        "busy with other work, so nothing is said here of the time on the clock.",
+        "*Wrong* are sessions / messages that were not in the original: deleted ones, or keys "
+        "with a flipped bit. *Processor seconds* are the median of all kinds of damage; the "
+        "machine was busy, so elapsed time is not shown.",
     ]
 
 
 def _table(classes: list[dict[str, Any]]) -> list[str]:
     methods = [key for key in METHODS if key in classes[0]["scores"]]
     rows = [
-        f"| damage | there | {' | '.join(METHODS[key] for key in methods)} | multimodal |",
+        f"| damage | before | {' | '.join(METHODS[key] for key in methods)} | multimodal |",
         f"| --- | --- | {' | '.join('---' for _ in methods)} | --- |",
     ]
     for one in classes:
@@ -128,7 +128,7 @@ def _cell(score: dict[str, Any]) -> str:
 def _small(results: list[dict[str, Any]]) -> list[str]:
     if not results:
         return []
-    rows = ["## The other databases", "", "Salvage alone; rows exact of rows there.", ""]
+    rows = ["## The other databases", "", "Only salvage; exact rows of all rows.", ""]
     for database in dict.fromkeys(one["database"] for one in results):
         mine = [one for one in results if one["database"] == database]
         tables = list(mine[0]["there"])

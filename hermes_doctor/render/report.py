@@ -257,15 +257,17 @@ def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterato
     code = judged.primary.code if judged.primary else problems[0][0].code
     explain = f"hermes-doctor explain {code}{report.page_options}"
     yield BLANK
+    width = max(26, len(explain) if not report.options else 26)
     if fixable:
         command = f"hermes-doctor fix{report.options}"
         which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
         yield row(
-            "Next: ", (f"{command:<26}", "command"), f"  show {which}; changes nothing", hang=6
+            "Next: ", (f"{command:<{width}}", "command"), f"  show {which}; changes nothing", hang=6
         )
-        yield row("      ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
+        lead = "      "
     else:
-        yield row("Next: ", (f"{explain:<26}", "command"), "  more about this problem", hang=6)
+        lead = "Next: "
+    yield row(lead, (f"{explain:<{width}}", "command"), "  more about this problem", hang=6)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -320,27 +320,21 @@ def test_exit_codes_are_in_the_help(name: str) -> None:
 
 
 def test_readme() -> None:
-    """README lists every command, every code, the exit codes, and the name not to install."""
+    """README names every command and the exit codes."""
     text = (ROOT / "README.md").read_text()
 
     for call in calls():
         name = call[-1] if len(call) > 1 else call[0]
         assert re.search(rf"`[^`]*\b{name}\b[^`]*`", text), f"README does not name {' '.join(call)}"
-    seen = {code for one in LOADED.checks if one.group != "logs" for code in one.codes}
-    for code in seen:
-        assert f"`{code}`" in text
-    for number in (0, 1, 2):
+    for number in (0, 1, 2, 130):
         assert re.search(rf"^\| {number} \|", text, re.MULTILINE)
-    assert "hermes-gateway-doctor" in text
-    assert "pip install hermes-doctor" in text
 
 
 def test_readme_links() -> None:
-    """Every local link of the documents leads somewhere."""
-    names = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
-    for document in (ROOT / name for name in names):
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (ROOT / target).exists(), f"{document.name}: {target}"
+    """Every local link of the documents leads to an existing file."""
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
 def test_architecture() -> None:
