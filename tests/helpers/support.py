@@ -20,6 +20,7 @@ from typing import Any
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import creation
 from tests.helpers import warm_server
+from tests.helpers.plain_words import understated
 from tools import schema_lesson
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
@@ -213,8 +214,12 @@ def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
 
 
 def check(home: Path, *args: str) -> Done:
-    """Run `check --json` on a home."""
-    return doctor("check", "--json", "--home", home, *args)
+    """Run `check --json` on a home; whatever silences a bot must be an error."""
+    done = doctor("check", "--json", "--home", home, *args)
+    for one in done.json["findings"] if done.out else ():
+        said = f"{one['title']}. {one['detail']}"
+        assert not understated(one["severity"], said), (one["code"], one["severity"], said)
+    return done
 
 
 def finding(done: Done, code: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.plugins import load
-from tests.helpers.plain_words import refused_words
+from tests.helpers.plain_words import refused_words, understated
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "checks").glob("*.py"), *(ROOT / "fixes").glob("*.py")])
@@ -101,3 +101,30 @@ def test_questions_and_titles_of_plugins_are_plain() -> None:
 
     assert {id: words for id, one in said.items() if (words := refused_words(one))} == {}
     assert {id: one for id, one in said.items() if len(one) > 75} == {}
+
+
+@pytest.mark.parametrize(
+    ("severity", "said", "wrong"),
+    [
+        ("info", "Nobody on QQ gets an answer.", True),
+        ("warning", "Nobody gets an answer.", True),
+        ("warning", "Nobody gets an answer unless a service sets the key.", False),
+        ("info", "Nobody gets an answer unless a service sets the key.", True),
+        ("error", "Nobody gets an answer.", False),
+        ("info", "The bot answers everybody.", False),
+    ],
+)
+def test_what_silences_a_bot_is_an_error(severity: str, said: str, wrong: bool) -> None:
+    """Every test that runs `check --json` asks this about every finding (see `support.check`)."""
+    assert understated(severity, said) is wrong
+
+
+def test_the_log_rules_agree() -> None:
+    """A rule whose text says that people get no answer reports an error."""
+    bad = {
+        rule.id: f"{rule.title}. {rule.detail}"
+        for rule in LOADED.rules
+        if understated(rule.severity, f"{rule.title}. {rule.detail}")
+    }
+
+    assert bad == {}
