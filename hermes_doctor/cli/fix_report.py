@@ -36,14 +36,12 @@ def report_rest(
     for one in planned:
         finding = one.finding
         why = consent.refused.get(finding.key) or (one.refusal if one.fix else None)
-        if finding.severity is Severity.INFO and why is None and not one.unnamed:
-            continue
         if finding.key in consent.declined:
             show(repair.open_item_lines(one, consent.silence, session.apply_command(one)))
         elif one.unnamed:
             why = f"{repair.why_unnamed(one)}, so you have to name its code."
             show(repair.open_item_lines(one, why, session.apply_command(one)))
-        elif why is not None or not one.steps:
+        elif why is not None or (not one.steps and finding.severity is not Severity.INFO):
             more = f"hermes-doctor explain {finding.code}{session.page_options}"
             show(repair.open_item_lines(one, finding.next or why or "", more))
     changed = any(run.paths and _held(run) for run in runs)

@@ -52,9 +52,9 @@ def cell_width(text: str) -> int:
     """The number of terminal cells that a text takes; Chinese characters take two each."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
+    from unicodedata import combining, east_asian_width
 
-    return cell_len(text)
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 BLANK = Line(())

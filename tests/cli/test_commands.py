@@ -686,7 +686,6 @@ def test_commands_stay_whole_on_a_terminal(short: Path) -> None:
 
     rows = [row.strip() for row in plain(text).split("\n")]
     for command in (
-        f"hermes-doctor fix PERM-SECRETS --apply --home {home}",
         "hermes-doctor explain DB-NOTADB",
         f"hermes-doctor fix --home {home}",
     ):
@@ -701,7 +700,6 @@ def test_long_commands_stay_whole_on_a_terminal(tmp_path: Path) -> None:
     _, text = terminal("check", "--home", home, columns=80)
 
     rows = [row.strip() for row in plain(text).split("\n")]
-    assert f"hermes-doctor fix ENV-BOM --apply --home {home}" in rows
     assert f"hermes-doctor fix --home {home}" in rows
 
 
@@ -862,7 +860,7 @@ def test_demo_keep(tmp_path: Path) -> None:
     assert done.returncode == 0
     [folder] = place.iterdir()
     assert (folder / "home" / "config.yaml").exists()
-    [hint] = re.findall(r"play with: (hermes-doctor check .*)", done.stdout)
+    [hint] = re.findall(r"Try it yourself: (hermes-doctor check .*)", done.stdout)
     assert shell(f"{hint} --json").returncode == 1
     assert len(json.loads(shell(f"{hint} --json").stdout)["findings"]) >= 5
 
@@ -933,7 +931,7 @@ def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
         gateway.communicate()
 
     assert "hermes_doctor.probes.pulse" in loaded, "it was found"
-    assert loaded & (SLOW | {"typer"}) == set()
+    assert loaded & ((SLOW | {"typer"}) - {"psutil"}) == set(), "planning its repair takes psutil"
 
 
 def loaded_after(code: str) -> set[str]:

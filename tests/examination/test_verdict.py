@@ -69,10 +69,11 @@ def report(
 
 def test_working_says_when_the_last_message_came() -> None:
     """The best news is a recent answer."""
+    now = datetime.now(UTC)
     ladder = (
         *RUNS,
-        Rung("messages in", RungState.OK, "", NOW - timedelta(minutes=2)),
-        Rung("answers out", RungState.OK, "", NOW - timedelta(minutes=1)),
+        Rung("messages in", RungState.OK, "", now - timedelta(minutes=2)),
+        Rung("answers out", RungState.OK, "", now - timedelta(minutes=1)),
     )
 
     judged = judge(report(ladder=ladder))
@@ -96,7 +97,8 @@ def test_running_without_traffic_claims_no_more_than_that() -> None:
 @pytest.mark.parametrize("code", ["FROZEN", "NO-KEY", "NOT-RUNNING"])
 def test_what_silences_the_bot(code: str) -> None:
     """One problem is named in the headline, with the time since when."""
-    judged = judge(report(found(code, since=AGO)))
+    since = datetime.now(UTC) - timedelta(hours=1, minutes=42)
+    judged = judge(report(found(code, since=since)))
 
     assert judged.kind is VerdictKind.NOT_WORKING
     assert "(1 h 42 min)" in judged.headline
