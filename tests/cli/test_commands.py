@@ -678,6 +678,8 @@ def test_eighty_columns(short: Path, args: list[str]) -> None:
 def test_commands_stay_whole_on_a_terminal(short: Path) -> None:
     """A command that fits a row is never broken: half a command cannot be pasted."""
     home = support.healthy(short / "home")
+    short.chmod(0o755)
+    home.chmod(0o755)
     for name in (".env", "auth.json"):
         (home / name).chmod(0o644)
     support.put(home / "projects.db", b"only text\n" * 30)

@@ -145,7 +145,7 @@ def test_the_text_that_theirs_keeps_is_rows(home: Path) -> None:
 
     assert "DB-FTS-CORRUPT" not in checked.codes
     evidence = support.finding(checked, "DB-MALFORMED")["evidence"]
-    assert evidence[0]["what"] == "rows are hit in notes_content"
+    assert evidence[0]["what"] == "damaged rows in notes_content"
 
 
 def test_the_text_that_theirs_kept_is_gone(home: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_text_that_theirs_kept_is_gone(home: Path) -> None:
     found = support.finding(support.check(home), "DB-FTS-CORRUPT")
 
     assert found["title"] == "the search index of state.db is damaged"
-    assert "nowhere else" in found["detail"]
+    assert "stored only there" in found["detail"]
     assert found["fix"]["id"] == "salvage-rows"
 
 

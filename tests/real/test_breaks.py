@@ -55,4 +55,4 @@ def test_discord(hermes_home: MakeHome) -> None:
 
     finding = patient.finding("PLUGIN-NOT-REGISTERED")
 
-    assert "0.15.2" in finding["detail"]
+    assert "0.15.2" in finding["next"]
