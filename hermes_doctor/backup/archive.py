@@ -43,14 +43,14 @@ class ArchiveKeys(NamedTuple):
     identity: Path | None = None
     """The file with the private key; only age reads it."""
 
-    def closing(self) -> list[str]:
+    def encrypt_arguments(self) -> list[str]:
         """The arguments for age to encrypt."""
         words = ["-e"]
         for one in self.recipients:
             words += ["-R", one[1:]] if one.startswith("@") else ["-r", one]
         return [*words, "-p"] if self.passphrase else words
 
-    def opening(self) -> list[str]:
+    def decrypt_arguments(self) -> list[str]:
         """The arguments for age to decrypt."""
         return ["-d", *(["-i", str(self.identity)] if self.identity else [])]
 
@@ -69,7 +69,7 @@ def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     try:
         with (
             disk.new_file(temp) as fd,
-            _age(lock.closing(), lock, stdout=fd, new=True) as age,
+            _age(lock.encrypt_arguments(), lock, stdout=fd, new=True) as age,
             contextlib.suppress(BrokenPipeError),  # age says why
         ):
             assert age.stdin is not None
@@ -215,7 +215,7 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
     with as_owner_of(path) as here:
         source = open_regular(here)
     try:
-        with _age(lock.opening(), lock, stdin=source) as age:
+        with _age(lock.decrypt_arguments(), lock, stdin=source) as age:
             assert age.stdout is not None
             try:
                 with tarfile.open(fileobj=age.stdout, mode="r|") as tar:
@@ -258,7 +258,7 @@ def _age(
             stderr=subprocess.PIPE,
             **terminal.options,
         )
-        with terminal.answering():
+        with terminal.answer_prompts():
             try:
                 yield age
             except BaseException:

@@ -46,7 +46,7 @@ class Terminal:
         fcntl.ioctl(self._slave, termios.TIOCSCTTY, 0)
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
+    def answer_prompts(self) -> Iterator[None]:
         """Answer the program's prompts inside this context."""
         if self._answer is None:
             yield

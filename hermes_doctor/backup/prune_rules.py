@@ -46,7 +46,7 @@ def select_by_retention(store: Vault, rule: Retention) -> PruneSelection:
         if backup.of_home and backup.home == str(store.home.path):
             # A partial or unsound backup does not replace the whole one of that day.
             kinds.setdefault((backup.whole, backup.sound), []).append((id, backup.created_at))
-    kept = {id for known in kinds.values() for id in rule.kept(known)}
+    kept = {id for known in kinds.values() for id in rule.ids_to_keep(known)}
     doomed = sorted(id for known in kinds.values() for id, _ in known if id not in kept)
     return _but_the_needed(store, doomed)
 

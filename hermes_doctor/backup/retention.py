@@ -18,7 +18,7 @@ class Retention(NamedTuple):
     def __bool__(self) -> bool:
         return any(self)
 
-    def kept(self, known: Sequence[tuple[str, datetime]]) -> set[str]:
+    def ids_to_keep(self, known: Sequence[tuple[str, datetime]]) -> set[str]:
         """The ids to keep, of backups given with their times."""
         spans: tuple[tuple[int, Callable[[datetime], object]], ...] = (
             (self.daily, lambda at: at.date()),

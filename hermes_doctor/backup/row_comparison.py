@@ -137,7 +137,7 @@ class CachedRows:
         self.groups, self.contents, self.times = array("q"), array("q"), array("d")
         self.complete = True
 
-    def passing(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def remember(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Pass rows on and remember them."""
         for row in rows:
             if len(self.groups) < REMEMBERED:
@@ -170,7 +170,7 @@ def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -
     """Read the rows of a database, and keep them in memory if they are not too many."""
     seen = CachedRows()
     with opened() as rows:
-        sums = summarize(seen.passing(rows))
+        sums = summarize(seen.remember(rows))
     return Contents(sums, (lambda: nullcontext(seen)) if seen.complete else opened)
 
 

@@ -85,7 +85,7 @@ class BackupWriter:
             files = (source for source in sources if not is_database(source.path_str))
             for batch in batches(files):
                 yield from self._batch(batch, read, slow, own=own)
-        yield slow.finished()
+        yield slow.wait_for_results()
 
     def _batch(
         self,
@@ -112,7 +112,7 @@ class BackupWriter:
                 for other in (slow, *others):
                     other.listen()
             yield saved
-            yield from (other.finished() for other in others)
+            yield from (other.wait_for_results() for other in others)
 
     def _is_large(self, group: Sequence[BackupSource]) -> bool:
         return any(source.content and source.expect.size >= blocks.MIN_SIZE for source in group)

@@ -43,7 +43,7 @@ class SaveWorker:
         while self._worker and not self._result and self._worker.has_output:
             self._hear(self._worker)
 
-    def finished(self) -> list[BackupEntry]:
+    def wait_for_results(self) -> list[BackupEntry]:
         """Wait for the worker, and take over its results."""
         while self._worker and not self._result:
             self._hear(self._worker)

@@ -65,7 +65,7 @@ class LastRows:
                 return why
         return None
 
-    def compared(self, backup: Backup, names: Container[str]) -> Iterator[str]:
+    def differences(self, backup: Backup, names: Container[str]) -> Iterator[str]:
         """How the databases of a backup differ from the live ones, in sentences."""
         for entry in backup.entries:
             counted = COMPARED_ROWS.get(entry.path.rpartition("/")[2])

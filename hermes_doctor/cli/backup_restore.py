@@ -112,7 +112,7 @@ def restore(
         if not json and needed_backups.is_saved_log(where, id):
             from hermes_doctor.backup.unique_rows import LastRows
 
-            said = LastRows(store, ()).compared(backup, {entry.path for entry in wanted})
+            said = LastRows(store, ()).differences(backup, {entry.path for entry in wanted})
             show([row(("! ", "warning"), text, hang=2) for text in said])
         done = restore_items(
             where,

@@ -236,7 +236,7 @@ class GatewayControl:
         """
         asked = since = time.monotonic()
         held = frozen is not None and frozen.halted
-        while not process.ended(LOOK_EVERY):
+        while not process.wait_for_end(LOOK_EVERY):
             frozen = self._stuck(process.pid)
             if frozen is None or self._drains(process.pid, told):
                 since = time.monotonic()
@@ -261,7 +261,7 @@ class GatewayControl:
 
     def _kill(self, process: ProcessHandle, proof: str) -> None:
         process.send(signal.SIGKILL)
-        if not process.ended(time_limits.stretch(DEATH)):
+        if not process.wait_for_end(time_limits.stretch(DEATH)):
             raise CannotFix(
                 text("Process {pid} cannot be killed. Restart the machine.", pid=process.pid)
             )

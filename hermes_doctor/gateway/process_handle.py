@@ -34,12 +34,12 @@ class ProcessHandle:
         self._fd = fd
 
     @property
-    def doing(self) -> str:
+    def state(self) -> str:
         """The kernel's state letter; empty if the process is gone or cannot be read."""
         seen = process_stat.stat(self.pid) if self._same() else None
         return seen.doing if seen else ""
 
-    def ended(self, limit: float = 0.0) -> bool:
+    def wait_for_end(self, limit: float = 0.0) -> bool:
         """Whether it has ended, after waiting at most `limit` seconds."""
         if self._fd is not None:
             return bool(select.select([self._fd], [], [], max(0.0, limit))[0])
@@ -60,7 +60,7 @@ class ProcessHandle:
 
     def _same(self) -> bool:
         if self._fd is not None:
-            return not self.ended()
+            return not self.wait_for_end()
         seen = process_stat.stat(self.pid)
         return seen is not None and seen.doing != "Z" and self.ticks in (None, seen.start_time)
 

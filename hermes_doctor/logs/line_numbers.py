@@ -22,7 +22,7 @@ class SourceFiles:
         self._files: dict[str, tuple[Path, FileIdentity]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
 
-    def noting(self, paths: Mapping[str, Path]) -> rotated.NoteFile:
+    def file_recorder(self, paths: Mapping[str, Path]) -> rotated.NoteFile:
         """Return a callback that records which file had one of these names when it was read."""
         files = self._files
 

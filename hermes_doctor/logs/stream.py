@@ -108,7 +108,7 @@ class LogStream:
     def add_series(self, folder: Path, names: Sequence[str], form: Format) -> None:
         """Add a log and its rotated files, newest first."""
         files = [(folder / name, self._home.name_of(folder / name)) for name in names]
-        note = self._places.noting({name: path for path, name in files})
+        note = self._places.file_recorder({name: path for path, name in files})
         self.add(
             rotated.entries(
                 *(files, form, self._span),
@@ -123,7 +123,7 @@ class LogStream:
     def add_undated(self, path: Path) -> None:
         """Add output that was recorded without times."""
         name = self._home.name_of(path)
-        note = self._places.noting({name: path})
+        note = self._places.file_recorder({name: path})
         self.add(undated.entries(path, name, self._span, self._report_unread, note))
 
 

@@ -39,7 +39,7 @@ class MachineActions:
     def __bool__(self) -> bool:
         return bool(self._actions)
 
-    def refused(self) -> Iterator[tuple[str, list[int]]]:
+    def refused_actions(self) -> Iterator[tuple[str, list[int]]]:
         """Yield, for each action that cannot be done, the reason and the items that need it."""
         for act, record in self._actions:
             try:

@@ -70,7 +70,7 @@ class Preflight(NamedTuple):
                 self._look_at(target, uid, at_work=bool(excused))
             except Trouble as why:
                 self._refuse(targets, target.items, str(why))
-        for reason, items in machine_actions.refused():
+        for reason, items in machine_actions.refused_actions():
             self._refuse(
                 targets,
                 items,

@@ -73,7 +73,7 @@ class ForeignLogTest:
         `with_log` reads the file with its log; it is None if pages are missing. Raises
         CouldNotLook if there was no time to compare the two files, or to check the file alone.
         """
-        began = self.settled()
+        began = self.change_mark()
         why = self.contradiction(cut_off=with_log is None)
         if not why and damage is not None and damage.rows:
             why, self.proven = _NOT_PROVEN, False
@@ -88,11 +88,11 @@ class ForeignLogTest:
                 return ""
             readable = with_log is not None and damage is not None and not damage.rows
             kept = readable and with_log is not None and self.holds(with_log, alone)
-            return "" if kept or self.settled() != began else why
+            return "" if kept or self.change_mark() != began else why
         finally:
             alone.close()
 
-    def settled(self) -> tuple[int, int, bytes]:
+    def change_mark(self) -> tuple[int, int, bytes]:
         """A mark that changes when a process checkpoints the log or restarts it."""
         st = os.fstat(self.open_files.main)
         return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)

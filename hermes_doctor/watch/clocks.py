@@ -42,7 +42,7 @@ class MachineClock:
         awake = time.clock_gettime(which) if which is not None else None
         return ClockReading(time.monotonic(), awake, time.time())
 
-    def lasting(self) -> float:
+    def boot_clock(self) -> float:
         """Seconds on a clock that all processes of this boot share, also across sleep."""
         now = self.read()
         return now.wall if now.boottime is None else now.boottime

@@ -66,13 +66,13 @@ class Healer:
 
     def __post_init__(self) -> None:
         self.lease = Lease(self.home, self.clock, self.store.file)
-        self.ledger.since(self.clock.lasting())
+        self.ledger.since(self.clock.boot_clock())
 
     def attempt(
         self, report: Report, memory: WatchState, at: datetime
     ) -> tuple[list[WatchEvent], bool]:
         """Repair what is due; return the events and whether to examine again at once."""
-        now = self.clock.lasting()
+        now = self.clock.boot_clock()
         self.memory = memory
         why = self._other_watch()
         if why:
@@ -197,7 +197,7 @@ class Healer:
     ) -> tuple[list[WatchEvent], bool | None]:
         """Finish cut-off runs; return whether there were any, or None if that failed."""
         for key in cut_off:
-            self._later[key] = self.clock.lasting() + PAUSE
+            self._later[key] = self.clock.boot_clock() + PAUSE
         try:
             ended, why = cut_off_runs.finish_runs(self.home, self._verify())
         except Interrupted:
@@ -223,7 +223,7 @@ class Healer:
                     continue
                 key = one.finding.key
                 pause = PAUSE if key in self.memory.said else SOON
-                self._later[key] = self.clock.lasting() + pause
+                self._later[key] = self.clock.boot_clock() + pause
                 events += self._held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
@@ -247,7 +247,7 @@ class Healer:
         memory = self.memory
         memory.said.pop(ALL, None)
         memory.busy_since = None
-        self.ledger.spend(self.clock.lasting())
+        self.ledger.spend(self.clock.boot_clock())
         self.lease.prolong(self.ledger.budget.period)
         memory.repairs = self.ledger.repairs
         with contextlib.suppress(OSError, Trouble):
@@ -275,7 +275,7 @@ class Healer:
         return events
 
     def _failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[WatchEvent]:
-        now = self.clock.lasting()
+        now = self.clock.boot_clock()
         events = []
         for finding in findings:
             failure = self.ledger.fail(finding.key, now)

@@ -64,7 +64,7 @@ class Lease:
         data = {
             "boot": self.clock.boot,
             "who": self.owner_id,
-            "until": self.clock.lasting() + period,
+            "until": self.clock.boot_clock() + period,
         }
         disk.write_at(self._fd, json.dumps(data).encode().ljust(_SIZE), 0)
         disk.sync(self._fd)
@@ -106,9 +106,9 @@ class Lease:
         if said.get("boot") != self.clock.boot or said.get("who") == self.owner_id:
             return 0.0
         until = said.get("until")
-        if not isinstance(until, int | float) or not until - int(self.clock.lasting()) > 0:
+        if not isinstance(until, int | float) or not until - int(self.clock.boot_clock()) > 0:
             return 0.0
-        left = until - int(self.clock.lasting())
+        left = until - int(self.clock.boot_clock())
         return float(left) if left <= MAX_DURATION else 0.0
 
 

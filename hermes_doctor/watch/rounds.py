@@ -175,7 +175,7 @@ class Watch:
         if self.notices:
             if report is not None:
                 self.notices.stand(_broken(report))
-            for event in self.notices.flush(self.memory.notified, self.clock.lasting()):
+            for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
         self._save()
         return again

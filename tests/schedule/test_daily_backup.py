@@ -158,14 +158,14 @@ DAYS = [(f"{day:03}", NOW - timedelta(days=day)) for day in range(120)]
 
 def test_days_weeks_and_months() -> None:
     """The newest of each stays."""
-    assert Retention(daily=3).kept(DAYS) == {"000", "001", "002"}
-    assert len(Retention(weekly=4).kept(DAYS)) == 4
-    assert Retention(monthly=3).kept(DAYS) == {"000", "031", "059"}
-    every = Retention(7, 4, 6).kept(DAYS)
+    assert Retention(daily=3).ids_to_keep(DAYS) == {"000", "001", "002"}
+    assert len(Retention(weekly=4).ids_to_keep(DAYS)) == 4
+    assert Retention(monthly=3).ids_to_keep(DAYS) == {"000", "031", "059"}
+    every = Retention(7, 4, 6).ids_to_keep(DAYS)
     assert 12 <= len(every) <= 17
-    assert Retention().kept(DAYS) == set()
+    assert Retention().ids_to_keep(DAYS) == set()
     twice = [*DAYS, ("late", NOW + timedelta(hours=1))]
-    assert Retention(daily=1).kept(twice) == {"late"}
+    assert Retention(daily=1).ids_to_keep(twice) == {"late"}
 
 
 def test_create_removes_what_it_outlives(home: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_budget_does_not_hold_it_up(home: Path) -> None:
     """The budget is for repairs; this one was counted when it began."""
     cut_off(home)
     ward = Ward(home)
-    ward.ledger.repairs = [ward.clock.lasting()] * 3
+    ward.ledger.repairs = [ward.clock.boot_clock()] * 3
     ward.rounds(1)
 
     assert state(home) == journals.ABANDONED

@@ -22,7 +22,7 @@ def repair_references(completer: RowCompleter) -> list[str]:
         broken: dict[tuple[str, str], list[int]] = defaultdict(list)
         target = completer.target
         for name in (name for name in target.layouts if name not in target.extra):
-            for table, rowid, parent, _ in target.dangling(name):
+            for table, rowid, parent, _ in target.dangling_rows(name):
                 broken[table, parent].append(rowid)
         if not broken:
             break

@@ -189,7 +189,7 @@ class NewDatabase:
         count = self.database.execute(change).rowcount
         self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
 
-    def dangling(self, name: str) -> list[tuple[Any, ...]]:
+    def dangling_rows(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a table that refer to missing rows."""
         return self.database.execute(f"PRAGMA foreign_key_check({quote_name(name)})").fetchall()
 
@@ -202,6 +202,6 @@ class NewDatabase:
         if integrity_errors(self.database, 3):
             raise CannotFix("the salvaged database does not pass SQLite's integrity check")
         for name in self.layouts:
-            if name not in self.extra and self.dangling(name):
+            if name not in self.extra and self.dangling_rows(name):
                 raise CannotFix("rows of the salvaged database refer to rows that are not there")
         return ("integrity_check", "foreign_key_check")
