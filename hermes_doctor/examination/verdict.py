@@ -43,6 +43,9 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary)
     if unsure := _unsure(report):
         return Verdict(VerdictKind.UNKNOWN, unsure, primary)
+    parts = _platform_parts(report)
+    if parts and all(one.mark is Mark.BAD for one in parts):
+        return Verdict(VerdictKind.NOT_WORKING, _unconnected(parts), primary)
     if bad:
         return Verdict(VerdictKind.LIMITED, _limited(report, bad), primary)
     return Verdict(VerdictKind.WORKING, _working(report))
@@ -169,6 +172,13 @@ def _unsure(report: Report) -> Message | None:
             "Could not determine whether your bot is working: {reason}", reason=report.why_blind
         )
     return None
+
+
+def _unconnected(parts: Sequence[Part]) -> Message:
+    """No platform is connected, and no check has called that a problem yet."""
+    return text(
+        "Your bot is not connected: {platforms}.", platforms=listed([one.text for one in parts])
+    )
 
 
 def _limited(report: Report, bad: Sequence[Finding]) -> Message:

@@ -144,6 +144,14 @@ def test_one_of_two_platforms() -> None:
     assert judged.headline == "Your bot is working, but nobody on QQ gets an answer."
 
 
+def test_a_platform_that_is_not_connected_yet() -> None:
+    """Nobody gets an answer, although no check has called that a problem yet."""
+    judged = judge(report(platforms=(Part(Mark.BAD, "QQ: retrying"),)))
+
+    assert judged.kind is VerdictKind.NOT_WORKING
+    assert judged.headline == "Your bot is not connected: QQ: retrying."
+
+
 def test_a_damaged_database_is_a_limit() -> None:
     """The bot answers, but does not remember."""
     judged = judge(report(found("BROKEN-DB")))

@@ -46,11 +46,11 @@ def test_plan_shows_a_masked_difference(home: Path) -> None:
     done = support.doctor("fix", "CFG-YAML", "--home", home)
 
     assert support.tree(home, vault=True) == before
-    assert done.code == 1
+    assert done.code == 0
     assert "-api_key: ‹hidden›" in done.out
     assert "canary" not in done.out
     assert "config.yaml.bak of 2001-09-09 " in done.out
-    assert "1 of them asks first" in done.out
+    assert "1 question" in done.out
 
 
 def test_asks_first(home: Path) -> None:
@@ -60,7 +60,7 @@ def test_asks_first(home: Path) -> None:
     done = support.doctor("fix", "--apply", "--home", home)
 
     assert done.code == 1
-    assert "there is no terminal to ask on" in done.out
+    assert "there is no terminal" in done.out
     assert support.contents(home) == sick
 
 

@@ -649,7 +649,7 @@ def test_a_diff_of_two_long_files(place: Path, lines: int) -> None:
     started = time.monotonic()
     done = support.doctor("fix", "--home", home, timeout=240)
     assert time.monotonic() - started < time_limits.stretch(SECONDS)
-    assert done.code == 1
+    assert done.code == 0
 
 
 def test_a_gigantic_zip(place: Path) -> None:

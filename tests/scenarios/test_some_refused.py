@@ -118,9 +118,9 @@ def test_the_refused_one_is_named_on_the_screen(home: Path, mine: Path, name: st
 
     assert done.code == 1
     said = " ".join(done.out.split())
-    assert f"NOTE {name} is rude: {REFUSED[name]}" in said
+    assert f"NOTE {name} is rude. {REFUSED[name]}" in said
     assert "NOTE note-a" in said
-    assert "done and verified" in said
+    assert "repaired and checked" in said
 
 
 def test_several_are_refused(home: Path, mine: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_hidden_fault_that_no_fix_can_cure(home: Path, tmp_path: Path) -> None
 
     assert done.code == 1
     said = " ".join(done.out.split())
-    assert "done and verified" in said
+    assert "repaired and checked" in said
     assert "LAYER 1 layers: no fix can do it" in said
 
 

@@ -122,7 +122,7 @@ def test_one_start_a_command(home: Path, mine: Path) -> None:
 
     assert (done.code, started(home)) == (1, 1), done.out + done.err
     assert "TWO" in done.out
-    assert "steered once already" in " ".join(done.out.split())
+    assert "already restarted once" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("fix", ["start-one", "write-outside"])
@@ -135,7 +135,7 @@ def test_information_alone(home: Path, mine: Path, fix: str) -> None:
     applied = repair(home, mine, "--apply")
     told = support.doctor("fix", "--json", "--home", home, "--plugins", mine)
 
-    assert "not done unless its code is named" in " ".join(shown.out.split())
+    assert "On request: ONE" in " ".join(shown.out.split())
     assert "fix ONE --apply --yes" in " ".join(applied.out.split())
     assert (shown.code, applied.code) == (0, 0)
     assert started(home) == 0

@@ -140,7 +140,7 @@ def test_a_home_that_does_not_last(home: Path) -> None:
     done = support.doctor("backup", "schedule", "install", "--home", home)
 
     assert done.code == 2
-    assert "does not last" in done.err
+    assert "temporary folder" in done.err
 
 
 def test_where_no_manager_is(home: Path) -> None:
