@@ -39,7 +39,6 @@ Exit codes:
   2  could not run; nothing was changed
 """,
 )
-backup_transfer.add_to(app)
 app.add_typer(schedule.app, name="schedule")
 
 
@@ -185,3 +184,4 @@ def list_(
 app.command("verify", epilog=backup_verify.EPILOG)(backup_verify.verify)
 app.command("restore", epilog=backup_restore.EPILOG)(backup_restore.restore)
 app.command("prune", epilog=backup_prune.EPILOG)(backup_prune.prune)
+backup_transfer.add_to(app)

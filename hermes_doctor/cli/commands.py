@@ -45,6 +45,7 @@ Exit codes:
 """
 DIAGNOSE, REPAIR, BACK_UP = "Diagnose", "Repair", "Back up"
 UPDATE, WATCH, REFERENCE = "Update Hermes", "Watch", "Reference"
+TASKS = (DIAGNOSE, REPAIR, BACK_UP, UPDATE, WATCH, REFERENCE)
 
 
 class GroupedCommands(TyperGroup):
@@ -52,16 +53,17 @@ class GroupedCommands(TyperGroup):
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         """Write one section per task; the columns of all sections are aligned."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {task: [] for task in TASKS}
         width = max(map(len, self.commands), default=0)
         for name, command in self.commands.items():
             if not command.hidden:
-                task = getattr(command, "rich_help_panel", None) or "Commands"
+                task = getattr(command, "rich_help_panel", None) or REFERENCE
                 summary = command.get_short_help_str(limit=formatter.width)
                 sections.setdefault(str(task), []).append((f"{name:<{width}}", summary))
         for task, rows in sections.items():
-            with formatter.section(task):
-                formatter.write_dl(rows)
+            if rows:
+                with formatter.section(task):
+                    formatter.write_dl(rows)
 
 
 app = typer.Typer(

@@ -33,7 +33,7 @@ def lock_home(home: Home) -> Iterator[None]:
             ) from None
         except OSError as error:
             raise Trouble(
-                f"{home.path} cannot be locked ({os.strerror(error.errno or 0).lower()}). "
+                f"Could not lock {home.path} ({os.strerror(error.errno or 0).lower()}). "
                 f"Nothing was changed."
             ) from None
         yield

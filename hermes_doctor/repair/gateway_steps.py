@@ -39,8 +39,8 @@ def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -
         if not back and name in [Path(one).name for one in first.names]:
             raise CannotFix(
                 text(
-                    "process {pids} writes into a deleted log of {name}, which has to "
-                    "be saved first",
+                    "process {pids} writes to a deleted write-ahead log of {name}, "
+                    "which must be saved first",
                     pids=first.pids[0],
                     name=name,
                 )
@@ -65,8 +65,8 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     except CannotFix as why:
         raise CannotFix(
             text(
-                "{names} is in use by the gateway (process {pid}), and that cannot "
-                "be stopped for it: {why}",
+                "{names} is in use by the gateway (process {pid}), which could not "
+                "be stopped: {why}",
                 names=names[0],
                 pid=gateways[0].pid,
                 why=why,
@@ -116,15 +116,15 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     except CannotFix as error:
         raise Trouble(
             text(
-                "The gateway (process {pid}) must not run while {subject} comes "
-                "back, and it cannot be stopped for that: {error}. Nothing was "
+                "The gateway (process {pid}) must not run while {subject} is "
+                "restored, and it could not be stopped: {error}. Nothing was "
                 "changed. Stop it, then try again.",
                 pid=gateways[0].pid,
                 subject=holding[0].record.subject,
                 error=error,
             )
         ) from None
-    why = "it has in memory what comes back, and would write over it"
+    why = "it would overwrite the restored files with what it has in memory"
     holding[0].steps = [*holding[0].steps, GatewayStep(service, restart=True, why=why)]
 
 
@@ -139,7 +139,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         if isinstance(step.action, machine.InstallService):
             return [*steps, restart_without_unit(probes, step.action)]
         if isinstance(step.action, machine.ReloadUnits):
-            why = "it gets its settings when it starts"
+            why = "it reads its settings when it starts"
             return [*steps, GatewayStep(control.gateway_control(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)
 
