@@ -38,8 +38,8 @@ def mark_left_items(log: Journal, left: Sequence[str], backup: Backup) -> None:
             continue
         item.outcome = "failed"
         item.reason = (
-            f"{item.reason}; rolled back only in part: {', '.join(stays)} was not restored, because "
-            f"{_why_left(log, stays)}"
+            f"{item.reason}; rolled back only in part: {', '.join(stays)} was not restored, "
+            f"because {_why_left(log, stays)}"
         )
         kept = paths.rolled_back_folder(backup)
         if len(stays) < len(mine) and kept.exists():
