@@ -64,7 +64,7 @@ def test_all_that_lie_about(home: Path) -> None:
         "hermes-backup-2026.zip": [f"{name} is not in it" for name in NAMES[2:]],
         "20260102-000000-pre-update": [],
         "20260103-000000-pre-update": ["state.db is not in it"],
-        "20260104-000000": ["it has no manifest: it was not finished"],
+        "20260104-000000": ["it has no manifest, so it was not finished"],
     }
     assert support.contents(home) == before
     assert os.listdir(home / "backups" / "doctor") == []

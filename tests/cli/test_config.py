@@ -45,8 +45,8 @@ def test_table(tmp_path: Path) -> None:
 def test_the_same_value_twice(tmp_path: Path) -> None:
     """A second place with the same value is not shown as another value."""
     home = _home(tmp_path)
-    support.put(home / "config.yaml", CONFIG.replace("name:secret@old", "relay")
-                .replace("?key=secret", "/").replace("relay.example.example", "relay.example"))  # fmt: skip
+    config = CONFIG.replace("name:secret@old.example/v1?key=secret", "relay.example/v1/")
+    support.put(home / "config.yaml", config)
 
     done = support.doctor("config", "--home", home)
     assert "ignored, same value  model.base_url in config.yaml:4" in done.out

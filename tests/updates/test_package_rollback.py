@@ -122,7 +122,7 @@ def test_neither_pip_nor_uv_is_said_before_anything_is_changed(
 ) -> None:
     """Not when git has gone back already."""
     monkeypatch.setattr(package_rollback, "_uv", lambda *_: None)
-    with pytest.raises(CannotFix, match="no pip of its own"):
+    with pytest.raises(CannotFix, match="has no pip"):
         back(here, installed(here, "git"), packages={"hermes-agent": "0.19.0"})
 
 

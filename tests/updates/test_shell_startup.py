@@ -151,7 +151,7 @@ def test_what_comes_before_it_later_is_seen_and_put_right(user: Path, line: str)
     with (user / ".bashrc").open("a") as file:
         file.write(f"{line}\n")
     [why] = shell_startup.doubts()
-    assert "PATH is changed after" in why
+    assert "a later line changes PATH" in why
     assert [one.name for one in shell_startup.install()] == [".bashrc"]
     assert shell_startup.doubts() == []
     assert (user / ".bashrc").read_text().startswith(f"{line}\n")
@@ -177,8 +177,8 @@ def test_what_comes_behind_it_is_no_doubt(user: Path, line: str) -> None:
     [
         ("alias hermes=/opt/hermes\n", "alias"),
         ("hermes() { /opt/hermes; }\n", "function"),
-        ("return 0\n", "ends before"),
-        ("exec fish\n", "ends before"),
+        ("return 0\n", "exits before"),
+        ("exec fish\n", "exits before"),
     ],
 )
 def test_what_no_line_can_put_right(user: Path, text: str, why: str) -> None:

@@ -66,7 +66,7 @@ def test_budgets() -> None:
     """A number of repairs in a length of time, and nothing else."""
     assert durations.parse_budget("3/30m") == (3, 1800.0)
     for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
-        with pytest.raises(Trouble, match="--budget takes"):
+        with pytest.raises(Trouble, match="--budget needs"):
             durations.parse_budget(wrong)
 
 

@@ -374,4 +374,4 @@ def test_no_gateway_is_started_into_the_service_of_the_watch(
     ward.rounds(1)
 
     held = [one.title for one in ward.heard if one.kind == "waits"]
-    assert held and "would live inside the watch's own service" in held[0]
+    assert held and "would be part of the service of the watch" in held[0]

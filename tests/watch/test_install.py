@@ -102,7 +102,7 @@ def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
     mine = Job(mine.home, (), False, minutes * 60, mine.folder)
 
     assert crontab.Cron().text(mine).startswith(f"{line} env ")
-    assert any("comes evenly" in hint for hint in crontab.Cron().hints(mine))
+    assert any("a part of an hour" in hint for hint in crontab.Cron().hints(mine))
     even = Job(mine.home, (), False, 900.0, mine.folder)
     [hint] = crontab.Cron().hints(even)
     assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
@@ -122,7 +122,7 @@ def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
         [kept] = state.glob("*.command")
         assert kept.read_text() == "curl -H 'Token: zQcanary' x"
         assert kept.stat().st_mode & 0o777 == 0o600
-        assert f"it may hold a secret: {kept}" in done.out
+        assert f"readable by its user only: {kept}" in done.out
         support.doctor("watch", "remove", "--cron", "--home", home, env=env)
         assert not state.exists()
 
@@ -232,7 +232,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ran = support.doctor("watch", *words[words.index("watch") + 1 :], env=env)
         assert ran.code == 0 and "start" in ran.out
         told = doctor("status")
-        assert told.code == 0 and "Last round: " in told.out and "Stands: 0 problems." in told.out
+        assert told.code == 0 and "Last check: " in told.out and "Open: 0 problems." in told.out
         assert "scheduled" in told.out and "runs" not in told.out and "running" not in told.out
         [known] = (tmp_path / "state" / "hermes-doctor").glob("*.json")
         os.utime(known, (1e9, 1e9))
@@ -241,7 +241,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         gone = doctor("remove")
         assert gone.code == 0 and not tab.exists()
         assert not (tmp_path / "state" / "hermes-doctor").exists()
-        assert doctor("remove").out.startswith("It was not installed")
+        assert doctor("remove").out.startswith("The watch was not installed")
 
 
 def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
