@@ -418,7 +418,7 @@ def test_no_secret_anywhere(home: Path) -> None:
         *("--notify-command", f"env >>{notes}; cat >>{notes}", "--notify-webhook", url),
     ) as child:
         child.until("healed")
-        child.until("no notice could be given by the webhook")
+        child.until("could not send a notice with --notify-webhook")
         child.end()
         child.until('"end"')
     assert secret not in "\n".join(child.lines)

@@ -41,7 +41,7 @@ def test_without_the_hook_the_guard_looks_itself(place: Path) -> None:
     """`hook install --no-chat`: no gateway would."""
     done = asked(place, *update(place))
     assert done.code == 0, done
-    assert "Hermes 0.18.2 became 0.19.0" in done.err
+    assert "Hermes 0.18.2 was updated to 0.19.0" in done.err
     assert (last(place).stage, last(place).chat) == ("checked", False)
 
 

@@ -41,7 +41,7 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     launcher.install()
     assert not shell(user).covered
     monkeypatch.setenv("PATH", f"{launcher.folder()}:/usr/bin:/bin")
-    assert shell(user).description.startswith("only in this shell: ")
+    assert shell(user).description.startswith("guarded only in this shell: ")
     shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

@@ -60,7 +60,7 @@ def test_an_image_is_known_by_its_hash(home: Path, tmp_path: Path) -> None:
     text = " ".join(done.err.split())
     assert done.code == 2
     assert engine.held["names"] == {f"hermes-doctor/before:{update.id}": OLD}
-    assert f"make it from image hermes-doctor/before:{update.id}" in text
+    assert f"create it from image hermes-doctor/before:{update.id}" in text
     assert f"hermes-doctor backup restore {update.backup} --home {home}" in text
     assert "Nothing was changed" in text
     assert support.contents(home) == before

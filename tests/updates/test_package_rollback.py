@@ -95,7 +95,7 @@ def test_an_environment_that_is_gone_is_made_anew(
     ]
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(package_rollback, "_uv", lambda *_: None)
-    with pytest.raises(CannotFix, match=r"no interpreter .* Python 3\.11"):
+    with pytest.raises(CannotFix, match=r"lost its Python.* Python 3\.11"):
         package_rollback.package_rollback(Home(here), before, None, owner_of(Home(here)))
 
 

@@ -344,7 +344,7 @@ def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> No
 def test_two_at_once(place: Path) -> None:
     """The second waits for nothing and changes nothing."""
     with UpdateRecords(Home(place)).lock():
-        refused(place, "under way")
+        refused(place, "is running")
 
 
 def test_back_already(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_gateway_that_the_run_had_stopped_is_started_again(home: Path, service
     ward.rounds(1)
 
     assert service.pid == 4711
-    assert "runs again (process 4711)" in ward.heard.of(EventKind.NOTE)[0].title
+    assert "is running again (process 4711)" in ward.heard.of(EventKind.NOTE)[0].title
 
 
 def test_a_gateway_that_the_run_had_not_stopped_is_not_started(
