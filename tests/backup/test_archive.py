@@ -66,7 +66,7 @@ def test_there_and_back(home: Path, tmp_path: Path) -> None:
     (home / "state.db").unlink()
 
     options = ("--home", home, "--identity", mine.file)
-    assert "is whole" in support.doctor("backup", "verify", archive, *options).out
+    assert "is intact" in support.doctor("backup", "verify", archive, *options).out
     refused = support.doctor("backup", "verify", archive, "--home", home, "--identity", other.file)
     assert refused.code == 2
     assert "age failed: no identity matched" in refused.err
@@ -164,7 +164,7 @@ def test_no_age(home: Path, tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert done.code == 2
-    assert "age is not installed" in done.err
+    assert "age is needed but not installed" in done.err
     assert not (home / "backups" / "doctor").exists()
 
 

@@ -70,7 +70,7 @@ def test_restic(home: Path, tmp_path: Path) -> None:
     assert support.doctor("backup", "verify", "--deep", id, "--home", home).code == 0
     assert support.doctor("backup", "restore", id, "--yes", "--home", home).code == 0
     assert support.contents(home) == saved
-    assert "There is no backup 'nonsense'" in doctor("pull", "nonsense").err
+    assert "The repository has no backup 'nonsense'" in doctor("pull", "nonsense").err
     assert PASSWORD not in sent.out + sent.err + back.out
 
 

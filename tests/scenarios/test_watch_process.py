@@ -217,9 +217,9 @@ def test_a_repair_under_way_is_taken_back_first(home: Path) -> None:
         time.sleep(0.2)
         assert not (home / "auth.json").exists()
         assert child.end() == 0
-        child.until("failed a repair was interrupted, and taken back")
+        child.until("failed a repair was interrupted and rolled back")
     assert (home / "auth.json").read_bytes() == before
-    assert support.doctor("fix", "--home", home).out.count("cut off") == 0
+    assert support.doctor("fix", "--home", home).out.count("interrupted") == 0
 
 
 def test_a_reader_that_has_seen_enough(home: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_full_disk_behind_its_output_does_not_end_it(home: Path) -> None:
         assert watch.poll() is None
         watch.terminate()
         said = watch.communicate(timeout=PATIENCE)[1]
-        assert "cannot be written (no space left on device); it goes on" in said
+        assert "could not print events (no space left on device); the watch continues" in said
         assert said.count("cannot be written (no") == 1 and "Traceback" not in said
     finally:
         watch.kill()

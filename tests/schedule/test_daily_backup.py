@@ -112,7 +112,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert ran.code == 0, ran.err
         told = doctor("status")
         assert told.code == 0, told.out
-        assert "(scheduled)" in told.out
+        assert "reason: scheduled" in told.out
         other = tmp_path / "another disk"
         assert doctor("install", "--vault", str(other)).code == 0
         assert f"{other} contains no backup of this home" in doctor("status").out

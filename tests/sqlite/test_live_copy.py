@@ -175,7 +175,7 @@ def test_the_reader_dies(home: Path, forked: list[int]) -> None:
             writer.checkpoint("TRUNCATE")
 
         death = Once(half_done(home, "state.db"), killed)
-        with pytest.raises(Trouble, match=r"state\.db is in use and cannot be copied .*is gone"):
+        with pytest.raises(Trouble, match=r"state\.db is in use and could not be copied .*is gone"):
             back_up(home, death)
 
         assert death.happened
@@ -201,7 +201,7 @@ def test_the_follower_dies(home: Path, forked: list[int]) -> None:
         writer.write(1)
         death = Once(half_done(home, "state.db"), lambda: os.kill(forked[0], signal.SIGKILL))
 
-        with pytest.raises(Trouble, match=r"state\.db is in use and cannot be copied .*cut off"):
+        with pytest.raises(Trouble, match=r"state\.db is in use and could not be copied .*cut off"):
             back_up(home, death)
 
         assert death.happened

@@ -342,7 +342,7 @@ def test_taken_back_in_part(home: Path) -> None:
     done = apply(home, both, verify=verify)
 
     assert (done.state, done.items[0].outcome) == ("partly", "failed")
-    assert "partly taken back: auth.json is left" in (done.items[0].reason or "")
+    assert "rolled back only in part: auth.json was not restored" in (done.items[0].reason or "")
     assert (home / ".env").read_bytes() == before
     assert (home / "auth.json").read_bytes() == b'{"b": 2}\n'
     kept = Path(done.backup) / "given-back" / ".env"
@@ -470,7 +470,7 @@ def test_a_rebuild_that_needs_more_room(
     )
     step = ReplaceDatabase(live, begun.append, "a test", snapshot(live), times=4)
 
-    with pytest.raises(Trouble, match="free, and"):
+    with pytest.raises(Trouble, match="free, but"):
         apply(home, item(step))
 
     assert begun == []
