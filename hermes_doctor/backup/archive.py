@@ -61,9 +61,9 @@ class ArchiveKeys(NamedTuple):
 def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     """Write a backup into a new encrypted file; no unencrypted copy is made."""
     if lock.passphrase and lock.recipients:
-        raise Trouble("An archive has recipients or a passphrase, not both. Nothing was written.")
+        raise Trouble("Encrypt to keys or with a passphrase, not both. Nothing was written.")
     if os.path.lexists(target):
-        raise Trouble(f"{target} is there already. Nothing was written.")
+        raise Trouble(f"{target} already exists. Nothing was written. Choose another file.")
     temp = target.with_name(f".{target.name}.new")
     disk.remove(temp)
     try:
@@ -80,7 +80,7 @@ def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     except OSError as error:
         disk.remove(temp)
         why = os.strerror(error.errno or 0).lower()
-        raise Trouble(f"{target} could not be written ({why}).") from None
+        raise Trouble(f"Could not write {target} ({why}).") from None
     except BaseException:
         disk.remove(temp)
         raise
@@ -106,7 +106,7 @@ def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk
         done += len(chunk)
-        progress.report("encrypting it", done / total)
+        progress.report("encrypting", done / total)
 
 
 def _content(backup: Backup, entry: BackupEntry) -> Iterator[bytes]:
@@ -166,17 +166,17 @@ def verify(path: Path, lock: ArchiveKeys) -> list[str]:
             entry = left.pop(info.name, None)
             stream = tar.extractfile(info)
             if entry is None or stream is None:
-                wrong.append(f"{info.name}: the manifest knows nothing of it")
+                wrong.append(f"{info.name}: it is not in the manifest")
                 continue
             if info.size != entry.size:
-                wrong.append(f"{entry.path}: the copy is not what was saved")
+                wrong.append(f"{entry.path}: its content is damaged")
                 continue
             digest = digests.new_like(entry.sha256)
             while chunk := stream.read(MEGABYTE):
                 digest.update(chunk)
             if digest.hexdigest() != entry.sha256:
-                wrong.append(f"{entry.path}: the copy is not what was saved")
-        wrong += [f"{entry.path}: the copy is missing" for entry in left.values()]
+                wrong.append(f"{entry.path}: its content is damaged")
+        wrong += [f"{entry.path}: it is missing" for entry in left.values()]
     return wrong
 
 
@@ -190,13 +190,13 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
             if entry is None or stream is None:
                 continue
             if info.size != entry.size:
-                raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
+                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
             with disk.new_file(place, durable=False) as fd:
                 found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
-                raise Trouble(f"{path.name} is damaged: {entry.path} is not what was saved.")
+                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
         if left:
             name = next(iter(left.values())).path
             raise Trouble(f"{path.name} is damaged: {name} is missing. Nothing was changed.")
@@ -223,7 +223,7 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                     fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
                     stream = tar.extractfile(first) if first and fits else None
                     if stream is None:
-                        raise Trouble(f"{path.name} holds no backup of hermes-doctor.")
+                        raise Trouble(f"{path.name} does not contain a backup of hermes-doctor.")
                     backup = parse(path, stream.read())
                     refuse_invalid_entries(backup, path.name)
                     yield backup, tar
@@ -231,7 +231,7 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                         pass
             except (tarfile.TarError, EOFError):
                 _blame(age)
-                raise Trouble(f"{path.name} is damaged, or cut off.") from None
+                raise Trouble(f"{path.name} is damaged or incomplete.") from None
     finally:
         os.close(source)
 
@@ -282,6 +282,6 @@ def _blame(age: subprocess.Popen[bytes]) -> None:
     if age.wait():
         from hermes_doctor.redaction import clean
 
-        lines = [line for line in said.splitlines() if line.strip()] or ["it said nothing"]
+        lines = [line for line in said.splitlines() if line.strip()] or ["no message"]
         text = clean(lines[0].removeprefix("age: error: "))[:200]
         raise Trouble(f"age failed: {text}")

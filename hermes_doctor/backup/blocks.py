@@ -233,15 +233,15 @@ def runs(changed: int) -> Iterator[ChangedRun]:
     """Yield the runs of a file of changes; raise CouldNotLook if it is damaged."""
     at, place = 0, len(_MAGIC)
     if os.pread(changed, place, 0) != _MAGIC:
-        raise CouldNotLook("its changes cannot be read")
+        raise CouldNotLook("its list of changes cannot be read")
     while True:
         head = os.pread(changed, _RUN.size, place)
         if len(head) < _RUN.size:
-            raise CouldNotLook("its changes end too early")
+            raise CouldNotLook("its list of changes is incomplete")
         start, length = _RUN.unpack(head)
         place += _RUN.size
         if start < at:
-            raise CouldNotLook("its changes are out of order")
+            raise CouldNotLook("its list of changes is out of order")
         yield ChangedRun(start, length, place)
         if not length:
             return

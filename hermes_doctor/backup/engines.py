@@ -21,6 +21,7 @@ from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.intake import finish_import, import_folder, refuse_invalid_entries
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of
 from hermes_doctor.backup.vault import Vault
+from hermes_doctor.message import count
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.system import disk, privileges, progress as system_progress
@@ -38,7 +39,7 @@ def find_program(name: str) -> str:
 
     found = which(name)
     if found is None:
-        raise Trouble(f"{name} is not installed, and this needs it: apt install {name}")
+        raise Trouble(f"{name} is needed but not installed. Install it: apt install {name}")
     try:
         refuse_untrusted(Path(found), None)
     except CannotFix as why:
@@ -77,10 +78,10 @@ def _run(
             _end(process)
             raise
         errors.seek(0)
-        said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["no message"]
     if process.returncode:
         text = clean(_telling(said))[:300]
-        raise Trouble(f"{words[0]} {words[1]} failed with {process.returncode}: {text}")
+        raise Trouble(f"{words[0]} {words[1]} failed with exit code {process.returncode}: {text}")
     return "".join(printed)
 
 
@@ -111,11 +112,11 @@ class Restic:
         self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
         if self._asked and not (sys.stdin and sys.stdin.isatty()):
             raise Trouble(
-                "restic needs the password of its repository: name a file with it in the variable "
-                "RESTIC_PASSWORD_FILE. Nothing was sent."
+                "restic needs the password of its repository. Store it in a file and set "
+                "RESTIC_PASSWORD_FILE to its path. Nothing was sent."
             )
         if self._asked:  # once, not for each time that restic is called
-            self._env["RESTIC_PASSWORD"] = _asked("The password of restic's repository: ")
+            self._env["RESTIC_PASSWORD"] = _asked("Password of the restic repository: ")
 
     def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
         if not progress:
@@ -125,8 +126,8 @@ class Restic:
 
     def make(self) -> None:
         """Create the repository."""
-        if self._asked and _asked("Once more: ") != self._env["RESTIC_PASSWORD"]:
-            raise Trouble("These are two passwords. Nothing was sent.")
+        if self._asked and _asked("Repeat the password: ") != self._env["RESTIC_PASSWORD"]:
+            raise Trouble("The two passwords differ. Nothing was sent.")
         self._ask("init")
 
     def push(self, backup: Backup) -> str:
@@ -136,10 +137,10 @@ class Restic:
             said = self._ask(*words, cwd=backup.folder.parent, progress=True)
         except Trouble as why:
             if "config file" in str(why):
-                raise Trouble(f"{why}. If nothing was ever sent there: --init") from None
+                raise Trouble(f"{why}. If the repository is new: add --init") from None
             raise
         summary = json.loads(said.strip().splitlines()[-1])
-        system_progress.report("restic checks its repository")
+        system_progress.report("restic is checking the repository")
         self._ask("check")
         return str(summary["snapshot_id"])
 
@@ -158,19 +159,19 @@ class Restic:
         known = [one for one in self.list_backups() if id in (None, one[0], one[1])]
         if not known:
             raise Trouble(
-                f"There is no backup {id!r} in that repository." if id else "It is empty."
+                f"The repository has no backup {id!r}." if id else "The repository is empty."
             )
         real, name, _ = known[-1]
         with ExitStack() as stack:
             room = stack.enter_context(_room(vault))
-            system_progress.report("restic brings it back")
+            system_progress.report("restic is fetching the backup")
             self._ask("restore", name, "--target", str(room))
             folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
             if folder is None:
-                raise Trouble(f"What restic has as {name} is no backup of hermes-doctor.")
+                raise Trouble(f"The restic snapshot {name} is not a backup of hermes-doctor.")
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
             backup = parse(folder, data)
-            refuse_invalid_entries(backup, f"What restic has as {name}")
+            refuse_invalid_entries(backup, f"The restic snapshot {name}")
             partial = stack.enter_context(import_folder(vault))
             return finish_import(vault, _carried(backup, partial))
 
@@ -188,7 +189,7 @@ def _hear_restic(line: str) -> None:
     except (ValueError, AttributeError):
         return
     if isinstance(share, int | float):
-        system_progress.report("restic sends it", min(1.0, max(0.0, float(share))))
+        system_progress.report("restic is sending the backup", min(1.0, max(0.0, float(share))))
 
 
 @contextmanager
@@ -210,7 +211,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
     """Copy every file, as one whole file, into the folder of a new backup."""
     entries, done = [], 0
     for entry in backup.entries:
-        system_progress.report("taking it in", done / backup.size if backup.size else None)
+        system_progress.report("importing the backup", done / backup.size if backup.size else None)
         done += entry.size
         if entry.kind != "file":
             entries.append(entry)
@@ -223,7 +224,7 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         except (FileNotFoundError, CouldNotLook):
             found = ""
         if found != entry.sha256:
-            raise Trouble(f"What came back of {entry.path} is not what was saved.")
+            raise Trouble(f"The fetched {entry.path} differs from what was saved.")
         entries.append(entry.alone())
     return backup._replace(folder=partial, entries=tuple(entries))
 
@@ -234,16 +235,18 @@ def rsync(vault: Vault, target: str) -> None:
     Copies that backups share are shared there, too. Nothing there is removed.
     """
     if target.startswith("-"):
-        raise Trouble(f"{target} is no place to send backups to.")
+        raise Trouble(f"{target!r} is not a valid destination. Use a folder or host:folder.")
     words = ["-aHS", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
     way = ["--", f"{vault.root}/", target]
     progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
     _run(["rsync", *words, *progress, *way], heard=_hear_rsync)
-    system_progress.report("rsync compares it there")
+    system_progress.report("rsync is comparing the files")
     different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
-        raise Trouble(f"{len(files)} files are different there, though rsync sent them.")
+        raise Trouble(
+            f"rsync sent the backups, but the copy differs in {count(len(files), 'file')}."
+        )
 
 
 def _tells(version: str) -> bool:
@@ -255,4 +258,4 @@ def _tells(version: str) -> bool:
 def _hear_rsync(line: str) -> None:
     """Report the progress in one line of rsync's output."""
     if found := re.match(r"\s*[\d.,]+\s+(\d+)%", line):
-        system_progress.report("rsync sends them", min(1.0, int(found[1]) / 100))
+        system_progress.report("rsync is sending the backups", min(1.0, int(found[1]) / 100))

@@ -20,8 +20,8 @@ def check_free_space(path: Path, needed: int) -> None:
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
     if free < needed + MARGIN:
         raise Trouble(
-            f"The disk of {path} has {size(free)} free, and {size(needed + MARGIN)} are needed. "
-            f"Nothing was changed. Make room, or put the backup elsewhere: --vault DIR"
+            f"The disk of {path} has {size(free)} free, but {size(needed + MARGIN)} are needed. "
+            f"Nothing was changed. Free some space, or use another disk: --vault DIR"
         )
 
 

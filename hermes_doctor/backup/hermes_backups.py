@@ -173,7 +173,7 @@ def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes
             _refuse_odd(name)
             name, above = str(PurePosixPath(name)), set(map(str, PurePosixPath(name).parents))
             if name in files or name in folders or not above.isdisjoint(files):
-                raise CouldNotLook("it names one file twice")
+                raise CouldNotLook("it contains a file twice")
             files.add(name)
             folders |= above
             mode = (info.external_attr >> 16) & 0o777
@@ -208,7 +208,7 @@ def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[
         if taken.kind == "absent":
             continue
         if taken.size != size:
-            raise CouldNotLook(f"{name} has {taken.size} bytes, and its manifest says {size}")
+            raise CouldNotLook(f"{name} has {taken.size:,} bytes instead of {size:,}")
         for end in ("", "-wal", "-journal"):
             beside = snapshot(path / (name + end))
             if beside.kind == "file" and (not end or name.endswith(".db")):
@@ -227,9 +227,9 @@ def _manifest(path: Path) -> dict[str, int]:
             raise TypeError
         return {str(name): int(size) for name, size in files.items()}
     except FileNotFoundError:
-        raise CouldNotLook("it has no manifest: it was not finished") from None
+        raise CouldNotLook("it has no manifest, so it was not finished") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise CouldNotLook("its manifest cannot be read") from None
+        raise CouldNotLook("its manifest is damaged") from None
 
 
 def _listed(copy: HermesBackup) -> list[str]:
@@ -246,15 +246,15 @@ def _is_there(home: Home, name: str, copy: HermesBackup) -> bool:
 def _refuse_odd(name: str) -> None:
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-        raise CouldNotLook("it names a file outside of a home")
+        raise CouldNotLook("it contains a path outside of a home")
     if any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
-        raise CouldNotLook("it names a file by more letters than a name can have")
+        raise CouldNotLook("it contains a file name that is too long")
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, CouldNotLook):
         return str(error)
-    return f"it is no zip that can be read ({type(error).__name__})"
+    return f"it is not a readable zip ({type(error).__name__})"
 
 
 def _names(folder: Path) -> list[str]:

@@ -81,7 +81,9 @@ def refuse_invalid_entries(backup: Backup, what: str) -> None:
     """Raise Trouble if an imported manifest has entries that this tool would not write."""
     names = [entry.path for entry in backup.entries]
     if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):
-        raise Trouble(f"{what} is damaged: its manifest names what cannot be. Nothing was changed.")
+        raise Trouble(
+            f"{what} is damaged: its manifest lists impossible entries. Nothing was changed."
+        )
 
 
 def _is_plain(entry: BackupEntry) -> bool:

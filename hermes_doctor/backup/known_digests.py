@@ -69,12 +69,12 @@ def _own(copy: Path, entry: BackupEntry, base: int) -> dict[int, bytes]:
     """The digests of the chunks in which a file in blocks differs from its base."""
     with blocks.open_as_owner(copy / CHANGED) as changed:
         if entry.size > os.fstat(base).st_size + os.fstat(changed).st_size:
-            raise CouldNotLook(f"{copy.name}: its parts are too short")
+            raise CouldNotLook(f"{copy.name}: a part is too short")
         laid: dict[int, list[blocks.ChangedRun]] = {}
         for run in blocks.runs(changed):
             end = run.start + run.length
             if end > entry.size or (not run.length and end < entry.size):
-                raise CouldNotLook(f"{copy.name}: its changes are not of its length")
+                raise CouldNotLook(f"{copy.name}: its parts have the wrong length")
             for number in range(run.start // CHUNK, -(-end // CHUNK)):
                 laid.setdefault(number, []).append(run)
         found = {}

@@ -28,17 +28,15 @@ def messages_of_log(
     from hermes_doctor.sqlite.salvage import log_rows
 
     if counted.table != log_rows.MESSAGES:
-        raise CouldNotLook("only the log of a message history can be read alone")
+        raise CouldNotLook("only the write-ahead log of state.db can be read alone")
     if (length := snapshot(log).size) > LARGEST:
-        raise CouldNotLook(f"the rows of a log of {size(length)} are not read")
+        raise CouldNotLook(f"the write-ahead log is too large to read ({size(length)})")
     try:
         found = log_rows.read(log, _blueprint(home, name))
     except CannotFix as why:
         raise CouldNotLook(str(why).rstrip(".")) from None
     if found.partial:
-        raise CouldNotLook(
-            f"{log_rows.pluralize(found.partial, 'row')} of it can be read only in part"
-        )
+        raise CouldNotLook(f"{log_rows.pluralize(found.partial, 'row')} can be read only in part")
     rows = [row_of(one, counted, key) for one in found.messages.values()]
     return Contents(summarize(rows), lambda: contextlib.nullcontext(rows))
 
@@ -50,15 +48,15 @@ def _blueprint(home: Home, name: str) -> Blueprint:
 
     kind = atlas.kind_of(name)
     if kind is None:
-        raise CouldNotLook(f"what {name} is made of is not known here")
+        raise CouldNotLook(f"the tables of {name} are unknown")
     try:
         found = schema.read(home.path / name)
     except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone
         plan = atlas.blueprint_at_or_below(kind, None)
     else:
         if atlas.is_from_newer_release(kind, found):
-            raise CouldNotLook(f"{name} is from a newer Hermes than this tool knows")
+            raise CouldNotLook(f"{name} was written by a newer Hermes than hermes-doctor knows")
         plan = atlas.richest_blueprint(kind, None, found)
     if plan is None:
-        raise CouldNotLook(f"what {name} is made of is not known here")
+        raise CouldNotLook(f"the tables of {name} are unknown")
     return plan

@@ -53,7 +53,7 @@ def find_needs(vault: Vault) -> dict[str, BackupNeed]:
             need = _of_run(journal)
             for saved in journal.saved:
                 ended = _parsed(journal.ended_at or journal.started_at)
-                found[saved] = BackupNeed(f"log that run {id} saved", ended + KEPT)
+                found[saved] = BackupNeed(f"write-ahead log that run {id} saved", ended + KEPT)
         except Trouble:  # a damaged receipt does not say what it needs
             need = BackupNeed(
                 f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT

@@ -93,12 +93,12 @@ def _passphrase(file: Path) -> bytes:
     try:
         data, taken = read(file.expanduser(), 65536)
     except (OSError, CouldNotLook):
-        raise Trouble(f"The passphrase in {file} cannot be read.") from None
+        raise Trouble(f"Could not read the passphrase file {file}.") from None
     if taken.mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise Trouble(f"Others may read {file}. Close it first: chmod 600 {file}")
+        raise Trouble(f"Other users may read {file}. To solve it: chmod 600 {file}")
     line = data.split(b"\n", 1)[0].rstrip(b"\r")
     if not line:
-        raise Trouble(f"{file} holds no passphrase.")
+        raise Trouble(f"{file} contains no passphrase.")
     if len(line) > MOST or any(byte < 32 or byte == 127 for byte in line):
-        raise Trouble(f"The passphrase in {file} cannot be typed: it is too long, or no text.")
+        raise Trouble(f"The passphrase in {file} is too long or not text.")
     return line

@@ -66,17 +66,17 @@ def check_named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]
     for id in wanted:
         if id not in ours:
             store.load(id)  # raises if there is no such backup
-            raise Trouble(f"Backup {id} is one of another home. Nothing was removed.")
+            raise Trouble(f"Backup {id} belongs to another home. Nothing was removed.")
         if id in needed and needed[id].cut_off:
             raise Trouble(
-                f"Run {id} was interrupted and needs this backup. Nothing was removed. End the run "
-                f"first: hermes-doctor fix --apply"
+                f"Run {id} was interrupted and needs this backup. Nothing was removed. Finish the "
+                f"run first: hermes-doctor fix --apply"
             )
     rest = [id for id in ours if id not in wanted]
     if not rest:
-        lost.append("No backup of this home is left.")
+        lost.append("No backup of this home would be left.")
     elif _newest_whole(store, ours) in wanted and _newest_whole(store, rest) is None:
-        lost.append("No backup of the whole home is left.")
+        lost.append("No backup of the whole home would be left.")
     rows = LastRows(store, rest)
     for id in reversed(wanted):
         if id in needed:

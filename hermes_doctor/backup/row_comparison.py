@@ -244,9 +244,9 @@ def _close(one: float | None, two: float | None) -> bool:
 def _ask(reader: Reader, sql: str, end: float) -> Sequence[Sequence[Any]]:
     answer = reader.ask(sql, max(0.1, end - time.monotonic()))
     if answer.unfinished or time.monotonic() > end:
-        raise CouldNotLook(f"reading its rows takes longer than {SECONDS:g} s")
+        raise CouldNotLook(f"reading its rows took longer than {SECONDS:g} s")
     if answer.error:
-        raise CouldNotLook(f"SQLite cannot read it ({answer.error})")
+        raise CouldNotLook(f"SQLite could not read it ({answer.error})")
     return answer.rows
 
 

@@ -160,16 +160,14 @@ class BackupWriter:
                 shares, lambda share: "".join("01"[_reads(o)] for o in share)
             )
         except CannotFix as why:
-            raise Trouble(
-                f"The backup could not be read back ({why}). Nothing was changed."
-            ) from None
+            raise Trouble(f"Could not verify the backup ({why}). Nothing was changed.") from None
         wrong = [
             copy.removeprefix(f"{self.partial.folder}/")
             for share, answer in zip(shares, answers, strict=True)
             for (copy, _), right in zip(share, answer, strict=True)
             if right != "1"
         ]
-        return [f"{name}: the copy is not what was saved" for name in wrong]
+        return [f"{name}: the copy differs from the file" for name in wrong]
 
     def group(self, group: Sequence[BackupSource]) -> list[BackupEntry]:
         """Save a database with its sidecars, or a single file.

@@ -49,7 +49,7 @@ class FileSaver:
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(
-                f"Another program changed {name} just now. We changed nothing; try again."
+                f"Another program changed {name} just now. Nothing was changed. Try again."
             )
         name = source.name
         if source.patient and taken.kind not in ("file", "symlink"):
@@ -171,7 +171,7 @@ class FileSaver:
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             if patient and now.kind != "file":
-                raise CouldNotLook(f"{os.path.basename(place)}: is no longer a file")
+                raise CouldNotLook(f"{os.path.basename(place)} is no longer a file")
             taken = now
         raise busy_file_error(place)
 
@@ -245,4 +245,4 @@ class FileSaver:
 def busy_file_error(path: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
     name = os.path.basename(path)
-    return Trouble(f"{name} is being written to. Nothing was changed; try again.")
+    return Trouble(f"Another program is writing to {name}. Nothing was changed. Try again.")

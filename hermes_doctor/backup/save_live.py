@@ -53,7 +53,8 @@ def write_changes(
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)
         raise Trouble(
-            f"{source.name} is in use and cannot be copied ({why}). Stop the gateway and try again."
+            f"{source.name} is in use and could not be copied ({why}). "
+            "Stop the gateway and try again."
         ) from None
 
 
@@ -68,7 +69,7 @@ def _heeded(
 
     def heed() -> None:
         if not reader.alive:
-            raise CannotFix("the reader that held it still is gone")
+            raise CannotFix("the helper process that kept it unchanged has stopped")
         if progress:
             progress(since)
 

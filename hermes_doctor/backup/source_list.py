@@ -68,8 +68,8 @@ class Sources(Sequence[BackupSource]):
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             raise Trouble(
-                f"The list of files could not be written to a temporary file ({why}). "
-                "Nothing was changed. Make room there, or set TMPDIR to another folder."
+                f"Could not write the list of files to a temporary file ({why}). "
+                "Nothing was changed. Free some space there, or set TMPDIR to another folder."
             ) from None
 
     def know_live(self, live: Collection[str], merged: Collection[str]) -> None:

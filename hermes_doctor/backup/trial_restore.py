@@ -91,9 +91,9 @@ def _tried(
                     disk.remove(places[entry.path])
             verdict = run_as_owner(places[main], _examined)
             if verdict != "ok":
-                yield f"{main}: it reads as it was saved, but SQLite finds it unsound ({verdict})"
+                yield f"{main}: the copy is intact, but SQLite finds damage in it ({verdict})"
         elif main in places and (wrong := _unreadable(main, places[main])):
-            yield f"{main}: it reads as it was saved, but {wrong}"
+            yield f"{main}: the copy is intact, but {wrong}"
     finally:
         for place in places.values():
             for end in ("", "-wal", "-shm", "-journal"):
@@ -118,7 +118,7 @@ def _restored(backup: Backup, entry: BackupEntry, place: Path) -> str | None:
         return "the copy is missing"
     except CouldNotLook:
         return "the copy cannot be read"
-    return None if found == entry.sha256 else "the copy is not what was saved"
+    return None if found == entry.sha256 else "the copy is damaged"
 
 
 def _examined(place: Path) -> str:
@@ -144,9 +144,9 @@ def _unreadable(name: str, place: Path) -> str | None:
             from hermes_doctor.settings.config_file import parse  # safe against hostile YAML
 
             if parse(data)[1] is not None:
-                return "it cannot be parsed"
+                return "it could not be parsed"
     except CouldNotLook:
         return None  # stores of Hermes are smaller
     except Exception as error:  # noqa: BLE001 - a parser may meet anything
-        return f"it cannot be parsed ({type(error).__name__})"
+        return f"it could not be parsed ({type(error).__name__})"
     return None

@@ -75,15 +75,15 @@ class LastRows:
             mine = self._copied(backup, entry, counted)
             live = self._current(name, counted)
             if isinstance(mine, str):
-                yield f"The {name} of backup {backup.id} cannot be compared: {mine}."
+                yield f"Could not compare {name} of backup {backup.id}: {mine}."
                 continue
             if isinstance(live, str):
-                yield f"Backup {backup.id} cannot be compared with the current {name}: {live}."
+                yield f"Could not compare backup {backup.id} with the current {name}: {live}."
                 continue
             try:
                 lacks, new = _more(mine, live), _more(live, mine)
             except (CouldNotLook, OSError) as why:
-                yield f"Backup {backup.id} cannot be compared with the current {name}: {why}."
+                yield f"Could not compare backup {backup.id} with the current {name}: {why}."
                 continue
             has = (
                 f"lacks {counted.number(lacks)} that" if lacks else f"has every {counted.noun} that"
@@ -92,8 +92,8 @@ class LastRows:
             if new:
                 yield (
                     f"{name} has {counted.number(new)} that backup {backup.id} lacks: the restore "
-                    f"takes them out of {name} and keeps them in the vault; `hermes-doctor undo` "
-                    f"restores them."
+                    f"removes them from {name} and keeps them in a backup. To get them back: "
+                    f"hermes-doctor undo"
                 )
 
     def keep(self, backup: Backup) -> None:
@@ -106,12 +106,12 @@ class LastRows:
             return None
         mine = self._copied(backup, entry, counted)
         if isinstance(mine, str):
-            return f"its {name} cannot be compared with the current one: {mine}"
+            return f"its {name} could not be compared with the current one: {mine}"
         live = self._current(name, counted)
         try:
             total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
-            return f"its {name} cannot be compared with the current one: {_reason(why)}"
+            return f"its {name} could not be compared with the current one: {_reason(why)}"
         if not total:
             return None
         if isinstance(live, str):
@@ -135,7 +135,7 @@ class LastRows:
                 )
             total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
-            return f"{alone} its rows cannot be compared with {name}: {_reason(why)}"
+            return f"{alone} its rows could not be compared with {name}: {_reason(why)}"
         if not total:
             return None
         if isinstance(live, str):
@@ -248,7 +248,7 @@ def _readable(vault: Vault, backup: Backup, entry: BackupEntry) -> Iterator[tupl
     """
     journal = backup.entry(entry.path + "-journal")
     if journal and journal.kind == "file" and journal.size:
-        raise CouldNotLook("an unfinished transaction is stored beside it")
+        raise CouldNotLook("it has an unfinished transaction")
     log = backup.entry(entry.path + "-wal")
     if log and (log.kind != "file" or log.size < LOG_HEAD):
         log = None
@@ -301,18 +301,18 @@ def _live_rows(home: Home, name: str, counted: ComparedRows, key: bytes) -> Iter
     except FileNotFoundError:
         raise CouldNotLook(f"{name} is missing now") from None
     except (CouldNotLook, OSError):
-        raise CouldNotLook(f"{name} cannot be read now") from None
+        raise CouldNotLook(f"{name} could not be read") from None
     with contextlib.closing(found.reader) if found.reader else contextlib.nullcontext():
         if found.header.empty and not found.log.pages:
             yield iter(())
             return
         if found.reader is None or not found.readable:
-            raise CouldNotLook(f"{name} cannot be read now")
+            raise CouldNotLook(f"{name} could not be read")
         with contextlib.closing(found.reader):
             try:
                 yield read(found.reader, counted, key)
             except CouldNotLook as why:
-                raise CouldNotLook(f"the rows of {name} cannot be counted now ({why})") from None
+                raise CouldNotLook(f"the rows of {name} could not be counted ({why})") from None
 
 
 def expired_before(home: Home) -> float:

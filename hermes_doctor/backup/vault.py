@@ -104,7 +104,7 @@ class Vault:
         backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
         if stranger and not self.root.resolve().is_relative_to(self.home.path):
-            raise Trouble(f"Backup {id} in {self.root} is one of {backup.home}, another home.")
+            raise Trouble(f"Backup {id} in {self.root} belongs to another home, {backup.home}.")
         return backup
 
     def _read(self, folder: Path) -> Backup:
@@ -119,7 +119,7 @@ class Vault:
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
         except (CouldNotLook, OSError):
             raise Trouble(
-                f"The manifest of backup {folder.name} cannot be read ({folder})."
+                f"Could not read the manifest of backup {folder.name} ({folder})."
             ) from None
         return parse(folder, data)
 
@@ -155,10 +155,10 @@ class Vault:
             except (FileNotFoundError, NotADirectoryError):
                 wrong.append(f"{entry.path}: the copy is missing")
             except (CouldNotLook, OSError) as error:
-                wrong.append(f"{entry.path}: the copy cannot be read ({type(error).__name__})")
+                wrong.append(f"{entry.path}: the copy could not be read ({type(error).__name__})")
             else:
                 if found != entry.sha256:
-                    wrong.append(f"{entry.path}: the copy is not what was saved")
+                    wrong.append(f"{entry.path}: the copy is damaged")
         return wrong
 
     # -- writing ---------------------------------------------------------------------------
@@ -170,13 +170,14 @@ class Vault:
             st = os.stat(self.root)
         except OSError as error:
             raise Trouble(
-                f"The vault {self.root} cannot be made ({os.strerror(error.errno or 0).lower()}). "
-                f"Nothing was changed. Another place: --vault DIR"
+                f"Could not create the backup folder {self.root} "
+                f"({os.strerror(error.errno or 0).lower()}). Nothing was changed. "
+                f"To use another folder: --vault DIR"
             ) from None
         if st.st_uid not in (0, os.geteuid(), self.owner):
             raise Trouble(
-                f"The vault {self.root} belongs to another user (uid {st.st_uid}). "
-                f"Nothing was changed. Another place: --vault DIR"
+                f"The backup folder {self.root} belongs to another user (uid {st.st_uid}). "
+                f"Nothing was changed. To use another folder: --vault DIR"
             )
 
     def room(self, needed: int) -> None:
@@ -221,7 +222,7 @@ class Vault:
                 # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:
-                raise Trouble(f"The backup could not be verified: {wrong[0]}. Nothing was changed.")
+                raise Trouble(f"The new backup is damaged: {wrong[0]}. Nothing was changed.")
             lacking = (*missing, *saving.missing)
             backup = Backup(
                 folder=partial,
@@ -251,8 +252,8 @@ class Vault:
             if isinstance(error, OSError):
                 why = os.strerror(error.errno or 0).lower()
                 raise Trouble(
-                    f"The backup could not be written to {self.root} ({why}). Nothing was changed. "
-                    f"Make room, or put it elsewhere: --vault DIR"
+                    f"Could not write the backup to {self.root} ({why}). Nothing was changed. "
+                    f"Free some space, or use another folder: --vault DIR"
                 ) from None
             raise
         before = earlier.backup.id if earlier.backup else ""

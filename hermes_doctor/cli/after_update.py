@@ -30,10 +30,12 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
     if from_chat and not _is_of_chat(home, update):
         return 0  # an ordinary start
     if update is None:
-        raise Trouble("No update was begun with the guard: hermes-doctor hook run pre-update")
+        raise Trouble(
+            "No guarded update was started here. Start one: hermes-doctor hook run pre-update"
+        )
     if update.stage == BACK:
         raise Trouble(
-            f"Update {update.id} was taken back, so there is nothing of it to look at. "
+            f"Update {update.id} was rolled back, so it has no result to check. "
             "See: hermes-doctor check"
         )
     if from_chat:
@@ -77,8 +79,8 @@ def refuse_running(update: Update) -> None:
     who = update.running_process()
     if who is not None and who != os.getpid():
         raise Trouble(
-            f"Update {update.id} is still under way (process {who}). Nothing was changed; "
-            "try again when that has ended."
+            f"Update {update.id} is still running (process {who}). Nothing was changed. "
+            "Try again when it has finished."
         )
 
 

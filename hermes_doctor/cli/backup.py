@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.manifest import Backup
 
 app = typer.Typer(
-    help="Backups of a home: verified, listed, restorable.",
+    help="Create, verify, restore and prune backups of a home.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="""\b
@@ -35,11 +35,10 @@ Examples:
 \b
 Exit codes:
   0  done
-  1  something is wrong with a backup, or was left or not agreed to
+  1  a backup is damaged or incomplete, or you answered no
   2  could not run; nothing was changed
 """,
 )
-backup_transfer.add_to(app)
 app.add_typer(schedule.app, name="schedule")
 
 
@@ -53,26 +52,30 @@ Examples:
 
 \b
 Exit codes:
-  0  made and verified
-  1  made, but a database was damaged already, or files could not be read
-  2  no backup was made
+  0  created and verified
+  1  created, but a database is damaged or files could not be read
+  2  no backup was created
 """
 )
 def create(
     home: HomeOption = None,
     vault: VaultOption = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the list.")] = "by hand",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Store this reason with the backup.")
+    ] = "by hand",
     full: Annotated[
-        bool, typer.Option("--full", help="Share nothing with the backup before.")
+        bool,
+        typer.Option("--full", help="Copy everything; share no data with the previous backup."),
     ] = False,
     include: Annotated[
         list[str] | None,
         typer.Option(
-            "--include", help="Also this, though it can be made anew. A glob. Repeatable."
+            "--include", help="Also back up files that are skipped by default (glob). Repeatable."
         ),
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", help="Not this. A glob. Repeatable.")
+        list[str] | None,
+        typer.Option("--exclude", help="Leave out these files (glob). Repeatable."),
     ] = None,
     to: backup_transfer.ToOption = None,
     encrypt_to: backup_transfer.EncryptOption = None,
@@ -82,7 +85,10 @@ def create(
     monthly: schedule.MonthlyOption = 0,
     json: JsonOption = False,
 ) -> int:
-    """Back up all that cannot be made anew, and verify it. Then old ones may go."""
+    """Back up the home and verify the backup.
+
+    Logs, caches and code are skipped. With --daily, --weekly or --monthly, old backups are removed.
+    """
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.cli.backup_create import run
 
@@ -116,7 +122,7 @@ Exit codes:
 )
 def list_(
     hermes: Annotated[
-        bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
+        bool, typer.Option("--hermes", help="List the zips and snapshots that Hermes made.")
     ] = False,
     restic: backup_transfer.ResticOption = None,
     home: HomeOption = None,
@@ -131,6 +137,7 @@ def list_(
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.cli.backup_create import backup_document
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import ago, count
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde
@@ -156,18 +163,20 @@ def list_(
         return 0
     if not known:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
-        show([row("There is no backup yet. Make one: ", (make, "command"))])
+        show([row("There is no backup yet. Create one: ", (make, "command"))])
     for id, one in known:
         if one is None:
-            show([row((id, "strong"), "  ", ("its manifest is damaged", "error"))])
+            show([row((id, "strong"), "  ", ("damaged: its manifest cannot be read", "error"))])
         else:
-            version = f"Hermes {one.hermes}" if one.hermes else "Hermes unknown"
-            text = f"  {len(one.entries)} files, {size(one.size)}  {version}  {one.reason}"
+            version = f"Hermes {one.hermes}" if one.hermes else "unknown Hermes"
+            files = count(len(one.entries), "file")
+            parts = [ago(one.created_at), f"{files}, {size(one.size)}", version, one.reason]
             if one.home != str(store.home.path):
-                text += f"  (of {tilde(one.home)})"
+                parts.append(f"(of {tilde(one.home)})")
+            text = "".join(f"  {part}" for part in parts)
             show([row((id, "strong"), text, hang=2)])
             if one.missing:
-                text = f"incomplete, not in it: {list_missing(one.missing)}"
+                text = f"incomplete, these could not be read: {list_missing(one.missing)}"
                 show([row(("! ", "warning"), text, indent=2, hang=2)])
     return 0
 
@@ -175,3 +184,4 @@ def list_(
 app.command("verify", epilog=backup_verify.EPILOG)(backup_verify.verify)
 app.command("restore", epilog=backup_restore.EPILOG)(backup_restore.restore)
 app.command("prune", epilog=backup_prune.EPILOG)(backup_prune.prune)
+backup_transfer.add_to(app)

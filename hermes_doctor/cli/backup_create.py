@@ -135,9 +135,9 @@ def _advice(made: Backup) -> str:
     if denied is None:
         return ""
     if os.geteuid() != 0:
-        return "Run it as the home's owner, or with sudo."
+        return "Run this command as the owner of the home, or with sudo."
     place = shlex.quote(os.path.join(made.home, denied.path))
-    return f"Give it to the home's owner: chown {os.stat(made.home).st_uid} {place}"
+    return f"Make the owner of the home its owner: chown {os.stat(made.home).st_uid} {place}"
 
 
 def _show(
@@ -146,50 +146,50 @@ def _show(
     sent: Path | None,
     pruned: PruneSelection | None,
 ) -> None:
+    from hermes_doctor.message import count, listed
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
 
-    text = f"Backup {made.id}: {len(made.entries)} files, {size(made.size)}, verified."
+    files = count(len(made.entries), "file")
+    text = f"Backup {made.id} created and verified: {files}, {size(made.size)}."
     mark = ("✓ ", "good") if made.sound and not made.missing else ("! ", "warning")
     show([row(mark, f"{text} {tilde(made.folder)}", hang=2)])
     if made.missing:
-        count = f"{len(made.missing)} path{'s' if made.missing[1:] else ''}"
-        text = f"Incomplete: {count} could not be read and {'are' if made.missing[1:] else 'is'} "
-        text += f"not in it: {list_missing(made.missing)}"
+        paths = count(len(made.missing), "path")
+        text = f"Incomplete: {paths} could not be read: {list_missing(made.missing)}"
         show([row(("! ", "warning"), text, hang=2)])
         if advice := _advice(made):
             show([row(advice, indent=2, hang=2)])
     if made.shares:
-        text = f"What did not change is shared with backup {made.shares}."
+        text = f"Unchanged data is shared with backup {made.shares}."
         show([row((text, "faint"), indent=2)])
     if omitted.folders:
         names = ", ".join(omitted.folders)
-        text = f"Left out (logs, caches, code, copies that Hermes made): {names}"
+        text = f"Skipped (logs, caches, code, backups made by Hermes): {names}"
         show([row((text, "faint"), indent=2)])
     if omitted.unfollowed:
         names = ", ".join(omitted.unfollowed)
-        text = f"Saved as links only, since they lead to the home or to the system: {names}"
+        text = f"Saved as links only, because they point into the home or the system: {names}"
         show([row((text, "faint"), indent=2)])
     if unwanted := omitted.unwanted:
-        text = f"Left out as you asked: {len(unwanted)} file{'s' if unwanted[1:] else ''}"
+        text = f"Left out by --exclude: {count(len(unwanted), 'file')}"
         if above := describe_important(unwanted):
-            text += f": {', '.join(above)}"
+            text += f", among them {', '.join(above)}"
         show([row(("! ", "warning"), text)])
     for entry in made.entries:
         if entry.integrity not in (None, "ok"):
-            text = f"{entry.path} is saved as it is, but it is damaged: {entry.integrity}"
+            text = f"{entry.path} is damaged and was saved in that state: {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
     if made.damaged_before:
         damaged = [path for _, path in made.damaged_before]
-        more = f" and {len(damaged) - 3} more" if damaged[3:] else ""
-        text = f"Saved anew: {', '.join(damaged[:3])}{more}. Backup {made.damaged_before[0][0]} is "
-        text += "damaged, its copy is not what was saved."
+        text = f"Saved again: {listed(damaged, 3)}. The copy in the earlier backup "
+        text += f"{made.damaged_before[0][0]} is damaged."
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
-        show([row(("✓ ", "good"), f"Encrypted into {tilde(sent)}", hang=2)])
+        show([row(("✓ ", "good"), f"Encrypted archive written: {tilde(sent)}", hang=2)])
     if pruned and pruned.to_remove:
-        show([row((f"Removed: {', '.join(pruned.to_remove)}", "faint"), indent=2)])
+        show([row((f"Removed old backups: {', '.join(pruned.to_remove)}", "faint"), indent=2)])
     if pruned and pruned.protected:
         from hermes_doctor.render.prune import protected_lines
 

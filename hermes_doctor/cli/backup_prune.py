@@ -15,12 +15,12 @@ EPILOG = """\b
 Examples:
   hermes-doctor backup prune --keep 10
   hermes-doctor backup prune --older-than 30d --yes
-  hermes-doctor backup prune ID           this one, although it is needed
+  hermes-doctor backup prune ID           remove this one even if it is needed
 
 \b
 Exit codes:
   0  done
-  2  could not run, or not agreed to; nothing was removed
+  2  could not run, or you answered no; nothing was removed
 """
 
 
@@ -31,12 +31,16 @@ def prune(
     ] = None,
     keep: Annotated[
         int | None,
-        typer.Option("--keep", min=1, help="Keep this many of the newest.", show_default="10"),
+        typer.Option(
+            "--keep", min=1, help="Keep this many of the newest backups.", show_default="10"
+        ),
     ] = None,
     older_than: Annotated[
         str | None,
         typer.Option(
-            "--older-than", help="Only those older than this: 30d, 12h, 4w.", show_default="0d"
+            "--older-than",
+            help="Remove only backups older than this: 30d, 12h, 4w.",
+            show_default="0d",
         ),
     ] = None,
     daily: schedule.DailyOption = 0,
@@ -47,10 +51,10 @@ def prune(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Remove old backups; those that are still needed stay.
+    """Remove old backups that are no longer needed.
 
-    The newest that verifies stays, and the newest of the whole home. So does what `undo` or
-    `rollback` of the last 30 days needs, and the last backup with rows that the database lacks.
+    Always kept: the newest intact backup, the newest of the whole home, what `undo` or `rollback`
+    needs for 30 days, and the last backup that has rows which the database lacks.
     """
     from hermes_doctor import home as homes
     from hermes_doctor.backup import leftovers, prune_rules
@@ -69,7 +73,9 @@ def prune(
     age = _age("0d" if older_than is None else older_than)
     rule = Retention(daily, weekly, monthly)
     if ids and (rule or keep is not None or older_than is not None):
-        raise Trouble("Name backups or give a rule, not both. Nothing was removed.")
+        raise Trouble(
+            "Give backup ids or a rule (--keep, --daily, …), not both. Nothing was removed."
+        )
     where = homes.find(home)
     lost: list[str] = []
     with lock_home(where), interruptible():
@@ -91,10 +97,13 @@ def prune(
             show([row(("! ", "warning"), text, hang=2) for text in lost])
             show(protected_lines(found))
             if not doomed:
-                show([row("No backup is removed." if found.protected else _NONE_OLD)])
-        if doomed and not yes and (json or not confirm(f"Remove {len(doomed)} for good?")):
+                show([row("No backup was removed." if found.protected else _NONE_OLD)])
+        if doomed and not yes and (json or not confirm(_question(len(doomed)))):
             losses = "".join(f" {text}" for text in lost) if json else ""
-            raise Trouble(f"Removing backups is for good.{losses} Nothing was removed. Say --yes.")
+            raise Trouble(
+                f"A removed backup cannot be restored.{losses} Nothing was removed. "
+                "To remove: add --yes"
+            )
         with prune_progress(quiet=json):
             for one in doomed:
                 exits.note_change()
@@ -116,11 +125,17 @@ def prune(
 _NONE_OLD = "No backup is old enough to be removed."
 
 
+def _question(number: int) -> str:
+    from hermes_doctor.message import count
+
+    return f"Remove {count(number, 'backup')}? A removed backup cannot be restored."
+
+
 def _age(text: str) -> timedelta:
     from hermes_doctor.model import Trouble
 
     units = {"h": "hours", "d": "days", "w": "weeks"}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.isdecimal() or len(number) > 5:
-        raise Trouble(f"--older-than takes a number and h, d or w (30d, 12h, 4w), not {text!r}.")
+        raise Trouble(f"--older-than needs a number and h, d or w, such as 30d; got {text!r}.")
     return timedelta(**{units[unit]: int(number)})

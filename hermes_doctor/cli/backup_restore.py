@@ -20,37 +20,38 @@ Examples:
 \b
 Exit codes:
   0  restored and verified
-  1  taken back, or not agreed to
+  1  rolled back because it failed, or you answered no
   2  could not run; nothing was changed
 """
 
 
 def restore(
     id: Annotated[
-        str, typer.Argument(help="The backup, an archive, or a zip or snapshot of Hermes'.")
+        str, typer.Argument(help="A backup id, an archive, or a zip or snapshot that Hermes made.")
     ],
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Only these: files, folders, globs, or stores (config, env, auth, history, "
+            help="Restore only these files, folders, globs or stores (config, env, auth, history, "
             "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
-            "weixin, matrix). Else everything."
+            "weixin, matrix) instead of everything."
         ),
     ] = None,
     identity: backup_transfer.IdentityOption = None,
     passphrase_file: backup_transfer.PassphraseOption = None,
     other_home: Annotated[
         bool,
-        typer.Option("--other-home", help="Though it is one of another home, or of another place."),
+        typer.Option("--other-home", help="Allow a backup of another home or another folder."),
     ] = False,
     yes: YesOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Bring files back from a backup. What they replace is backed up; `undo` takes it back.
+    """Restore files from a backup; `undo` reverts it.
 
-    A home that is gone is made anew, where the backup lies elsewhere.
+    The current files are backed up first. A missing home is created again if the backup is outside
+    of it.
     """
 
     from hermes_doctor.backup import intake, needed_backups, outside_files, selection
@@ -79,14 +80,14 @@ def restore(
         backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
-                f"Backup {id} is one of {backup.home}. Nothing was changed. If that is right: "
-                f"--other-home"
+                f"Backup {id} belongs to another home, {backup.home}. Nothing was changed. "
+                f"To restore it here: add --other-home"
             )
         backup = intake.assign_to_home(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
         chosen, unknown = selection.select_paths(paths or (), names)
         if unknown:
-            raise Trouble(f"Backup {id} holds no {unknown[0]!r}. Nothing was changed.")
+            raise Trouble(f"Backup {id} does not contain {unknown[0]!r}. Nothing was changed.")
         wanted = [
             entry
             for entry in backup.entries
@@ -97,15 +98,16 @@ def restore(
         ]
         wanted, left = outside_files.split_restorable(where, wanted, backup.entries, named)
         if left and not json:
-            text = f"Left as it is, since it lies outside of the home: {', '.join(left)}"
-            show([row(("! ", "warning"), f"{text}. Name it to have it too.", hang=2)])
+            text = f"Not restored, because outside of the home: {', '.join(left)}."
+            show([row(("! ", "warning"), f"{text} To restore it: name its path.", hang=2)])
         if backup.missing and not paths and not json:
             text = (
-                f"Backup {id} is incomplete. These stay as they are: {list_missing(backup.missing)}"
+                f"Backup {id} is incomplete. These files are not restored: "
+                f"{list_missing(backup.missing)}"
             )
             show([row(("! ", "warning"), text, hang=2)])
         if not wanted:
-            raise Trouble(f"Backup {id} holds nothing to bring back. Nothing was changed.")
+            raise Trouble(f"Backup {id} contains nothing to restore. Nothing was changed.")
         wrong = store.verify(backup._replace(entries=tuple(wanted)))
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")

@@ -9,7 +9,7 @@ import typer
 from hermes_doctor.cli.options import HomeOption, VaultOption
 
 app = typer.Typer(
-    help="A backup every day by a timer, and only so many of the old ones kept.",
+    help="Back up every day and remove old backups.",
     epilog="""\b
 Examples:
   hermes-doctor backup schedule install
@@ -19,17 +19,20 @@ Examples:
     rich_markup_mode=None,
 )
 SystemOption = Annotated[
-    bool, typer.Option("--system", help="A timer of the machine, not of the user.")
+    bool, typer.Option("--system", help="Install for the machine, not for your user (sudo).")
 ]
-CronOption = Annotated[bool, typer.Option("--cron", help="A line in the crontab, nothing else.")]
+CronOption = Annotated[
+    bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
+]
 DailyOption = Annotated[
-    int, typer.Option("--daily", min=0, help="Keep the newest of so many days.")
+    int, typer.Option("--daily", min=0, help="Keep the newest backup of each of the last N days.")
 ]
 WeeklyOption = Annotated[
-    int, typer.Option("--weekly", min=0, help="Keep the newest of so many weeks.")
+    int, typer.Option("--weekly", min=0, help="Keep the newest backup of each of the last N weeks.")
 ]
 MonthlyOption = Annotated[
-    int, typer.Option("--monthly", min=0, help="Keep the newest of so many months.")
+    int,
+    typer.Option("--monthly", min=0, help="Keep the newest backup of each of the last N months."),
 ]
 
 
@@ -42,30 +45,32 @@ Examples:
 
 \b
 Exit codes:
-  0  installed, or so already
-  2  could not be done
+  0  installed, or already installed
+  2  could not be installed; nothing was changed
 """
 )
 def install(
-    at: Annotated[str, typer.Option("--at", help="The time of the day.")] = "03:30",
+    at: Annotated[str, typer.Option("--at", help="Back up at this time of the day.")] = "03:30",
     daily: DailyOption = 7,
     weekly: WeeklyOption = 4,
     monthly: MonthlyOption = 0,
     include: Annotated[
-        list[str] | None, typer.Option("--include", help="As for `backup create`. Repeatable.")
+        list[str] | None,
+        typer.Option("--include", help="Also back up these files, as in `backup create`."),
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", help="As for `backup create`. Repeatable.")
+        list[str] | None,
+        typer.Option("--exclude", help="Leave out these files, as in `backup create`."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
     ] = False,
     system: SystemOption = False,
     cron: CronOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Install it: a timer of systemd, a job of launchd, or a line of the crontab."""
+    """Install a daily backup (systemd, launchd or cron)."""
     from hermes_doctor import home as homes
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.model import CannotFix, Trouble
@@ -95,7 +100,7 @@ def install(
         changed = manager.install(job)
     except CannotFix as why:
         raise Trouble(f"{str(why).rstrip('.')}.") from None
-    done = "Installed" if changed else "It is installed already"
+    done = "Installed" if changed else "Already installed"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
         typer.echo(hint)
@@ -105,9 +110,9 @@ def install(
 @app.command(
     epilog="""\b
 Exit codes:
-  0  installed, and the last backup is not older than two days
-  1  not so
-  2  could not tell
+  0  installed, and the last backup is at most two days old
+  1  not installed, or no recent backup
+  2  could not find out
 """
 )
 def status(
@@ -116,14 +121,14 @@ def status(
     home: HomeOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Is it installed, and when was the last backup?"""
+    """Show whether it is installed, and the last backup."""
     from datetime import UTC, datetime, timedelta
 
     from hermes_doctor import home as homes
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.message import ago
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
-    from hermes_doctor.schedule.durations import format_duration
 
     where = homes.find(home)
     try:
@@ -137,29 +142,24 @@ def status(
     store = Vault(where, place)
     newest = store.newest()
     if newest is None:
-        typer.echo(f"There is no backup of this home in {store.root} yet.")
+        typer.echo(f"{store.root} contains no backup of this home yet.")
         return 1
-    ago = datetime.now(UTC) - newest.created_at
-    seconds = max(0.0, ago.total_seconds())
-    typer.echo(
-        f"The last backup of the home: {newest.id}, "
-        f"{format_duration(seconds)} ago ({newest.reason})."
-    )
-    late = ago > timedelta(days=2)
+    typer.echo(f"Last backup: {newest.id}, {ago(newest.created_at)}, reason: {newest.reason}.")
+    late = datetime.now(UTC) - newest.created_at > timedelta(days=2)
     if late and told.installed:
-        typer.echo("That is too long ago: it does not run, or it fails.")
+        typer.echo("The last backup is older than 2 days: the daily backup does not run or fails.")
     return int(late or not (told.installed and told.running))
 
 
 @app.command(
     epilog="""\b
 Exit codes:
-  0  it is gone, or was not there
-  2  could not be done
+  0  removed, or it was not installed
+  2  could not be removed
 """
 )
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
-    """Take it away again. The backups stay."""
+    """Remove the daily backup; existing backups are kept."""
     from hermes_doctor import home as homes
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
@@ -169,5 +169,9 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(f"{str(why).rstrip('.')}.") from None
-    typer.echo("It is gone; the backups stay." if there else "It was not installed.")
+    typer.echo(
+        "Removed the daily backup. Existing backups are kept."
+        if there
+        else "The daily backup was not installed."
+    )
     return 0

@@ -16,27 +16,28 @@ if TYPE_CHECKING:
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
-    Path | None, typer.Option("--to", help="Where the encrypted archive goes: a folder or a file.")
+    Path | None, typer.Option("--to", help="Write the encrypted archive to this folder or file.")
 ]
 EncryptOption = Annotated[
     list[str] | None,
     typer.Option(
         "--encrypt-to",
-        help="An age or ssh public key, @FILE with some, or the word passphrase. Repeatable.",
+        help="Encrypt to this age or ssh public key, to the keys in @FILE, or with a "
+        "`passphrase`. Repeatable.",
     ),
 ]
 PassphraseOption = Annotated[
     Path | None,
-    typer.Option("--passphrase-file", help="A private file with the passphrase of an archive."),
+    typer.Option("--passphrase-file", help="Read the passphrase of an archive from this file."),
 ]
 IdentityOption = Annotated[
-    Path | None, typer.Option("--identity", help="The private key that opens an archive.")
+    Path | None, typer.Option("--identity", help="Decrypt an archive with this private key file.")
 ]
 ResticOption = Annotated[
     str | None,
-    typer.Option("--restic", help="A repository of restic's: a folder, sftp:…, s3:…, rest:…"),
+    typer.Option("--restic", help="Use this restic repository: a folder, sftp:…, s3:…, rest:…"),
 ]
-NewestArgument = Annotated[str | None, typer.Argument(help="The backup; else the newest.")]
+NewestArgument = Annotated[str | None, typer.Argument(help="A backup id; without it, the newest.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -54,8 +55,8 @@ Examples:
 
 \b
 Exit codes:
-  0  written, of a backup that was verified before
-  2  could not be done; nothing was written
+  0  the backup was verified, and the archive is written
+  2  could not run; nothing was written
 """
 PUSH = """\b
 Examples:
@@ -66,8 +67,8 @@ Examples:
 
 \b
 Exit codes:
-  0  sent, and checked there
-  2  could not be done
+  0  sent, and verified at the destination
+  2  could not be sent
 """
 PULL = """\b
 Examples:
@@ -75,8 +76,8 @@ Examples:
 
 \b
 Exit codes:
-  0  brought back and verified
-  2  could not be done
+  0  fetched and verified
+  2  could not be fetched
 """
 
 
@@ -89,7 +90,7 @@ def export(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Write a backup into one encrypted file, for another disk or another machine."""
+    """Write a backup into one encrypted file."""
     from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
@@ -97,7 +98,10 @@ def export(
     from hermes_doctor.terminal.show import show
 
     if not encrypt_to:
-        raise Trouble("Say for whom it is encrypted: --encrypt-to KEY, @FILE or passphrase.")
+        raise Trouble(
+            "No recipient given. Add --encrypt-to KEY, --encrypt-to @FILE or "
+            "--encrypt-to passphrase."
+        )
     with interruptible():
         backup = _chosen(home, vault, id)
         with transfer_progress(backup.size, quiet=json):
@@ -107,7 +111,15 @@ def export(
             "archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size}
         )
     else:
-        show([row(("✓ ", "good"), f"Backup {backup.id} is encrypted into {tilde(made)}", hang=2)])
+        show(
+            [
+                row(
+                    ("✓ ", "good"),
+                    f"Backup {backup.id} encrypted and written to {tilde(made)}",
+                    hang=2,
+                )
+            ]
+        )
     return 0
 
 
@@ -115,14 +127,17 @@ def push(
     id: NewestArgument = None,
     restic: ResticOption = None,
     rsync: Annotated[
-        str | None, typer.Option("--rsync", help="All backups to this place, by rsync.")
+        str | None,
+        typer.Option("--rsync", help="Send all backups to this folder or host with rsync."),
     ] = None,
-    init: Annotated[bool, typer.Option("--init", help="Make restic's repository first.")] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Create the restic repository first.")
+    ] = False,
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Send backups to a store of restic's, or to another machine by rsync; checked there."""
+    """Send backups to restic or to another machine (rsync)."""
     from hermes_doctor.backup import engines
     from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
@@ -131,7 +146,7 @@ def push(
     from hermes_doctor.terminal.show import show
 
     if (restic is None) == (rsync is None):
-        raise Trouble("Say where to: --restic REPOSITORY or --rsync PLACE.")
+        raise Trouble("No destination given. Add --restic REPOSITORY or --rsync PLACE.")
     with interruptible():
         backup = _chosen(home, vault, id)
         repository = engines.Restic(restic) if restic is not None else None
@@ -140,15 +155,15 @@ def push(
         with transfer_progress(backup.size, quiet=json):
             if repository is not None:
                 text = (
-                    f"Backup {backup.id} is there as {repository.push(backup)}, "
-                    f"and restic has checked it."
+                    f"Backup {backup.id} sent as restic snapshot {repository.push(backup)} "
+                    f"and checked by restic."
                 )
             else:
                 from hermes_doctor import home as homes
                 from hermes_doctor.backup.vault import Vault
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
-                text = "All backups are there, compared byte by byte."
+                text = "All backups sent and compared byte by byte."
     if json:
         print_schema_document("push", {"id": backup.id, "said": text})
     else:
@@ -163,9 +178,9 @@ def pull(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Bring a backup back out of a store of restic's, into the vault.
+    """Fetch a backup from a restic repository.
 
-    A home that is gone is made anew, to be restored then.
+    It is stored among the backups of the home; a missing home folder is created.
     """
     from hermes_doctor.backup import engines
     from hermes_doctor.backup.vault import Vault
@@ -176,7 +191,7 @@ def pull(
     from hermes_doctor.terminal.show import show
 
     if restic is None:
-        raise Trouble("Say where from: --restic REPOSITORY.")
+        raise Trouble("No repository given. Add --restic REPOSITORY.")
     where = lost_home.find_home(home, elsewhere=True)
     repository = engines.Restic(restic)
     with lost_home.recreated_folder(where):
@@ -191,7 +206,7 @@ def pull(
             "pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)}
         )
     else:
-        show([row(("✓ ", "good"), f"It is backup {made.id} by now, and verified.", hang=2)])
+        show([row(("✓ ", "good"), f"Fetched and verified as backup {made.id}.", hang=2)])
     return 0
 
 
@@ -206,9 +221,11 @@ def refuse_incomplete_options(
     from hermes_doctor.model import Trouble
 
     if (to or passphrase) and not encrypt_to:
-        raise Trouble("--to writes an encrypted archive: it needs --encrypt-to. Nothing was done.")
+        raise Trouble(
+            "--to writes an encrypted archive, so it needs --encrypt-to. Nothing was done."
+        )
     if to and not to.expanduser().is_dir() and to.expanduser().exists():
-        raise Trouble(f"{to} is there already. Nothing was done.")
+        raise Trouble(f"{to} already exists. Nothing was done. Choose another file.")
     if encrypt_to:
         engines.find_program("age")
 
@@ -241,7 +258,7 @@ def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
     backup = store.load(id) if id else store.newest()
     if backup is None:
         raise Trouble(
-            f"There is no backup of the home in {store.root}. Make one: hermes-doctor backup create"
+            f"{store.root} contains no backup of this home. Create one: hermes-doctor backup create"
         )
     if wrong := store.verify(backup):
         raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was sent.")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 IdArgument = Annotated[
     str | None,
     typer.Argument(
-        help="The backup, an archive, or a zip or snapshot of Hermes'; else the newest."
+        help="A backup id, an archive, or a zip or snapshot that Hermes made; without it, the "
+        "newest backup."
     ),
 ]
 EPILOG = """\b
@@ -30,23 +31,23 @@ Examples:
 
 \b
 Exit codes:
-  0  whole
-  1  damaged, or files could not be read when it was made
+  0  intact
+  1  damaged, or incomplete because files could not be read
   2  could not run
 """
 
 
 def verify(
     id: IdArgument = None,
-    every: Annotated[bool, typer.Option("--all", help="All backups.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Verify all backups.")] = False,
     deep: Annotated[
         bool,
         typer.Option(
-            "--deep", help="Restore it into a scratch folder, and have SQLite examine every row."
+            "--deep", help="Restore into a temporary folder and let SQLite check every row."
         ),
     ] = False,
     hermes: Annotated[
-        bool, typer.Option("--hermes", help="The zips and snapshots that Hermes made.")
+        bool, typer.Option("--hermes", help="Verify the zips and snapshots that Hermes made.")
     ] = False,
     identity: backup_transfer.IdentityOption = None,
     passphrase_file: backup_transfer.PassphraseOption = None,
@@ -54,7 +55,7 @@ def verify(
     vault: VaultOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Read a backup back and compare every byte with its manifest."""
+    """Compare every byte of a backup with its manifest."""
     from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.terminal.lines import row
@@ -86,15 +87,15 @@ def verify(
         for one, wrong in results:
             missing = lacking.get(one)
             if not wrong and missing:
-                text = f"Backup {one} reads as it was saved, but is incomplete: "
-                text += list_missing(missing)
+                text = f"Backup {one} is intact but incomplete; these could not be read when it "
+                text += f"was created: {list_missing(missing)}"
                 show([row(("! ", "warning"), text, hang=2)])
             elif not wrong:
-                tried = ", and everything in it can be had back" if deep else ""
-                show([row(("✓ ", "good"), f"Backup {one} is whole{tried}.", hang=2)])
+                text = "is intact, and all of it can be restored" if deep else "is intact"
+                show([row(("✓ ", "good"), f"Backup {one} {text}.", hang=2)])
             show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
         if not results:
-            show([row("There is none.")])
+            show([row("There is no backup to verify.")])
     return int(any(wrong for _, wrong in results) or any(lacking.values()))
 
 
@@ -146,5 +147,5 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
         )
     if not ids:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
-        raise Trouble(f"There is no backup in {store.root}. Make one: {make}")
+        raise Trouble(f"{store.root} contains no backup of this home. Create one: {make}")
     return id or ids[-1]

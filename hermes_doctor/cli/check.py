@@ -29,16 +29,19 @@ Examples:
 
 \b
 Exit codes:
-  0  nothing at or above --fail-on
-  1  findings, or a check crashed
-  2  could not run (bad usage, no home), or no check could look
+  0  no problem at or above --fail-on
+  1  problems, or a check crashed
+  2  could not run (wrong option, no home), or no check could read the home
 """
 
 
 def check(
     home: HomeOption = None,
     all_homes: Annotated[
-        bool, typer.Option("--all-homes", help="Every profile, and every running gateway's home.")
+        bool,
+        typer.Option(
+            "--all-homes", help="Check every profile and the home of every running gateway."
+        ),
     ] = False,
     json: JsonOption = False,
     deep: DeepOption = False,
@@ -49,8 +52,8 @@ def check(
         str,
         typer.Option(
             "--fail-on",
-            help="Exit 1 from this severity on (critical, error, warning, info); "
-            "add unknown or crashed with a comma.",
+            help="Exit with 1 from this severity on: critical, error, warning or info. "
+            "Add `,unknown` or `,crashed` to include such checks.",
         ),
     ] = FAIL_ON,
     plugins: PluginsOption = None,
@@ -61,5 +64,5 @@ def check(
         ),
     ] = False,
 ) -> int:
-    """Look at the home and say what is wrong. Changes nothing."""
+    """Show what is wrong and what to do; change nothing."""
     return run(home, all_homes, json, deep, network, only, skip, fail_on, plugins, verbose)

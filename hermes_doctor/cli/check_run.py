@@ -108,7 +108,7 @@ def parse_fail_on(text: str) -> frozenset[str]:
     known = [*severities, Status.UNKNOWN.value, Status.CRASHED.value]
     wrong = [word for word in words if word not in known]
     if wrong or not words:
-        raise Trouble(f"--fail-on takes {', '.join(known)}, not {text!r}.")
+        raise Trouble(f"Unknown --fail-on {text!r}. Use {', '.join(known)}.")
     return frozenset(words)
 
 
@@ -149,7 +149,7 @@ def _progress(
     def start() -> None:
         from hermes_doctor.terminal.progress import count_bar
 
-        steps.append(bar.enter_context(count_bar("examining", total, says)))
+        steps.append(bar.enter_context(count_bar("checking", total, says)))
         for name in done:
             steps[0](name)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from hermes_doctor.cli import (
     backup,
@@ -25,50 +26,75 @@ from hermes_doctor.cli import (
 )
 
 if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
     from typer.models import CommandInfo
 
 EPILOG = """\b
 Start here:
-  hermes-doctor check          what is wrong, and what to type now
-  hermes-doctor fix            what would be done about it; changes nothing
-  hermes-doctor fix --apply    back up, repair, verify
-  hermes-doctor demo           the whole story on a home that it makes itself
+  hermes-doctor check          show what is wrong and what to do
+  hermes-doctor fix            show the repair plan; changes nothing
+  hermes-doctor fix --apply    back up, repair and check again
+  hermes-doctor demo           try all of it on an example home
 
 \b
 Exit codes:
-  0    nothing at or above --fail-on, or everything was done and verified
-  1    findings, or something was left or taken back
-  2    could not run (bad usage, no home); nothing was changed
-  130  interrupted; nothing is left half-done
+  0    no problem found, or everything was done and verified
+  1    problems found, or something was not done or was rolled back
+  2    could not run (wrong option, no home); nothing was changed
+  130  interrupted; no file is left half-written
 """
+DIAGNOSE, REPAIR, BACK_UP = "Diagnose", "Repair", "Back up"
+UPDATE, WATCH, REFERENCE = "Update Hermes", "Watch", "Reference"
+TASKS = (DIAGNOSE, REPAIR, BACK_UP, UPDATE, WATCH, REFERENCE)
+
+
+class GroupedCommands(TyperGroup):
+    """A group whose `--help` lists the commands by task, each with its whole summary."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
+        """Write one section per task; the columns of all sections are aligned."""
+        sections = {task: [("", "")][:0] for task in TASKS}
+        width = max(map(len, self.commands), default=0)
+        for name, command in self.commands.items():
+            if not command.hidden:
+                task = getattr(command, "rich_help_panel", None) or REFERENCE
+                summary = command.get_short_help_str(limit=formatter.width)
+                sections.setdefault(str(task), []).append((f"{name:<{width}}", summary))
+        for task, rows in sections.items():
+            if rows:
+                with formatter.section(task):
+                    formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="hermes-doctor",
-    help="Tells why a Hermes gateway is silent, and repairs it without losing a byte.",
+    cls=GroupedCommands,
+    help="Find out why a Hermes bot is silent, and repair it without losing data.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,  # Rich would double the time of --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("check", epilog=check.EPILOG)(check.check)
-app.command("fix", epilog=fix.EPILOG)(fix.fix)
-app.command("undo", epilog=undo.EPILOG)(undo.undo)
-app.command("timeline", epilog=timeline.EPILOG)(timeline.timeline)
-app.add_typer(backup.app, name="backup")
-app.add_typer(watch_service.app, name="watch")
-app.add_typer(hook.app, name="hook")
+app.command("check", epilog=check.EPILOG, rich_help_panel=DIAGNOSE)(check.check)
+app.command("timeline", epilog=timeline.EPILOG, rich_help_panel=DIAGNOSE)(timeline.timeline)
+app.command("config", epilog=config.EPILOG, rich_help_panel=DIAGNOSE)(config.config)
+app.command("fix", epilog=fix.EPILOG, rich_help_panel=REPAIR)(fix.fix)
+app.command("undo", epilog=undo.EPILOG, rich_help_panel=REPAIR)(undo.undo)
+app.command("switch-provider", epilog=switch.EPILOG, rich_help_panel=REPAIR)(switch.switch_provider)
+app.add_typer(backup.app, name="backup", rich_help_panel=BACK_UP)
+app.add_typer(hook.app, name="hook", rich_help_panel=UPDATE)
 app.command(
     "update-guard",
+    rich_help_panel=UPDATE,
     epilog=update_guard.GUARD_EPILOG,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
 )(update_guard.update_guard)
-app.command("rollback", epilog=rollback.EPILOG)(rollback.rollback)
-app.command("config", epilog=config.EPILOG)(config.config)
-app.command("switch-provider", epilog=switch.EPILOG)(switch.switch_provider)
-app.command("explain", epilog=explain.EPILOG)(explain.explain)
-app.command("list", epilog=list.EPILOG)(list.listing)
-app.command("demo", epilog=demo.EPILOG)(demo.demo)
+app.command("rollback", epilog=rollback.EPILOG, rich_help_panel=UPDATE)(rollback.rollback)
+app.add_typer(watch_service.app, name="watch", rich_help_panel=WATCH)
+app.command("explain", epilog=explain.EPILOG, rich_help_panel=REFERENCE)(explain.explain)
+app.command("list", epilog=list.EPILOG, rich_help_panel=REFERENCE)(list.listing)
+app.command("demo", epilog=demo.EPILOG, rich_help_panel=REFERENCE)(demo.demo)
 
 
 def _version(wanted: bool) -> None:
@@ -83,7 +109,9 @@ def _version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass

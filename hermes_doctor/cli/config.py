@@ -13,18 +13,18 @@ Examples:
   hermes-doctor config --json | jq '.next.key'
 
 \b
-It answers as the installed Hermes would, from the files alone: no Hermes code
-is run, nothing is sent, and keys are named, never shown.
+Only files are read: no Hermes code is run and nothing is sent. Keys are shown
+by name only.
 
 \b
 Exit codes:
-  0  told
-  2  could not run (bad usage, no home, a file that cannot be read)
+  0  shown
+  2  could not run (wrong option, no home, a file that cannot be read)
 """
 
 
 def config(home: HomeOption = None, json: JsonOption = False) -> int:
-    """Provider, address, model, key, fallback, side tasks and platforms as they really are."""
+    """Show the settings that the next message will use."""
     from hermes_doctor import __version__, home as homes
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
@@ -36,7 +36,7 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
         found = probes.resolved()
         installed = probes.installation()
     except CouldNotLook as error:
-        raise Trouble(f"Cannot tell: {error}.") from None
+        raise Trouble(f"Could not read the settings: {error}.") from None
     version = installed.version if installed else None
     if json:
         made = rendered.document(probes.home.path, __version__, version, found)

@@ -21,7 +21,7 @@ Exit codes:
 
 def demo(
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the broken home, so that you can try it yourself.")
+        bool, typer.Option("--keep", help="Keep the example home, so that you can try it yourself.")
     ] = False,
 ) -> int:
     """Show check, fix and undo on a broken example home."""
@@ -50,7 +50,7 @@ def demo(
             ]
         )
     else:
-        show([row("The example home is removed again; --keep keeps it.")])
+        show([row("The example home was removed. To keep it: hermes-doctor demo --keep")])
     return 0 if good else 1
 
 
@@ -98,7 +98,15 @@ def _story(home: Path) -> bool:
     ]
     show([row(("✓ ", "good") if good else ("✗ ", "error"), text, hang=2) for good, text in told])
     if rest:
-        show([row(("· ", "faint"), f"left, because the demo has no Hermes to run: {rest}", hang=2)])
+        show(
+            [
+                row(
+                    ("· ", "faint"),
+                    f"not repaired, because the demo has no Hermes to run: {rest}",
+                    hang=2,
+                )
+            ]
+        )
     return all(good for good, _ in told)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
 INTERRUPTED = 130
-_WHOLE = "Nothing is left half-done."
+_WHOLE = "No file is left half-written."
 _state = {"changed": False, "partial": False, "of command": False, "cut off": _WHOLE}
 
 
@@ -75,15 +75,19 @@ def _other(error: Exception) -> int:
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError) and _state["changed"]:
         why = _reason(error).lower()
-        return _say(f"It was done, but could not be reported ({why}). See: hermes-doctor check", 1)
+        return _say(
+            f"The changes were made, but the report could not be written ({why}). "
+            "See: hermes-doctor check",
+            1,
+        )
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{_reason(error)}{name}", 2)
     from hermes_doctor.examination.runner import describe_crash
 
     return _say(
-        f"This is a bug in hermes-doctor: {describe_crash(error)}. Nothing was left half-done. "
-        f"Please report it with the command you typed.",
+        f"This is a bug in hermes-doctor: {describe_crash(error)}. No file is left half-written. "
+        f"Please report it together with the command you typed.",
         2,
     )
 

@@ -15,16 +15,19 @@ Examples:
 
 \b
 Exit codes:
-  0  printed
-  2  there is no such page
+  0  shown
+  2  unknown code
 """
 
 
 def explain(
-    code: Annotated[str, typer.Argument(help="A code.", autocompletion=complete_code)],
+    code: Annotated[
+        str,
+        typer.Argument(help="The code to explain, such as CFG-YAML.", autocompletion=complete_code),
+    ],
     plugins: PluginsOption = None,
 ) -> int:
-    """Print what a code means, how it shows, and what its fix does."""
+    """Explain a code: what it means and what fixes it."""
     import sys
 
     from hermes_doctor.cli.shared_options import suggestion
@@ -37,7 +40,7 @@ def explain(
     if page is None:
         names = {name: one.stem for name, one in pages.items()}
         raise Trouble(
-            f"There is no page for {code!r}.{suggestion(code, names)} See: hermes-doctor list codes"
+            f"Unknown code {code!r}.{suggestion(code, names)} See: hermes-doctor list codes"
         )
     text = page.read_text(encoding="utf-8")
     if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  hermes-doctor fix                         the plan; changes nothing
-  hermes-doctor fix --apply                 all of it
-  hermes-doctor fix CFG-YAML --apply --yes  one code, without asking
+  hermes-doctor fix                         show the plan; change nothing
+  hermes-doctor fix --apply                 repair everything in the plan
+  hermes-doctor fix CFG-YAML --apply --yes  repair one code without asking
 
 \b
 Exit codes:
-  0  the plan is shown; with --apply: everything is repaired, or nothing to do
-  1  with --apply: something is left, was refused or rolled back, or some
-     check had no answer; also if a check crashed
-  2  could not run, or no check could look; nothing was changed
+  0  the plan is shown; with --apply: all is repaired, or nothing to do
+  1  with --apply: something is not repaired or was rolled back, or some
+     check could not run; also if a check crashed
+  2  could not run, or no check could read the home; nothing was changed
 """
 ROUNDS = 5
 """Fixes of the same file are applied in successive rounds; more rounds than this never help."""
@@ -46,12 +46,13 @@ ROUNDS = 5
 def fix(
     codes: Annotated[
         list[str] | None,
-        typer.Argument(help="Only these codes.", autocompletion=complete_code),
+        typer.Argument(help="Repair only these codes.", autocompletion=complete_code),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
     yes: YesOption = False,
     subject: Annotated[
-        str | None, typer.Option("--subject", help="Only what is about this, as `check` names it.")
+        str | None,
+        typer.Option("--subject", help="Repair only this subject, as `check --json` names it."),
     ] = None,
     deep: DeepOption = False,
     network: NetworkOption = False,
@@ -60,7 +61,7 @@ def fix(
     plugins: PluginsOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Plan the repair; with --apply back up, repair, verify."""
+    """Show the repair plan; with --apply, repair."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
 

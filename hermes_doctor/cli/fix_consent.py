@@ -32,7 +32,7 @@ class Consent:
 
         if can_ask() and not self.quiet:
             return "You answered no."
-        return "It asks first, and there is no terminal; --yes answers yes."
+        return "It needs a yes, and there is no terminal to ask on: add --yes."
 
     def agrees(self, item: PlannedItem) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
@@ -40,7 +40,7 @@ class Consent:
         if not item.ready or item.fix is None or key in self.declined or key in self.refused:
             return False
         if self.steered and item.controls_gateway:
-            self.refused[key] = "The gateway was already restarted once, and that did not help."
+            self.refused[key] = "The gateway was already restarted once, which did not help."
             return False
         answered = self.yes and (self.one_named or not item.personal)
         if not item.asks or answered or key in self.confirmed:
@@ -56,5 +56,6 @@ class Consent:
         if self.quiet:
             return False
         show(repair.plan_item_lines(item, 0))
-        who = f", {item.finding.subject}" if item.personal else ""
-        return confirm(f"Apply this fix for {item.finding.code}{who}?")
+        finding = item.finding
+        name = f"{finding.code} ({finding.subject})" if item.personal else finding.code
+        return confirm(f"Apply this fix for {name}? You can undo it.")

@@ -39,15 +39,15 @@ def report_rest(
         if finding.key in consent.declined:
             show(repair.open_item_lines(one, consent.silence, session.apply_command(one)))
         elif one.unnamed:
-            why = f"{repair.why_unnamed(one)}, so you have to name its code."
+            why = f"{repair.why_unnamed(one)}, so it runs only if you name its code."
             show(repair.open_item_lines(one, why, session.apply_command(one)))
         elif why is not None or (not one.steps and finding.severity is not Severity.INFO):
             more = f"hermes-doctor explain {finding.code}{session.page_options}"
-            show(repair.open_item_lines(one, finding.next or why or "", more))
+            show(repair.open_item_lines(one, why or finding.next, more))
     changed = any(run.paths and _held(run) for run in runs)
     if changed and report.gateways and not any(run.gateway == "started" for run in runs):
         pid = report.gateways[0].pid
-        text = f"The gateway (process {pid}) still uses the old files: restart it."
+        text = f"The gateway (process {pid}) still uses the old files. Restart it."
         show([row(("! ", "warning"), text, hang=2)])
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_doctor.records.updates import Update
 
 app = typer.Typer(
-    help="See to it that every update of Hermes has a backup before and a check after it.",
+    help="Back up before and check after each Hermes update.",
     epilog="""\b
 Examples:
   hermes-doctor hook install
@@ -36,32 +36,36 @@ class Moment(StrEnum):
 @app.command(
     epilog="""\b
 What it does:
-  A launcher `hermes` comes first on PATH, by lines in your shell's start-up
-  files, and hands every command on but `hermes update`. A hook in the home
-  does the same for /update in a chat.
+  Puts a launcher `hermes` first on PATH, with lines in your shell's start-up
+  files. It guards `hermes update` and passes on every other command. A hook
+  in the home does the same for /update in a chat.
 
 \b
 Examples:
   hermes-doctor hook install
-  hermes-doctor hook install --no-shell     only /update in chats
+  hermes-doctor hook install --no-shell     guard only /update in chats
   hermes-doctor update-guard -- pipx upgrade hermes-agent
 
 \b
 Exit codes:
-  0  installed, or so already
-  2  could not be done
+  0  installed, or already installed
+  2  could not be installed
 """
 )
 def install(
     home: HomeOption = None,
     shell: Annotated[
-        bool, typer.Option("--shell/--no-shell", help="The launcher for `hermes update`.")
+        bool,
+        typer.Option(
+            "--shell/--no-shell", help="Install the launcher that guards `hermes update`."
+        ),
     ] = True,
     chat: Annotated[
-        bool, typer.Option("--chat/--no-chat", help="The gateway's hook for /update.")
+        bool,
+        typer.Option("--chat/--no-chat", help="Install the hook that guards /update in chats."),
     ] = True,
 ) -> int:
-    """Put a backup before every update, however it is started."""
+    """Guard `hermes update` and /update in chats."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
@@ -76,20 +80,22 @@ def install(
         launcher.refuse_foreign_launcher()
     if chat:
         with lock_home(where):
-            said += [f"/update in a chat: {tilde(path)}" for path in chat_hook.install(where)]
+            said += [f"guards /update in chats: {tilde(path)}" for path in chat_hook.install(where)]
     if shell:
         if launcher.install():
-            said.append(f"hermes update: {tilde(launcher.folder() / launcher.NAME)}")
-        said += [f"first on PATH by {tilde(path)}" for path in shell_startup.install()]
-    show(
-        [row(("✓ ", "good"), text, hang=2) for text in said or ["Everything is in place already."]]
-    )
+            said.append(f"guards hermes update: {tilde(launcher.folder() / launcher.NAME)}")
+        said += [
+            f"puts the launcher first on PATH: {tilde(path)}" for path in shell_startup.install()
+        ]
+    show([row(("✓ ", "good"), text, hang=2) for text in said or ["Already installed."]])
     for why in shell_startup.doubts() if shell else ():
-        show([row(("! ", "warning"), f"Not in every shell: {why}", hang=2)])
+        show([row(("! ", "warning"), f"Some shells do not use the launcher: {why}", hang=2)])
     if shell and not launcher.is_first_on_path():
-        show([row(("  ", "faint"), "It counts in new shells. In this one: exec $SHELL -l", hang=2)])
+        show(
+            [row(("  ", "faint"), "New shells use it. For this shell, run: exec $SHELL -l", hang=2)]
+        )
     if chat and said and _runs(where):
-        show([row(("  ", "faint"), "/update counts once the gateway was started anew.", hang=2)])
+        show([row(("  ", "faint"), "/update is guarded after a restart of the gateway.", hang=2)])
     return 0
 
 
@@ -97,24 +103,25 @@ def install(
     epilog="""\b
 Examples:
   hermes-doctor hook remove
-  hermes-doctor hook remove --no-shell --home DIR     you have another home
+  hermes-doctor hook remove --no-shell --home DIR     only the hook of DIR
 
 \b
 Exit codes:
-  0  nothing of it is left
-  2  could not be done
+  0  removed, or it was not installed
+  2  could not be removed
 """
 )
 def remove(
     home: HomeOption = None,
     shell: Annotated[
-        bool, typer.Option("--shell/--no-shell", help="The launcher, which is for all your homes.")
+        bool,
+        typer.Option("--shell/--no-shell", help="Remove the launcher, which all your homes share."),
     ] = True,
     chat: Annotated[
-        bool, typer.Option("--chat/--no-chat", help="The hook of this home's gateway.")
+        bool, typer.Option("--chat/--no-chat", help="Remove the hook from this home.")
     ] = True,
 ) -> int:
-    """Take away everything that `hook install` wrote."""
+    """Remove everything that `hook install` wrote."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
@@ -125,11 +132,11 @@ def remove(
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
     if where is not None:
         with lock_home(where):
-            said += [f"{tilde(path)} is gone." for path in chat_hook.remove(where)]
+            said += [f"Removed {tilde(path)}" for path in chat_hook.remove(where)]
     if shell:
-        said += [f"{tilde(path)} is as it was." for path in shell_startup.remove()]
+        said += [f"Removed our lines from {tilde(path)}" for path in shell_startup.remove()]
     if shell and launcher.remove():
-        said.append(f"{tilde(launcher.folder() / launcher.NAME)} is gone.")
+        said.append(f"Removed {tilde(launcher.folder() / launcher.NAME)}")
     show([row(("✓ ", "good"), text, hang=2) for text in said or ["Nothing was installed."]])
     return 0
 
@@ -137,13 +144,13 @@ def remove(
 @app.command(
     epilog="""\b
 Exit codes:
-  0  `hermes update` and /update are covered
-  1  not all of it is
-  2  could not tell
+  0  `hermes update` and /update are guarded
+  1  at least one of them is not
+  2  could not find out
 """
 )
 def status(home: HomeOption = None, json: JsonOption = False) -> int:
-    """Say which ways to update are covered, and which are not."""
+    """Show which ways to update are guarded."""
     from hermes_doctor import home as homes
     from hermes_doctor.records.updates import UpdateRecords
     from hermes_doctor.updates import update_paths
@@ -168,6 +175,7 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         )
     else:
         from hermes_doctor.cli.shared_options import named_home, repeat_options
+        from hermes_doctor.message import ago
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
 
@@ -177,8 +185,8 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             text = one.description.replace(update_paths.INSTALL, install)
             show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
         if last is not None:
-            backup = last.backup or "no backup"
-            text = f"Last update: {last.began:%Y-%m-%d %H:%M} UTC, {last.stage}, {backup}"
+            backup = f"backup {last.backup}" if last.backup else "no backup"
+            text = f"Last update: {ago(last.began)}, {last.stage}, {backup}"
             show([row(("  ", "faint"), text, hang=2)])
     return int(not all(one.covered for one in ways if one.expected))
 
@@ -219,7 +227,7 @@ def _runs(home: Home) -> bool:
 
 
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Go on although the moment is bad or the backup failed.")
+    bool, typer.Option("--force", help="Update even if a check objects or the backup fails.")
 ]
 ChatOption = Annotated[bool, typer.Option("--from-chat", hidden=True)]
 
@@ -232,20 +240,20 @@ Examples:
 
 \b
 Exit codes:
-  0  the update may begin; or it broke nothing that matters
-  1  it must not; or something is broken that was not before
+  0  pre-update: the update may start; post-update: nothing new is broken
+  1  pre-update: it must not start; post-update: something new is broken
   2  could not run
 """
 )
 def run(
-    moment: Annotated[Moment, typer.Argument(help="pre-update or post-update.")],
+    moment: Annotated[Moment, typer.Argument(help="Run the part before or after the update.")],
     home: HomeOption = None,
     vault: VaultOption = None,
     force: ForceOption = False,
     from_chat: ChatOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Do one half of the guard: what comes before an update, or what comes after it."""
+    """Run one half of the guard: before or after an update."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import after_update, update_guard
 

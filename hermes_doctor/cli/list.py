@@ -34,11 +34,11 @@ class ListedKind(enum.StrEnum):
 
 
 def listing(
-    kind: Annotated[ListedKind, typer.Argument(help="What to list.")] = ListedKind.CHECKS,
+    kind: Annotated[ListedKind, typer.Argument(help="List these.")] = ListedKind.CHECKS,
     json: JsonOption = False,
     plugins: PluginsOption = None,
 ) -> int:
-    """List the checks with their questions, the codes, or the fixes."""
+    """List the checks, codes or fixes."""
     from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.render import document
     from hermes_doctor.terminal.lines import BLANK, row
@@ -57,7 +57,7 @@ def listing(
     if broken:
         show([BLANK])
     for one in broken:
-        show([row(("? ", "warning"), f"{one['path']} was not loaded: {one['why']}", hang=2)])
+        show([row(("? ", "warning"), f"could not load {one['path']}: {one['why']}", hang=2)])
     return 0
 
 

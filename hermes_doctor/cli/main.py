@@ -21,7 +21,7 @@ def main() -> None:
     except OSError as error:  # `| head` closed the pipe, or the disk is full
         code = code or 1
         if not isinstance(error, BrokenPipeError):
-            print(f"The output could not be written: {error.strerror}.", file=sys.stderr)  # noqa: T201
+            print(f"hermes-doctor: could not write the output: {error.strerror}.", file=sys.stderr)  # noqa: T201
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:

@@ -10,32 +10,34 @@ import typer
 
 HomeOption = Annotated[
     Path | None,
-    typer.Option("--home", help="The Hermes home. Else HERMES_HOME, ~/.hermes, /opt/data."),
+    typer.Option(
+        "--home", help="Use this Hermes home instead of HERMES_HOME, ~/.hermes or /opt/data."
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of text.")
+]
 DeepOption = Annotated[
-    bool, typer.Option("--deep", help="Look at every page and row, however long it takes.")
+    bool, typer.Option("--deep", help="Read every page and row; slow for large databases.")
 ]
 NetworkOption = Annotated[
     bool,
-    typer.Option(
-        "--network", help="Also try to reach every platform and model provider over the network."
-    ),
+    typer.Option("--network", help="Also contact every platform and the model provider."),
 ]
 OnlyOption = Annotated[
-    list[str] | None, typer.Option("--only", help="Only this code, check or group. Repeatable.")
+    list[str] | None, typer.Option("--only", help="Run only this code, check or group. Repeatable.")
 ]
 SkipOption = Annotated[
-    list[str] | None, typer.Option("--skip", help="Not this code, check or group. Repeatable.")
+    list[str] | None, typer.Option("--skip", help="Skip this code, check or group. Repeatable.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to every question.")]
 PluginsOption = Annotated[
     list[Path] | None,
-    typer.Option("--plugins", help="A folder with checks/ and fixes/ of your own. Repeatable."),
+    typer.Option("--plugins", help="Also load checks/ and fixes/ from this folder. Repeatable."),
 ]
 VaultOption = Annotated[
     Path | None,
-    typer.Option("--vault", help="Where backups lie. Else HOME/backups/doctor."),
+    typer.Option("--vault", help="Keep backups in this folder instead of HOME/backups/doctor."),
 ]
 
 

@@ -35,11 +35,9 @@ def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     if json:
         print_schema_document("others", {"backups": rows})
     else:
-        show([row(line, hang=2) for line in lines] or [row("There is none.")])
+        show([row(line, hang=2) for line in lines] or [row("No backup was found.")])
         if rows and restic is None:
-            show(
-                [row(("Whether they are whole: ", "faint"), "hermes-doctor backup verify --hermes")]
-            )
+            show([row(("Verify them: ", "faint"), "hermes-doctor backup verify --hermes")])
     return 0
 
 
@@ -87,7 +85,7 @@ def verify_others(
     with exclusive_vault(store):
         for copy in copies:
             seen = hermes_backups.examine(store, copy)
-            missing = [f"{name} is not in it" for name in seen.missing]
+            missing = [f"{name} is missing" for name in seen.missing]
             results.append((copy.name, [*seen.wrong, *missing]))
     return results
 
@@ -109,14 +107,14 @@ def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, 
     if copy is None and not is_archive:
         return name  # the vault reports that there is no such backup
     if not confirmed and not sys.stdin.isatty():
-        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
+        raise Trouble("Nothing was changed. A restore replaces files: to confirm, add --yes")
     with interruptible():
         if copy is not None:
             made = hermes_backups.import_backup(store, copy)
         else:
             made = archive.import_archive(store, Path(name), lock)
     if not quiet:
-        show([row(f"{Path(name).name} is backup {made.id} of the vault by now.", hang=2)])
+        show([row(f"{Path(name).name} was imported as backup {made.id}.", hang=2)])
     return made.id
 
 

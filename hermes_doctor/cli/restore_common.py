@@ -49,6 +49,17 @@ def exit_code(done: Journal | None, ended: Sequence[RecoveredRun]) -> int:
     return int(not whole or any(one.partial for one in ended))
 
 
+def _question(items: Sequence[Item], kind: str, of: str) -> str:
+    """What `undo` or a restore would do, and that the current files are kept."""
+    from hermes_doctor.message import count
+
+    paths = {change.path for item in items for step in item.steps for change in step.changes()}
+    files = count(len(paths), "file")
+    if kind == "undo":
+        return f"Undo run {of} and restore {files}? The current files are backed up first."
+    return f"Restore {files} from backup {of}? The current files are backed up first."
+
+
 def restore_items(
     home: Home,
     backup: Backup,
@@ -87,8 +98,9 @@ def restore_items(
             sentences = [sentence for item in items for sentence in item.record.steps]
             show([row(("→ ", "faint"), sentence, hang=2) for sentence in sentences])
         if json or not sys.stdin.isatty():
-            raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-        if not confirm("Go on? What is there now is backed up first."):
+            raise Trouble("Nothing was changed. This replaces files: to confirm, add --yes")
+        if not confirm(_question(items, kind, of)):
+            show([row("Nothing was changed.")])
             return None
     run = Run(
         home,

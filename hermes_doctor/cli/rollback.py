@@ -24,36 +24,42 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 What it does:
-  Stops the gateway, brings the Hermes of before back, then the data of the
-  backup, and starts the gateway. What is there now is backed up first:
-  `hermes-doctor undo` brings the data back.
+  Stops the gateway, reinstalls the previous Hermes, restores the data from the
+  backup, and starts the gateway. The current data is backed up first;
+  `hermes-doctor undo` restores it.
 
 \b
 Examples:
-  hermes-doctor rollback                    ask first
-  hermes-doctor rollback --keep-data --yes  only the old Hermes
+  hermes-doctor rollback                    show the plan and ask
+  hermes-doctor rollback --keep-data --yes  only the previous Hermes
 
 \b
 Exit codes:
-  0  back, and verified
-  1  not agreed to, or something could not be brought back
+  0  rolled back and verified
+  1  you answered no, or something could not be restored
   2  could not run; nothing was changed
 """
 
 
 def rollback(
-    update: Annotated[str | None, typer.Argument(help="The update; else the last one.")] = None,
+    update: Annotated[
+        str | None, typer.Argument(help="An update id; without it, the last update.")
+    ] = None,
     keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Only the old Hermes; the data stays as it is.")
+        bool,
+        typer.Option(
+            "--keep-data", help="Reinstall only the previous Hermes; keep the current data."
+        ),
     ] = False,
     home: HomeOption = None,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Go back to the Hermes and the data that were there before an update."""
+    """Return to the Hermes and the data before an update."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import ago
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
@@ -61,12 +67,11 @@ def rollback(
     records = UpdateRecords(where)
     which = records.load(update) if update else records.newest()
     if which is None:
-        raise Trouble("No update was made with the guard, so there is nothing to go back to.")
+        raise Trouble("No guarded update was made here, so there is nothing to roll back.")
     if which.stage == BACK and not update:
         raise Trouble(
-            f"Update {which.id} was taken back already. What came in since then would be replaced "
-            f"by the backup again: if that is meant, say hermes-doctor rollback {which.id}. "
-            "Nothing was changed."
+            f"Update {which.id} was already rolled back. Nothing was changed. To restore its "
+            f"backup again and replace all newer data: hermes-doctor rollback {which.id}"
         )
     refuse_running(which)
     with records.lock() as hold:
@@ -80,13 +85,24 @@ def rollback(
         for note in plan.notes:
             say("  ", "faint", note)
         if backup is not None:
-            say("→ ", "faint", f"put back everything from backup {backup.id}")
-        if not yes and not confirm("Go on? What is there now is backed up first."):
+            say(
+                "→ ",
+                "faint",
+                f"restore everything from backup {backup.id} of {ago(backup.created_at)}",
+            )
+        if not yes and not confirm(_question(which, backup)):
             say("  ", "faint", "Nothing was changed.")
             return 1
         return _go_back(
             where, which, plan, backup, hold, repeat_options(named_home(home)), json=json
         )
+
+
+def _question(update: Update, backup: Backup | None) -> str:
+    old = update.before.version if update.before else "before the update"
+    if backup is None:
+        return f"Return to Hermes {old}? The current data is kept."
+    return f"Return to Hermes {old} and restore its data? The current data is backed up first."
 
 
 def _sentence(why: object) -> str:
@@ -104,12 +120,14 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     if update.before is None:
         data = update.restore_command(home)
         raise Trouble(
-            f"Which Hermes was there before update {update.id} is not known"
-            f"{f': {clean(update.doubt)}' if update.doubt else ''}. Bring it back by hand."
-            f"{f' Its data: `{data}`' if data else ''}"
+            f"The Hermes version before update {update.id} is unknown"
+            f"{f': {clean(update.doubt)}' if update.doubt else ''}. Reinstall it yourself."
+            f"{f' Restore the data with: {data}' if data else ''}"
         )
     if update.backup is None and not keep_data:
-        raise Trouble("That update had no backup. --keep-data brings only the old Hermes back.")
+        raise Trouble(
+            "This update has no backup. To reinstall only the previous Hermes: add --keep-data"
+        )
     plan = rollback.plan(home, update, current_hermes.hermes_in_place_of(update.before))
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
@@ -149,7 +167,7 @@ def _go_back(
         update.guard = process_identity(os.getpid()) or []
         records.save(update)
         exits.note_change()
-        exits.set_interrupt_text("The way back is unfinished: run it again.")
+        exits.set_interrupt_text("The rollback is not finished. Run it again.")
         runs: list[Journal] = []
         try:
             with gateways_stopped(home, update, tell) as up_again:
@@ -164,7 +182,7 @@ def _go_back(
             say(
                 "✗ ",
                 "error",
-                f"{said} The way back is unfinished: run it again when that is mended.",
+                f"{said} The rollback is not finished. Solve this, then run it again.",
             )
             for note in plan.notes:
                 say("  ", "faint", note)
@@ -174,11 +192,11 @@ def _go_back(
         update.guard = []
         records.save(update)
         exits.set_interrupt_text()
-    say("✓ ", "good", f"Back to Hermes {_named(update.before)}.")
+    say("✓ ", "good", f"Returned to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
     if update.gateway is not None and not Probes(home).gateways():
-        say("! ", "warning", "The gateway ran before the update and does not run now: start it.")
+        say("! ", "warning", "The gateway ran before the update but is not running now. Start it.")
     _report(home, update, plan, runs, ended, error=None, json=json)
     return int(any(one.partial for one in ended) or any(run.leaves_files for run in runs))
 
@@ -234,7 +252,7 @@ def _restore(
 
     wanted, left = outside_files.split_restorable(home, backup.entries, backup.entries)
     for name in left:
-        say("! ", "warning", f"{name} lies outside of the home, and is left as it is.")
+        say("! ", "warning", f"{name} is outside of the home and was not restored.")
     done = restore_items(
         home,
         backup,
@@ -251,4 +269,4 @@ def _restore(
     if done is not None:
         runs.append(done)
     if done is None or done.state != "done":
-        raise CannotFix("the data could not be brought back")
+        raise CannotFix("the data could not be restored")

@@ -51,7 +51,7 @@ def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
 
     found = loader.load(plugins or ())
     if not found.checks:
-        raise Trouble("Not one check could be loaded. Reinstall hermes-gateway-doctor.")
+        raise Trouble("Could not load any check. Reinstall hermes-gateway-doctor.")
     return found
 
 
@@ -65,7 +65,8 @@ def select(
     for word in (*only, *skip):
         if word.lower() not in names:
             raise Trouble(
-                f"Nothing is called {word!r}.{suggestion(word, names)} See: hermes-doctor list"
+                f"Unknown check, code or group {word!r}.{suggestion(word, names)} "
+                "See: hermes-doctor list"
             )
     wanted, unwanted = ({word.lower() for word in words} for words in (only, skip))
     checks = []
@@ -78,7 +79,7 @@ def select(
             continue
         checks.append(one)
     if not checks:
-        raise Trouble("No check is left after --only and --skip.")
+        raise Trouble("--only and --skip leave no check to run.")
     every = {code for one in checks for code in one.codes}
     direct = {c for one in checks if {one.id, one.group} & wanted for c in one.codes}
     named = {c for c in every if c.lower() in wanted}

@@ -28,48 +28,58 @@ Examples:
       --model local --no-fallback --no-test --apply
 
 \b
-The key is never an argument: it is asked for without echo, or read as one
-line from a pipe, unless its variable is set already.
+The key is never an option: it is asked for without showing it, or read as
+one line from a pipe, unless its variable is already set.
 
 \b
 Exit codes:
-  0  switched and proved, or it was so already
-  1  the plan was only shown or not agreed to, or the test failed and it was
-     taken back
+  0  switched and tested, or already in use
+  1  the plan was only shown, you answered no, or the test failed and the
+     switch was rolled back
   2  could not run; nothing was changed
 """
 
 
 def switch_provider(
-    name: Annotated[str, typer.Argument(help="A built-in provider, one of config.yaml, or new.")],
+    name: Annotated[
+        str, typer.Argument(help="A built-in provider, one from config.yaml, or a new name.")
+    ],
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Its address; needed for a new one.")
+        str | None, typer.Option("--base-url", help="Set its address; required for a new provider.")
     ] = None,
     key_env: Annotated[
-        str | None, typer.Option("--key-env", help="The variable of its key. Else NAME_API_KEY.")
+        str | None,
+        typer.Option("--key-env", help="Read its key from this variable instead of NAME_API_KEY."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model. Else the one of now, in its words.")
+        str | None,
+        typer.Option(
+            "--model",
+            help="Use this model; required if the provider does not serve the current one.",
+        ),
     ] = None,
     api_mode: Annotated[
-        str | None, typer.Option("--api-mode", help="Its protocol. Else as Hermes guesses.")
+        str | None,
+        typer.Option(
+            "--api-mode", help="Use this protocol instead of the one that Hermes guesses."
+        ),
     ] = None,
     ask_key: Annotated[
-        bool, typer.Option("--ask-key", help="Ask for a key although its variable is set.")
+        bool, typer.Option("--ask-key", help="Ask for a key even if its variable is set.")
     ] = False,
     no_fallback: Annotated[
-        bool, typer.Option("--no-fallback", help="Do not fall back to the provider of now.")
+        bool, typer.Option("--no-fallback", help="Do not add the current provider as fallback.")
     ] = False,
     no_test: Annotated[
-        bool, typer.Option("--no-test", help="Send no test request; nothing leaves the machine.")
+        bool, typer.Option("--no-test", help="Switch without a test request to the provider.")
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Carry the plan out.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
     yes: YesOption = False,
     home: HomeOption = None,
     json: JsonOption = False,
     vault: VaultOption = None,
 ) -> int:
-    """Switch to another model provider: entry, model, key, fallback, test; undone if it fails."""
+    """Switch to another model provider and test it."""
     from hermes_doctor import home as homes
     from hermes_doctor.provider_switch.target import SwitchRequest
 
@@ -114,15 +124,17 @@ class SwitchSession:
             if self.ask_key:
                 wanted = target.find_target(world, self.request).variable
                 if wanted is None:
-                    raise CannotFix("its key stands in no variable; name one with --key-env")
+                    raise CannotFix("its key is not stored in a variable; name one with --key-env")
             if wanted and typed:
                 return plan.plan(probes, self.request, _typed(wanted, world.release.is_usable))
             switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
-            raise Trouble(f"Cannot switch: {str(why).rstrip('.')}. Nothing was changed.") from None
+            raise Trouble(
+                f"Could not switch: {str(why).rstrip('.')}. Nothing was changed."
+            ) from None
         if not wanted:
             return switch
-        note = f"{wanted} is asked for when it is applied."
+        note = f"{wanted} is not set. You are asked for it with --apply."
         return switch._replace(notes=(*switch.notes, note))
 
 
@@ -133,21 +145,22 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     if sys.stdin.isatty():
         import getpass
 
-        said = getpass.getpass(f"{variable} (is not shown): ")
+        said = getpass.getpass(f"{variable} (not shown while you type): ")
     else:
         said = sys.stdin.readline(8192)
     key = said.strip().removeprefix("Bearer ").strip()
     if not key:
         raise Trouble(
-            f"{variable} is not set. Nothing was changed. Type it when asked, or send it through "
-            f"a pipe as one line."
+            f"No key was given for {variable}. Nothing was changed. Type it when asked, or send "
+            f"it through a pipe as one line."
         )
     if not key.isascii() or not key.isprintable() or any(char in key for char in " \"'`"):
         raise Trouble(
-            "That is no key: it holds spaces, quotes or odd letters. Nothing was changed."
+            "This is not a key: it contains spaces, quotes or unusual characters. "
+            "Nothing was changed."
         )
     if not is_usable(key):
-        raise Trouble("That is no key, but a placeholder or too short. Nothing was changed.")
+        raise Trouble("This is not a key: it is a placeholder or too short. Nothing was changed.")
     return key
 
 
@@ -162,11 +175,11 @@ def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
         typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
         name = asking.request.name
-        show([row(("✓ ", "good"), f"{name} is what the next message uses already.")])
+        show([row(("✓ ", "good"), f"{name} is already in use. Nothing to do.")])
     else:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
-        show([row("Everything touched is backed up before. Nothing was changed yet.")])
-        show([row("Type now: ", (command, "command"))])
+        show([row("Nothing is changed yet. All files are backed up before they are changed.")])
+        show([row("Next: ", (command, "command"))])
     return int(bool(switch.steps))
 
 
@@ -209,13 +222,22 @@ def _apply(
         if json:
             typer.echo(document.dump(provider_switch.document(where.path, switch, None, None)))
         else:
-            show([row(("✓ ", "good"), "It is so already. Nothing was changed.")])
+            show(
+                [
+                    row(
+                        ("✓ ", "good"),
+                        f"{asking.request.name} is already in use. Nothing was changed.",
+                    )
+                ]
+            )
         return 0
     if not json:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
     if not yes and (json or not sys.stdin.isatty()):
-        raise Trouble("This changes files. Nothing was changed. Say --yes to go on.")
-    if not yes and not confirm("Switch? What is there now is backed up first."):
+        raise Trouble("Nothing was changed. A switch changes files: to confirm, add --yes")
+    if not yes and not confirm(
+        f"Switch to {asking.request.name}? The current settings are backed up first."
+    ):
         return 1
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)

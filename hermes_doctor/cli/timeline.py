@@ -18,8 +18,8 @@ Examples:
 
 \b
 Exit codes:
-  0  told
-  2  could not run (bad usage, no home)
+  0  shown
+  2  could not run (wrong option, no home)
 """
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -29,13 +29,16 @@ _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 def timeline(
     home: HomeOption = None,
     since: Annotated[
-        str, typer.Option("--since", help="How far back: 30m, 2h, 3d, or a local date and time.")
+        str,
+        typer.Option(
+            "--since", help="Start this long ago (30m, 2h, 3d) or at a local date and time."
+        ),
     ] = "24h",
     json: JsonOption = False,
     deep: DeepOption = False,
     plugins: PluginsOption = None,
 ) -> int:
-    """Restarts, incidents, edits, updates, backups and repairs in the order of time."""
+    """Show restarts, errors, edits and repairs by time."""
     from hermes_doctor import __version__, home as homes
     from hermes_doctor.cli import shared_options
     from hermes_doctor.examination import timeline as timelines
@@ -65,8 +68,8 @@ def moment(text: str) -> datetime:
         at = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise Trouble(
-            f"--since takes 30m, 2h, 3d or a date and time like '2026-11-15 03:00', not {text!r}."
+            f"--since needs 30m, 2h, 3d or a time like '2026-11-15 03:00'; got {text!r}."
         ) from None
     if at > now:
-        raise Trouble(f"--since {text!r} lies in the future.")
+        raise Trouble(f"--since {text!r} is in the future.")
     return max(_FIRST, at)

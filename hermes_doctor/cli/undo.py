@@ -10,31 +10,34 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption, Yes
 
 EPILOG = """\b
 Examples:
-  hermes-doctor undo                              the last run
-  hermes-doctor undo 20261115-031500-1234f --yes  that run, without asking
+  hermes-doctor undo                              undo the last run
+  hermes-doctor undo 20261115-031500-1234f --yes  undo this run without asking
 
 \b
 Exit codes:
   0  undone
-  1  not undone, only in part, or not agreed to
+  1  not undone or only partly, or you answered no
   2  could not run; nothing was changed
 """
 
 
 def undo(
-    run: Annotated[str | None, typer.Argument(help="The run; else the last one.")] = None,
+    run: Annotated[str | None, typer.Argument(help="A run id; without it, the last run.")] = None,
     yes: YesOption = False,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Also where a file was changed since; that goes to the vault."
+            "--force", help="Undo even if a file changed since; that version is backed up."
         ),
     ] = False,
     home: HomeOption = None,
     json: JsonOption = False,
     plugins: PluginsOption = None,
 ) -> int:
-    """Give back what a run changed, byte for byte. Can be undone itself."""
+    """Restore the files that a repair or restore changed.
+
+    An undo can itself be undone.
+    """
     import contextlib
 
     from hermes_doctor import home as homes

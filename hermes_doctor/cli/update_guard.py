@@ -29,10 +29,10 @@ Examples:
 
 \b
 Exit codes:
-  0    updated, and nothing that matters is broken
-  1    something is broken that was not before
-  2    not begun: a bad moment, or no backup; nothing was changed
-  …    else the exit code of the command itself
+  0    updated, and nothing new is broken
+  1    updated, but something new is broken
+  2    not started: a check objects, or no backup; nothing was changed
+  …    otherwise the exit code of the command itself
 """
 
 
@@ -41,11 +41,11 @@ def update_guard(
     home: HomeOption = None,
     vault: VaultOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Go on although the moment is bad or the backup failed.")
+        bool, typer.Option("--force", help="Update even if a check objects or the backup fails.")
     ] = False,
     from_chat: Annotated[bool, typer.Option("--from-chat", hidden=True)] = False,
 ) -> int:
-    """Run a command that updates Hermes between a backup and a check."""
+    """Run an update command between a backup and a check."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli.after_update import examine_and_report
     from hermes_doctor.cli.exits import command_exit_code
@@ -54,7 +54,9 @@ def update_guard(
 
     command = list(context.args)
     if not command:
-        raise Trouble("No command. Try: hermes-doctor update-guard -- hermes update")
+        raise Trouble(
+            "No update command given. Example: hermes-doctor update-guard -- hermes update"
+        )
     if guard.is_guarded():
         guard.exec_command(command)
     where = homes.find(home)
@@ -78,7 +80,7 @@ def update_guard(
             return 2
         code = guard.run_command(where, update, command)
         if code:
-            say("! ", "warning", f"{command[0]} ended with {code}.")
+            say("! ", "warning", f"{command[0]} failed with exit code {code}.")
         good = examine_and_report(where, update, restart=not from_chat, to=sys.stderr)
     return command_exit_code(code if code > 0 else 128 - code) if code else int(not good)
 
@@ -126,7 +128,7 @@ def _before(
     for text in moment.obstacles:
         say("✗ ", "error", capitalized(text))
     if moment.obstacles and not force:
-        _stopped("This is no moment for an update", again, json=json)
+        _stopped("The update was not started", again, json=json)
         return None
     with contextlib.suppress(OSError):  # if the disk is full, the backup reports it
         hold.enter_context(UpdateRecords(home).lock())
@@ -135,21 +137,21 @@ def _before(
     except (Trouble, CouldNotLook, CannotFix, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
-            _stopped("There is no backup, so there is no update", again, json=json)
+            _stopped("The update was not started, because there is no backup", again, json=json)
             return None
         update = before_update.record_state(home, None, vault, moment, command)
     if update.others and update.before is not None:
         where = f"{update.before.version} in {update.before.where}"
         more = ", ".join(f"{version} in {place}" for place, version in update.others.items())
-        say("! ", "warning", f"There are several Hermes. This update is of {where}, not of {more}.")
+        say("! ", "warning", f"Several Hermes are installed. This updates {where}, not {more}.")
     if update.doubt:
-        say("! ", "warning", f"A rollback would bring back only the data: {update.doubt}.")
+        say("! ", "warning", f"A rollback could restore only the data: {update.doubt}.")
     if json:
         print_document(
             {"schema": "hermes-doctor/update/1", "update": update.id, "backup": update.backup}
         )
     else:
-        say("✓ ", "good", f"Backup {update.backup} is made and verified." if update.backup else "")
+        say("✓ ", "good", f"Backup {update.backup} created and verified." if update.backup else "")
     return update
 
 
@@ -171,7 +173,7 @@ def _backed_up(
 
 
 def _stopped(why: str, again: str, *, json: bool) -> None:
-    text = f"{why}. Nothing was changed. This goes on all the same: {again}"
+    text = f"{why}. Nothing was changed. To update anyway: {again}"
     if json:
         print_document({"schema": "hermes-doctor/update/1", "update": None, "error": text})
     else:

@@ -27,71 +27,78 @@ Examples:
   hermes-doctor watch --heal --also reset-gateway --budget 3/30m
   hermes-doctor watch --notify-command 'mail -s "$HERMES_DOCTOR_TEXT" me'
   hermes-doctor watch --json | jq -c 'select(.severity == "critical")'
-  hermes-doctor watch install --heal        as a service of systemd or launchd
-  hermes-doctor watch --once                one round, for cron and timers
+  hermes-doctor watch install --heal        install it as a service
+  hermes-doctor watch --once                check once, for cron and timers
 
 \b
 Signals:
-  SIGHUP looks now. SIGTERM and Ctrl-C end it; a repair under way is
-  finished or taken back first.
+  SIGHUP checks now. SIGTERM and Ctrl-C stop the watch; a running repair is
+  finished or rolled back first.
 
 \b
 Exit codes:
-  0  told to end; with --once: nothing at or above --fail-on
-  1  with --once: findings, or a check crashed
-  2  could not run (bad usage, no home); with --once also: the home is
-     away, or no check could look at it. A watch goes on while a home
-     that it knows is away.
+  0  stopped by a signal; with --once: no problem at or above --fail-on
+  1  with --once: problems, or a check crashed
+  2  could not run (wrong option, no home); with --once also: the home is
+     missing or no check could read it. Without --once, the watch
+     continues while a home that it knows is missing.
 """
 
 app = typer.Typer(
-    help="Look again and again: tell what changed, notify, and heal if asked to.",
+    help="Check regularly, notify, and repair if asked to.",
     epilog=EPILOG,
     rich_markup_mode=None,
     invoke_without_command=True,
 )
 
-IntervalOption = Annotated[
-    str, typer.Option("--interval", help="Time between two rounds: 30s, 5m.")
-]
+IntervalOption = Annotated[str, typer.Option("--interval", help="Check this often: 30s, 5m.")]
 HealOption = Annotated[
-    bool, typer.Option("--heal", help="Apply fixes that are safe, and restarts; see --also.")
+    bool, typer.Option("--heal", help="Apply safe fixes and restart the gateway; see --also.")
 ]
 AlsoOption = Annotated[
     list[str] | None,
     typer.Option(
         "--also",
-        help="With --heal: agree beforehand to this code or fix, though it asks. Repeatable.",
+        help="With --heal: also apply this code or fix, which otherwise asks. Repeatable.",
     ),
 ]
 AfterOption = Annotated[
-    int, typer.Option("--after", min=1, help="Heal what was found so often in a row.")
+    int,
+    typer.Option("--after", min=1, help="Repair a problem after it was found N times in a row."),
 ]
 BudgetOption = Annotated[
-    str, typer.Option("--budget", help="At most so many repairs in that time.")
+    str, typer.Option("--budget", help="Allow this many repairs in this time, such as 3/30m.")
 ]
 PatienceOption = Annotated[
-    str, typer.Option("--patience", help="How long a repair waits for an answer being written.")
+    str, typer.Option("--patience", help="Let a repair wait this long for a running answer.")
 ]
-NotifyOnOption = Annotated[str, typer.Option("--notify-on", help="Notify from this severity on.")]
+NotifyOnOption = Annotated[
+    str,
+    typer.Option(
+        "--notify-on", help="Notify from this severity on: critical, error, warning, info."
+    ),
+]
 CommandOption = Annotated[
     str | None,
     typer.Option(
         "--notify-command",
-        help="Run this (@FILE: what is in there): the event as JSON on stdin, its fields in "
-        "HERMES_DOCTOR_*.",
+        help="Run this command (@FILE reads it from a file) with the event as JSON on stdin and "
+        "in HERMES_DOCTOR_* variables.",
     ),
 ]
 WebhookOption = Annotated[
     str | None,
-    typer.Option("--notify-webhook", help="POST the event as JSON; @FILE reads the address there."),
+    typer.Option(
+        "--notify-webhook",
+        help="POST the event as JSON to this address (@FILE reads it from a file).",
+    ),
 ]
 HermesOption = Annotated[
     str | None,
     typer.Option(
         "--notify-hermes",
         metavar="PLATFORM[:CHANNEL]",
-        help="Send it with `hermes send` (Hermes 0.15 and later).",
+        help="Send the event with `hermes send` (Hermes 0.15 or later).",
     ),
 ]
 
@@ -102,7 +109,7 @@ def watch(
     home: HomeOption = None,
     interval: IntervalOption = "30s",
     once: Annotated[
-        bool, typer.Option("--once", help="One round; tells what changed since the last one.")
+        bool, typer.Option("--once", help="Check once and report what changed since the last time.")
     ] = False,
     heal: HealOption = False,
     also: AlsoOption = None,
@@ -113,17 +120,17 @@ def watch(
     notify_command: CommandOption = None,
     notify_webhook: WebhookOption = None,
     notify_hermes: HermesOption = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     network: NetworkOption = False,
     only: OnlyOption = None,
     skip: SkipOption = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", help="With --once: exit 1 from this severity on.")
+        str, typer.Option("--fail-on", help="With --once: exit with 1 from this severity on.")
     ] = "error",
     plugins: PluginsOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Look again and again: tell what changed, notify, and heal if asked to."""
+    """Check regularly, notify, and repair if asked to."""
     from hermes_doctor.model import Trouble
 
     if ctx.invoked_subcommand is not None:
@@ -135,7 +142,7 @@ def watch(
 
     threshold = parse_fail_on(fail_on)
     if also and not heal:
-        raise Trouble("--also agrees to repairs, so that it needs --heal.")
+        raise Trouble("--also needs --heal.")
     ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
     healing = (
         assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
@@ -200,4 +207,4 @@ def _refuse_stray_options(ctx: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             word = ctx.invoked_subcommand
             option = "--" + name.replace("_", "-")
-            raise Trouble(f"{option} belongs after `{word}`: hermes-doctor watch {word} {option} …")
+            raise Trouble(f"Put {option} after `{word}`: hermes-doctor watch {word} {option} …")

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 app = own.app
 SystemOption = Annotated[
-    bool, typer.Option("--system", help="A service of the machine, not of the user.")
+    bool, typer.Option("--system", help="Install for the machine, not for your user (sudo).")
 ]
-CronOption = Annotated[bool, typer.Option("--cron", help="A line in the crontab, nothing else.")]
+CronOption = Annotated[
+    bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
+]
 INSTALL_EPILOG = """\b
 Examples:
   hermes-doctor watch install --dry-run     show what would be written
@@ -25,20 +27,20 @@ Examples:
 
 \b
 Exit codes:
-  0  installed and running (with cron: scheduled), or so already
-  2  could not be done
+  0  installed and running (with cron: scheduled), or already so
+  2  could not be installed
 """
 STATUS_EPILOG = """\b
 Exit codes:
-  0  installed and running, or scheduled; the last round was not long ago
-  1  not so
-  2  could not tell
+  0  installed and running or scheduled, and the last check is recent
+  1  not installed, not running, or no recent check
+  2  could not find out
 """
 
 REMOVE_EPILOG = """\b
 Exit codes:
-  0  it is gone, or was not there
-  2  could not be done
+  0  removed, or it was not installed
+  2  could not be removed
 """
 
 
@@ -48,7 +50,7 @@ def install(
     system: SystemOption = False,
     cron: CronOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
     ] = False,
     interval: own.IntervalOption = "30s",
     heal: own.HealOption = False,
@@ -64,14 +66,17 @@ def install(
     plugins: PluginsOption = None,
     vault: VaultOption = None,
 ) -> int:
-    """Install it as a service and start it: systemd, launchd or cron."""
+    """Install the watch as a service and start it.
+
+    systemd, launchd or cron runs it.
+    """
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import assembly, install
 
     if also and not heal:
-        raise Trouble("--also agrees to repairs, so that it needs --heal.")
+        raise Trouble("--also needs --heal.")
     ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
     healing = (
         assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
@@ -90,9 +95,9 @@ def install(
     except CannotFix as why:
         raise Trouble(f"{str(why).rstrip('.')}.") from None
     if manager.schedules:
-        done = "Installed" if changed else "It is installed already"
+        done = "Installed" if changed else "Already installed"
     else:
-        done = "Installed and started" if changed else "It is installed and runs already"
+        done = "Installed and started" if changed else "Already installed and running"
     typer.echo(f"{done}: {manager.describe()}.")
     for hint in (*manager.hints(job), *install.secret_file_lines(job)):
         typer.echo(hint)
@@ -101,7 +106,7 @@ def install(
 
 @app.command("status", epilog=STATUS_EPILOG)
 def status(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
-    """Is it installed, does it run, what did it do?"""
+    """Show whether the watch runs and what it did."""
     from hermes_doctor import home as homes
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
@@ -117,7 +122,7 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     if told.since:
-        typer.echo(f"Runs since {told.since}.")
+        typer.echo(f"Running since {told.since}.")
     for line in install.state_lines(job):
         typer.echo(clean(line))
     late = install.overdue_reason(job, scheduled=manager.schedules) if told.installed else None
@@ -128,9 +133,9 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
 
 @app.command("remove", epilog=REMOVE_EPILOG)
 def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
-    """End it and take away all that it left.
+    """Stop the watch and remove everything it installed.
 
-    The vault and its receipts stay, so that what it repaired can be undone.
+    Backups and receipts are kept, so that its repairs can be undone.
     """
     from hermes_doctor import home as homes
     from hermes_doctor.model import CannotFix, Trouble
@@ -143,7 +148,7 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     except CannotFix as why:
         raise Trouble(f"{str(why).rstrip('.')}.") from None
     if not there:  # existing files belong to a watch that somebody started by hand
-        typer.echo("It was not installed.")
+        typer.echo("The watch was not installed.")
         return 0
     left = install.remove_state(job)
     typer.echo(f"Removed: {manager.place(job)}")

@@ -10,7 +10,15 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits
 from hermes_doctor.provider_switch.target import SwitchRequest, TargetProvider, find_target
-from hermes_doctor.settings import config_file, env_file, env_parsers, resolved, urls
+from hermes_doctor.settings import (
+    config_file,
+    custom_providers,
+    env_file,
+    env_parsers,
+    provider_entries,
+    resolved,
+    urls,
+)
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.edit.edits import Assign, ConfigEdit, Drop, Put
 from hermes_doctor.settings.inputs import SettingInputs
@@ -63,7 +71,11 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
     model = _model_name(found, request, aim)
     notes = []
     if model != (request.model or found.main.model.value):
-        notes.append(f"Hermes sends the model as it is written, so it becomes {model}.")
+        notes.append(f"The model is named {model} without the prefix of the provider.")
+    elif not request.model and not _is_known(found, aim, model):
+        notes.append(
+            f"Could not check whether {aim.name} serves {model}; the test request shows it."
+        )
     edits = [*aim.edits, *_model(world, aim, model)]
     env = [Assign(aim.variable, key)] if aim.variable and key else []
     chain: list[ConfigEdit] = []
@@ -72,7 +84,7 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
         if chain and not _keeps(probes, world, found.main, [*edits, *chain], env):
             chain = []
         if not chain and found.main.requested.value != aim.name:
-            notes.append(f"There will be no new fallback: {why}.")
+            notes.append(f"No fallback is added: {why}.")
     late = [setting_edits.FALLBACK] if chain else []
     late += [setting_edits.VARIABLE] if env and aim.in_config else []
     steps = _steps(probes, [*edits, *chain], env, request, late)
@@ -89,30 +101,65 @@ def _refuse_pinned(found: Resolved) -> None:
             raise CannotFix(doubt)
     fault = found.world.document.fault
     if fault is not None:
-        raise CannotFix(text("config.yaml {fault_what}; mend that first", fault_what=fault.what))
+        raise CannotFix(text("config.yaml {fault_what}; repair that first", fault_what=fault.what))
 
 
 def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) -> str:
-    """The model as the new provider calls it, without the prefix of another provider."""
+    """The model for the new provider; raise Trouble if it may not serve the current one."""
     said = request.model or aim.model
     if said:
-        return said.removeprefix(f"{aim.name}/")
+        return _without_prefix(said, aim)
     old = found.main.model.value or ""
-    if old.startswith(f"{aim.name}/"):
-        return old.removeprefix(f"{aim.name}/")
-    before = found.main.requested.value or ""
-    if before and old.startswith(f"{before}/"):
-        old = old.removeprefix(f"{before}/")
-    aggregated = found.main.provider is not None and found.main.provider.value == "openrouter"
-    if aim.name == "openrouter":
-        if "/" not in old:
-            raise Trouble("OpenRouter's models have their vendor before them. Say --model.")
-        return old
-    if aggregated:
-        old = old.rpartition("/")[2].partition(":")[0]
     if not old or "${" in old:
-        raise Trouble("There is no model to keep. Say --model.")
-    return old
+        raise Trouble("No model is set that could be kept. Add --model NAME.")
+    model = _without_prefix(old, aim)
+    known = _known_models(found, aim)
+    if model in known or found.main.requested.value == aim.name:
+        return model
+    if known or aim.base_url is None or "/" in model:
+        example = next(iter(known), model.rpartition("/")[2].partition(":")[0])
+        raise Trouble(
+            text(
+                "{provider} may not serve the current model {model}. Nothing was changed. "
+                "Add the model, for example: --model {example}",
+                provider=aim.name,
+                model=old,
+                example=example,
+            )
+        )
+    return model
+
+
+def _without_prefix(model: str, aim: TargetProvider) -> str:
+    """The model without `NAME/`; OpenRouter itself sells models such as `openrouter/auto`."""
+    bare = model.removeprefix(f"{aim.name}/")
+    return model if aim.name == "openrouter" and "/" not in bare else bare
+
+
+def _is_known(found: Resolved, aim: TargetProvider, model: str) -> bool:
+    """Whether the model is the provider's own, known to be served, or already used with it."""
+    named = aim.model and _without_prefix(aim.model, aim)
+    same = found.main.requested.value == aim.name
+    return same or model == named or model in _known_models(found, aim)
+
+
+def _known_models(found: Resolved, aim: TargetProvider) -> list[str]:
+    """Models that the provider serves: as its entry lists, as a fallback uses, as Hermes knows."""
+    world = found.world
+    entries = provider_entries.provider_entries(world)
+    known = [
+        model
+        for one in entries
+        if aim.base_url is not None and custom_providers.slug(one.name) == aim.name
+        for model in one.models()
+    ]
+    chain = [one for one in found.fallback if one.requested.value == aim.name]
+    known += [one.model.value for one in chain if one.model.value]
+    if aim.base_url is None:
+        topics = world.release.topic("models"), world.release.ever("models")
+        known += [str(topics[0][aim.name])] if aim.name in topics[0] else []
+        known += [str(topics[1][aim.name]["is"])] if aim.name in topics[1] else []
+    return [*dict.fromkeys(_without_prefix(one, aim) for one in known)]
 
 
 def _model(world: SettingInputs, aim: TargetProvider, model: str) -> list[ConfigEdit]:
@@ -138,29 +185,30 @@ def _chain(found: Resolved, name: str, model: str) -> tuple[list[ConfigEdit], st
     if isinstance(old, str):
         return [], old
     if old["provider"] == name:
-        return [], "the provider stays the same"
+        return [], "the provider does not change"
     written = world.raw.get(_CHAIN)
     if written in (None, []):
         if world.raw.get("fallback_model") and not world.release.since(0, 15):
-            return [], "this release would then ignore fallback_model"
-        return [Put((_CHAIN,), [old])], "it would not lead to the provider before"
+            return [], "this Hermes would then ignore fallback_model"
+        return [Put((_CHAIN,), [old])], "it would not reach the current provider"
     if not isinstance(written, list):
         return [], f"{_CHAIN} is not a list"
     for number, one in enumerate(written):
         if isinstance(one, dict) and one.get("provider") == name and one.get("model") == model:
-            return [Put((_CHAIN, number), old)], "it would not lead to the provider before"
+            return [Put((_CHAIN, number), old)], "it would not reach the current provider"
     if any(isinstance(one, dict) and {**one, **old} == one for one in written):
-        return [], "the provider before is one already"
-    return [Put((_CHAIN, len(written)), old)], "it would not lead to the provider before"
+        return [], "the current provider is already a fallback"
+    return [Put((_CHAIN, len(written)), old)], "it would not reach the current provider"
 
 
 def _entry(found: Resolved) -> dict[str, Any] | str:
     """The current main route as an entry of the chain; a string says why there is none."""
     main, world = found.main, found.world
     if main.trouble or main.base_url is None or main.key is None or main.provider is None:
-        return f"the provider before cannot be used ({main.trouble.why if main.trouble else '?'})"
+        why = main.trouble.why if main.trouble else "it is not set up"
+        return f"the current provider does not work ({why})"
     if main.key.state not in ("usable", "not needed") or not main.model.value:
-        return "the provider before has no usable key or no model"
+        return "the current provider has no usable key or no model"
     asked = main.requested.value or "auto"
     name = main.provider.value if asked == "auto" else asked
     made: dict[str, Any] = {"provider": name, "model": main.model.value}
@@ -216,7 +264,7 @@ def _steps(
     steps: list[Step] = []
     if env:
         steps += setting_edits.edit_env(probes, f"the key of {request.name}", *env)
-    steps += setting_edits.edit_config(probes, f"{request.name} answers from now on", *edits)
+    steps += setting_edits.edit_config(probes, f"{request.name} becomes the model provider", *edits)
     return [*steps, *setting_edits.restart_if_running(probes, *late)] if steps else []
 
 
@@ -270,31 +318,29 @@ def _refuse_other(
         by = main.requested.source
         raise CannotFix(
             text(
-                "{by} counts first and asks for {requested}", by=by, requested=main.requested.value
+                "{by} overrides it and asks for {requested}", by=by, requested=main.requested.value
             )
         )
     if main.model.value != model:
-        raise CannotFix(
-            text("{source} counts first and names another model", source=main.model.source)
-        )
+        raise CannotFix(text("{source} overrides it with another model", source=main.model.source))
     if aim.base_url is not None and main.base_url.value != aim.base_url:
         raise CannotFix(
-            text("{source} counts first and names another address", source=main.base_url.source)
+            text("{source} overrides it with another address", source=main.base_url.source)
         )
     if request.api_mode and main.api_mode.value != request.api_mode:
         raise CannotFix(
             text(
-                "{api_mode} would be spoken, not {api_mode_2}",
+                "Hermes would use the protocol {api_mode}, not {api_mode_2}",
                 api_mode=main.api_mode.value,
                 api_mode_2=request.api_mode,
             )
         )
     named = aim.variable and (key or world.getenv(aim.variable))
     if named and main.key.fingerprint != fingerprint(named):
-        raise CannotFix(text("{source} counts first and holds another key", source=main.key.source))
+        raise CannotFix(text("{source} overrides it with another key", source=main.key.source))
     if main.key.state not in ("usable", "not needed"):
         raise CannotFix(
             text("the key {main_key} is {state}", main_key=main.key.name, state=main.key.state)
         )
     if main.key.state == "not needed" and not urls.is_loopback(main.base_url.value or ""):
-        raise CannotFix("there is no key for it")
+        raise CannotFix("no key is set for it")

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from hermes_doctor.records.journal import ItemRecord
 
 _SAID = {
-    "key": "it does not accept the key",
-    "money": "there is no credit left for this account",
-    "limit": "it has had too many requests",
-    "refused": "it refuses the request",
-    "model": "it does not know the model",
-    "address": "there is no API at this address; most of them end with /v1",
-    "down": "it fails",
-    "unsure": "whether it serves cannot be told; --no-test switches all the same",
+    "key": "the provider rejects the key",
+    "money": "the account has no credit left",
+    "limit": "too many requests",
+    "refused": "the provider rejects the request",
+    "model": "the provider does not serve the model",
+    "address": "no API at this address; most addresses end with /v1",
+    "down": "the provider fails",
+    "unsure": "could not check whether it works; to switch anyway: add --no-test",
 }
 
 
@@ -47,7 +47,7 @@ class Proof:
             return str(doubt)
         differs = difference(found.main, self.switch.after)
         if differs:
-            return f"Hermes would not use what was planned: {differs}"
+            return f"Hermes would not use the planned settings: {differs}"
         if not self.tested:
             return None
         from hermes_doctor.probes.network import provider_trial, request
@@ -55,7 +55,7 @@ class Proof:
 
         asked = [one for one in request.requests(found) if one.route.path == "model"]
         if not asked:
-            self.test_result = "not tested: it takes more than a key"
+            self.test_result = "not tested: the provider needs more than a key"
             return None
         settings = Settings(found.world.variables, frozenset(), found.world.raw, ())
         [answer] = provider_trial.ask_all(asked[:1], settings)
@@ -67,6 +67,6 @@ class Proof:
             stage = "" if answer.failed == "answer" else f"{answer.failed}: "
             return f"{stage}{answer.why}"
         if answer.is_fine:
-            return f"it answers, in {answer.seconds:.1f} s"
+            return f"it answers in {answer.seconds:.1f} s"
         said = f", {answer.verdict.message}" if answer.verdict.message else ""
         return f"{_SAID[answer.verdict.kind]} (HTTP {answer.verdict.status}{said})"

@@ -73,9 +73,8 @@ def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
         return
     raise Trouble(
         text(
-            "The entry {aim} of config.yaml has a {redact_unless_variable} "
-            "where the name of a variable belongs. Name one: --key-env "
-            "{usual_variable}",
+            "The entry {aim} in config.yaml has a {redact_unless_variable} "
+            "instead of the name of a variable. Add --key-env {usual_variable}",
             aim=aim.name,
             redact_unless_variable=redaction.redact_unless_variable(name)[1:-1],
             usual_variable=usual_variable(aim.name),
@@ -94,8 +93,8 @@ def _for_its_host(
     if stranger and inputs.release.is_usable(inputs.getenv(aim.variable)):
         raise Trouble(
             text(
-                "{variable} holds a key for {domain}, and would be sent to {host}. "
-                "Say --key-env {variable} if that is meant, or --key-env with "
+                "{variable} contains a key for {domain}, and would be sent to {host}. "
+                "If you want that, add --key-env {variable}; otherwise --key-env with "
                 "another name.",
                 variable=aim.variable,
                 domain=_domain(owners[0]),
@@ -125,17 +124,19 @@ def _refuse_nonsense(inputs: SettingInputs, request: SwitchRequest) -> None:
         raise Trouble(text("{request!r} cannot be the name of a provider.", request=request.name))
     url = request.base_url
     if url is not None and (not _ADDRESS.fullmatch(url) or urls.fault(url)):
-        raise Trouble("--base-url takes an address such as https://relay.example/v1, no more.")
+        raise Trouble(
+            "--base-url needs an address such as https://relay.example/v1, without a password."
+        )
     if request.key_env is not None and not _VARIABLE.fullmatch(request.key_env):
         raise Trouble(
-            "--key-env takes the name of a variable that ends with KEY, TOKEN or SECRET; "
-            "the key itself is asked for."
+            "--key-env needs the name of a variable that ends with KEY, TOKEN or SECRET; "
+            "you are asked for the key itself."
         )
     modes = sorted(inputs.release.api_modes)
     if request.api_mode is not None and request.api_mode not in modes:
         raise Trouble(
             text(
-                "--api-mode takes {modes}, not {api_mode!r}.",
+                "Unknown --api-mode {api_mode!r}. Use {modes}.",
                 modes=", ".join(modes),
                 api_mode=request.api_mode,
             )
@@ -146,15 +147,15 @@ def _builtin(inputs: SettingInputs, request: SwitchRequest, name: str) -> Target
     if request.base_url:
         raise Trouble(
             text(
-                "{name} is built into Hermes and knows its address. A relay needs "
-                "a name of its own.",
+                "{name} is built into Hermes and has its own address. Choose another "
+                "name for your provider.",
                 name=name,
             )
         )
     facts = inputs.release.registry.get(name)
     keys = facts["keys"] if facts else ["OPENROUTER_API_KEY"]
     if facts and (facts["kind"] != "api_key" or name in ("copilot", "azure-foundry")):
-        raise Trouble(text("{name} takes more than a key. Set it up with: hermes model", name=name))
+        raise Trouble(text("{name} needs more than a key. Set it up with: hermes model", name=name))
     if request.key_env and request.key_env not in keys:
         raise Trouble(
             text(
@@ -196,7 +197,7 @@ def _configured(request: SwitchRequest, path: Path, block: dict[Any, Any]) -> Ta
     url = request.base_url or (block[place] if isinstance(block.get(place), str) else None)
     if not url:
         raise Trouble(
-            text("{request} has no address in config.yaml. Say --base-url.", request=request.name)
+            text("{request} has no address in config.yaml. Add --base-url.", request=request.name)
         )
     if request.base_url:
         edits.append(Put((*path, place), request.base_url))
@@ -246,8 +247,8 @@ def _new(request: SwitchRequest, wanted: str) -> TargetProvider:
     if not request.base_url:
         raise Trouble(
             text(
-                "Hermes knows no provider {request!r}, and config.yaml has none of "
-                "that name. Say --base-url for a new one.",
+                "Unknown provider {request!r}: neither Hermes nor config.yaml has it. "
+                "For a new one, add --base-url.",
                 request=request.name,
             )
         )

@@ -28,12 +28,12 @@ def lock_home(home: Home) -> Iterator[None]:
         except BlockingIOError:
             who = holder(home)
             raise Trouble(
-                f"Another hermes-doctor{f' (process {who})' if who else ''} is at work on "
-                f"{home.path}. Nothing was changed; try again when it has ended."
+                f"Another hermes-doctor{f' (process {who})' if who else ''} is working on "
+                f"{home.path}. Nothing was changed. Try again when it has finished."
             ) from None
         except OSError as error:
             raise Trouble(
-                f"{home.path} cannot be locked ({os.strerror(error.errno or 0).lower()}). "
+                f"Could not lock {home.path} ({os.strerror(error.errno or 0).lower()}). "
                 f"Nothing was changed."
             ) from None
         yield

@@ -208,7 +208,7 @@ class Journals:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Trouble(f"The receipt of run {id} is damaged ({path}).") from None
         except CouldNotLook as why:
-            raise Trouble(f"The receipt of run {id} cannot be read: {why}.") from None
+            raise Trouble(f"Could not read the receipt of run {id}: {why}.") from None
 
     def ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""

@@ -172,7 +172,7 @@ class UpdateRecords:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Trouble(
-                    "Another update or rollback of this home is under way. Nothing was changed."
+                    "Another update or rollback of this home is running. Nothing was changed."
                 ) from None
             yield fd
         finally:
@@ -205,18 +205,20 @@ class UpdateRecords:
     def load(self, id: str) -> Update:
         """Load the record of one update; Trouble if it is missing or damaged."""
         if not _ID.fullmatch(id):
-            raise Trouble(f"{id!r} is not the name of an update.")
+            raise Trouble(f"{id!r} is not the id of an update.")
         try:
             document = json.loads(read(self._file(id), MEGABYTE)[0])
             return _parse(document)
         except FileNotFoundError:
             known = self.ids()
-            newest = f" The newest is {known[-1]}." if known else " None was made with the guard."
+            newest = (
+                f" The newest is {known[-1]}." if known else " No guarded update was made here."
+            )
             raise Trouble(f"There is no update {id!r}.{newest}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Trouble(f"The record of update {id} is damaged ({self._file(id)}).") from None
         except CouldNotLook as why:
-            raise Trouble(f"The record of update {id} cannot be read: {why}.") from None
+            raise Trouble(f"Could not read the record of update {id}: {why}.") from None
 
     def last(self) -> Update | None:
         """Return the newest record that can be read."""
@@ -236,7 +238,7 @@ class UpdateRecords:
             return self.load(known[-1])
         except Trouble as why:
             text = str(why)
-            raise Trouble(f"{text} Say which update you mean: {' '.join(known[-4:-1])}") from None
+            raise Trouble(f"{text} Name an update: {', '.join(known[-4:-1])}") from None
 
     def _file(self, id: str) -> Path:
         return self.folder / f"{id}.json"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import redaction
+from hermes_doctor.message import count
 from hermes_doctor.settings.access import Access
 from hermes_doctor.settings.resolved import Resolved, Route, SideTask
 from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source
@@ -29,14 +30,14 @@ def redact_value(value: str | None) -> str:
 
 def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
     """All lines, beginning with what the next message uses."""
-    said = f"Hermes {hermes}" if hermes else "no Hermes found"
-    yield row((tilde(home), "strong"), f"  {said}, rules of {_dotted(found.release)}")
+    said = f"Hermes {hermes}" if hermes else "Hermes not found"
+    yield row((tilde(home), "strong"), f"  {said}, read with the rules of {_dotted(found.release)}")
     fault = found.world.document.fault
     if fault:
         at = f" (line {fault.line})" if fault.line else ""
         yield row(
             ("✗ ", "error"),
-            f"config.yaml {fault.what}{at}: Hermes goes on without it",
+            f"config.yaml {fault.what}{at}: Hermes ignores the file and uses its defaults",
             hang=2,
         )
     yield BLANK
@@ -45,7 +46,7 @@ def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
     yield BLANK
     yield row(("Fallback", "strong"))
     if not found.fallback:
-        yield row(("none: when the provider fails, so does the message", "faint"), indent=2)
+        yield row(("none: if the provider fails, the message gets no answer", "faint"), indent=2)
     for number, route in enumerate(found.fallback, 1):
         yield from _entry(number, route)
     yield BLANK
@@ -54,13 +55,13 @@ def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
     yield BLANK
     yield row(("Platforms", "strong"))
     if not found.platforms:
-        yield row(("none would start", "warning"), indent=2)
+        yield row(("none: the gateway would start no platform", "warning"), indent=2)
     for one in found.platforms:
         yield from _platform(one)
     if found.doubts:
         yield BLANK
     for doubt in found.doubts:
-        yield row(("? ", "warning"), f"not looked at: {doubt}", hang=2)
+        yield row(("? ", "warning"), f"could not check: {doubt}", hang=2)
 
 
 def _next(found: Resolved) -> Iterator[Line]:
@@ -69,10 +70,10 @@ def _next(found: Resolved) -> Iterator[Line]:
         yield from _answered("provider", main.requested)
         yield row(("✗ ", "error"), redaction.redact_words(main.trouble.why), indent=2, hang=2)
     if found.used is None:
-        yield row(("✗ ", "error"), "no message is answered", indent=2, hang=2)
+        yield row(("✗ ", "error"), "no message gets an answer", indent=2, hang=2)
         return
     if found.used.path != "model":
-        yield row(f"so {found.used.path} is used instead:", indent=2)
+        yield row(f"{found.used.path} is used instead:", indent=2)
     yield from _route(found.used)
 
 
@@ -95,24 +96,32 @@ def _answered(
         value += f" → {redact_value(became.value)}"
     yield _told(label, value, _place(answer.source))
     for other in answer.shadows:
-        yield _told("", f"not {redact_value(other.value)}", _place(other.source), "faint")
+        same = _bare(other.value) == _bare(answer.value)
+        said = "ignored, same value" if same else f"ignored: {redact_value(other.value)}"
+        yield _told("", said, _place(other.source), "faint")
+
+
+def _bare(value: str | None) -> str:
+    """A value without what makes no difference to Hermes."""
+    return (value or "").strip().rstrip("/")
 
 
 def _key(label: str, key: Key) -> Iterator[Line]:
     style = "error" if key.state in _BAD else ""
     if key.source.kind == DEFAULT:
-        where = "" if key.state == "not needed" else "set nowhere"
+        where = "" if key.state == "not needed" else "not set"
         named = (
             f"{redaction.redact_words(key.name)} is missing"
             if key.state == "missing"
-            else "none is sent"
+            else "not needed"
         )
         yield _told(label, named, where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
         yield _told(label, f"{redaction.redact_words(key.name)}{state}", key.source.place, style)
     for other in key.shadows:
-        yield _told("", f"not {redaction.redact_words(other.name)}", other.source.place, "faint")
+        named = redaction.redact_words(other.name)
+        yield _told("", f"ignored: {named}", other.source.place, "faint")
 
 
 def _place(source: Source) -> str:
@@ -136,7 +145,7 @@ def _entry(number: int, route: Route) -> Iterator[Line]:
         )
         return
     key = route.key
-    said = f"key {redaction.redact_words(key.name)} {key.state}" if key else ""
+    said = f"key {redaction.redact_words(key.name)} ({key.state})" if key else ""
     address = redact_value(route.base_url.value) if route.base_url else ""
     yield row(f"{number}  ", name, (f"  {address}  {said}", "faint"), indent=2, hang=3)
 
@@ -156,12 +165,12 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
             hang=4,
         )
     if rest:
-        every = "all" if not own else "the other"
-        yield row((f"{every} {rest} follow the main model", "faint"), indent=2)
+        text = f"the other {rest} use the main model" if own else f"all {rest} use the main model"
+        yield row((text, "faint"), indent=2)
 
 
 def _platform(one: Access) -> Iterator[Line]:
-    yield row((one.label, "strong"), (f"  by {one.because}", "faint"), indent=2, hang=4)
+    yield row((one.label, "strong"), (f"  enabled by {one.because}", "faint"), indent=2, hang=4)
     for token in one.tokens:
         for line in _key("token", token):
             yield line._replace(indent=4)
@@ -173,12 +182,12 @@ def _platform(one: Access) -> Iterator[Line]:
 
 
 def _who(one: Access) -> Line:
-    count = count_users(one.users)
+    number = count_users(one.users)
     if one.everyone:
         return _told("who", "anybody", _place(one.everyone.source), "warning")
     if one.users is None:
-        return _told("who", "only who is paired", "no list of users is set")
-    said = "anybody" if count is None else f"{count} user{'s' if count != 1 else ''}"
+        return _told("who", "only paired users", "no allowlist is set")
+    said = "anybody" if number is None else count(number, "user")
     return _told("who", said, _place(one.users.source))
 
 

@@ -33,7 +33,7 @@ def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
     if switch.steps and tested:
         yield row(
             ("→ ", "faint"),
-            "ask it for one token; if that fails, everything is taken back",
+            "send one test request; if it fails, roll back everything",
             indent=2,
             hang=2,
         )

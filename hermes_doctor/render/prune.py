@@ -13,5 +13,5 @@ def protected_lines(found: PruneSelection) -> Iterator[Line]:
     for id, why in found.protected.items():
         yield row(("! ", "warning"), f"keep backup {id}: {why}", hang=2)
     if found.protected:
-        text = "Remove such a backup only by its name: hermes-doctor backup prune ID"
+        text = "To remove such a backup anyway: hermes-doctor backup prune ID"
         yield row((text, "faint"), indent=2)

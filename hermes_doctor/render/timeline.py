@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.examination.timeline import Timeline, TimelineEvent
+from hermes_doctor.message import ago, clock
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _MARKS = {
@@ -24,20 +25,19 @@ _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
     """The events by day, in local time."""
-    since = _local(timeline.since)
-    yield row((tilde(home), "strong"), f" since {since:%Y-%m-%d %H:%M} (times are local)")
+    yield row((tilde(home), "strong"), f" since {ago(timeline.since)}, local times")
     if not timeline.events:
         yield BLANK
-        yield row("Nothing happened that left a trace.")
+        yield row("No restart, error, edit, backup or repair was found.")
     for day, events in groupby(timeline.events, key=lambda one: _local(one.at).date()):
         yield BLANK
-        yield row((f"{day:%A} {day.isoformat()}", "strong"))
+        yield row((f"{day:%A}, {day:%b} {day.day} {day.year}", "strong"))
         for event in events:
             yield from _event(event)
     if timeline.unknown:
         yield BLANK
     for doubt in timeline.unknown:
-        yield row(("? ", "warning"), f"not known: {doubt}", hang=2)
+        yield row(("? ", "warning"), f"could not check: {doubt}", hang=2)
 
 
 def _event(event: TimelineEvent) -> Iterator[Line]:
@@ -70,7 +70,7 @@ def _often(event: TimelineEvent) -> str:
         return ""
     until = _local(event.until)
     same = until.date() == _local(event.at).date()
-    return f" (×{event.times}, until {until:{'%H:%M:%S' if same else '%Y-%m-%d %H:%M'}})"
+    return f" ({event.times:,} times, until {f'{until:%H:%M:%S}' if same else clock(until)})"
 
 
 def document(home: Path, version: str, timeline: Timeline) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.installation.details import InstallationDetails
+from hermes_doctor.message import count
 from hermes_doctor.model import Severity
 from hermes_doctor.terminal.lines import Line, row
 from hermes_doctor.updates.after_update import Outcome
@@ -26,11 +27,11 @@ def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Itera
     mark = ("  ", "good") if outcome.gateway_up else ("✗ ", "error")
     yield row(mark, outcome.gateway, hang=2)
     for text in outcome.missing:
-        yield row(("✗ ", "error"), f"The new Hermes is not whole: {text}.", hang=2)
+        yield row(("✗ ", "error"), f"The new Hermes is incomplete: {text}.", hang=2)
     for text in outcome.lost:
         yield row(("✗ ", "error"), f"{text[:1].upper()}{text[1:]}.", hang=2)
     for text in outcome.elsewhere:
-        yield row(("! ", "warning"), f"{text}; the record is not of that one.", hang=2)
+        yield row(("! ", "warning"), f"{text}; `rollback` does not cover it.", hang=2)
     for one in outcome.broke:
         subject = f" ({one.subject})" if one.subject else ""
         yield row(
@@ -39,12 +40,12 @@ def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Itera
     for text in outcome.crashed[:MOST_CRASHED]:
         yield row(("? ", "warning"), f"The check {text}", hang=2)
     if (more := len(outcome.crashed) - MOST_CRASHED) > 0:
-        yield row(("? ", "warning"), f"{more} more checks crashed.", hang=2)
+        yield row(("? ", "warning"), f"{count(more, 'more check')} crashed.", hang=2)
     for number, where in enumerate(outcome.broken):
-        text = " " * 23 if number else "  What can be mended:  "
+        text = " " * 14 if number else "  Repair:     "
         yield row((text, "faint"), f"hermes-doctor fix{options(where.path)}")
     if not outcome.good and outcome.update.backup:
-        yield row(("  The way back:        ", "faint"), f"hermes-doctor rollback{options(home)}")
+        yield row(("  Roll back:  ", "faint"), f"hermes-doctor rollback{options(home)}")
 
 
 def versions(outcome: Outcome) -> str:
@@ -52,28 +53,30 @@ def versions(outcome: Outcome) -> str:
     before, after = outcome.update.before, outcome.update.after
     text = _versions(before, after)
     if outcome.good:
-        return f"{text} Nothing that matters was broken."
+        return f"{text} Nothing new is broken."
     if outcome.report.why_blind:
         return f"{text} {outcome.report.why_blind}"
     if outcome.as_before:
-        return f"{text} The gateway did not come up before, and does not now."
-    return f"{text} Something is broken that was not before."
+        return f"{text} The gateway does not start, as before the update."
+    return f"{text} The update broke something."
 
 
 def _versions(before: InstallationDetails | None, after: InstallationDetails | None) -> str:
     if before is None and after is None:
-        return "Which Hermes this is cannot be told from here."
+        return "Could not find out which Hermes is installed."
     if before is None or after is None:
         name = before.version if before else "of unknown version"
-        return f"Hermes {name} became {after.version}." if after else f"Hermes {name} is gone."
+        if after is None:
+            return f"Hermes {name} is no longer installed."
+        return f"Hermes {name} was updated to {after.version}."
     if before.revision == after.revision and before.version == after.version:
-        return f"Hermes {after.version} as before."
+        return f"Hermes is still {after.version}."
     commits = before.version == after.version and before.revision and after.revision
     old, new = (
         (f"{one.version} ({(one.revision or '')[:12]})" if commits else one.version)
         for one in (before, after)
     )
-    return f"Hermes {old} became {new}."
+    return f"Hermes {old} was updated to {new}."
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

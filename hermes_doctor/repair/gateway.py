@@ -117,7 +117,7 @@ class GatewayPause:
 def pending_stop_message(pid: int) -> str:
     """The message about a process that was asked to stop and is not finished yet."""
     return (
-        f"process {pid} ends as soon as it is done, and the next `hermes-doctor fix --apply` "
+        f"process {pid} stops when its work is done, and the next `hermes-doctor fix --apply` "
         f"starts the gateway again"
     )
 
@@ -140,7 +140,7 @@ def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
         service.recall(journals.folder(log) / ORIGIN)
         pid = service.settled(STOP_LIMIT)
         if pid is not None and pid == log.asked:
-            return f" Still {pending_stop_message(pid)}."
+            return f" The gateway has not stopped yet: {pending_stop_message(pid)}."
         if pid is None:
             service.start(START_LIMIT)
             pid = service.running()
@@ -148,5 +148,8 @@ def start_stopped_gateway(home: Home, journals: Journals, log: Journal) -> str:
     except (CannotFix, CouldNotLook, OSError) as why:
         log.gateway, log.asked = STOPPED, None
         reason = str(why).rstrip(".")
-        return f" The gateway was stopped for it and could not be started again: {reason}."
-    return f" The gateway, which it had stopped, runs again (process {pid})."
+        return (
+            " The run had stopped the gateway, which could not be started again "
+            f"({reason}). Start it."
+        )
+    return f" The gateway, which the run had stopped, is running again (process {pid})."

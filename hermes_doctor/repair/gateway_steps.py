@@ -39,8 +39,8 @@ def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -
         if not back and name in [Path(one).name for one in first.names]:
             raise CannotFix(
                 text(
-                    "process {pids} writes into a deleted log of {name}, which has to "
-                    "be saved first",
+                    "process {pids} writes to a deleted write-ahead log of {name}, "
+                    "which must be saved first",
                     pids=first.pids[0],
                     name=name,
                 )
@@ -122,7 +122,7 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
                 reason=str(error).rstrip("."),
             )
         ) from None
-    why = "it would overwrite what is restored"
+    why = "it would overwrite the restored files with what it has in memory"
     holding[0].steps = [*holding[0].steps, GatewayStep(service, restart=True, why=why)]
 
 
@@ -137,7 +137,7 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         if isinstance(step.action, machine.InstallService):
             return [*steps, restart_without_unit(probes, step.action)]
         if isinstance(step.action, machine.ReloadUnits):
-            why = "new settings apply only at a start"
+            why = "it reads its settings when it starts"
             return [*steps, GatewayStep(control.gateway_control(probes), restart=True, why=why)]
     return _with_gateway(probes, steps)
 

@@ -43,9 +43,7 @@ class SaveDatabase(Step):
     """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
-        return (
-            f"save {self.path.name} in the vault: SQLite will mix the log that comes back into it"
-        )
+        return f"back up {self.path.name}: SQLite will merge the restored write-ahead log into it"
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
@@ -99,10 +97,10 @@ def refuse_lone_logs(home: Home, backup: Backup, entries: Sequence[BackupEntry])
         aside = ""
     raise Trouble(
         text(
-            "Backup {backup_id} has {log} without its database, and beside the "
-            "present {database} it could damage that. Nothing was changed. "
-            "{ways} If {database} is still the same as then, this puts the log "
-            "back: hermes-doctor undo {backup_id}",
+            "Backup {backup_id} contains {log} without its database, and it could "
+            "damage the current {database}. Nothing was changed. {ways} If "
+            "{database} has not changed since, restore the write-ahead log with: "
+            "hermes-doctor undo {backup_id}",
             backup_id=backup.id,
             log=log,
             database=database,
@@ -123,9 +121,9 @@ def reason_to_refuse_undo(home: Home, journal: Journal, records: Sequence[PathRe
             backup = journal.root(home) / journal.id
             kept = _ways(_aside(home, journal, record), backup)
             return (
-                f"{database} changed since run {journal.id} moved {record.path} away, and putting "
-                f"that log back could damage it. Nothing was changed. {kept} With --force the log "
-                f"is put back all the same, and {database} is saved in the vault first."
+                f"{database} changed since run {journal.id} moved {record.path} away, so restoring "
+                f"that write-ahead log could damage it. Nothing was changed. {kept} To restore it "
+                f"anyway: add --force. {database} is backed up first."
             )
     return ""
 
@@ -140,8 +138,8 @@ def describe_kept_logs(home: Home, journal: Journal, names: Sequence[str], backu
         aside = _aside(home, journal, record)
         also = f" as {aside} and" if aside else ""
         said.append(
-            f"{database} was written to since, so its old log {record.path} cannot go back beside "
-            f"it. The log is kept{also} in backup {backup.id} ({backup.folder})."
+            f"{database} changed since, so its old write-ahead log {record.path} cannot be "
+            f"restored. It is kept{also} in backup {backup.id} ({backup.folder})."
         )
     return " ".join(said)
 
@@ -151,10 +149,10 @@ def _ways(aside: str, backup: Backup | Path) -> str:
     folder = backup if isinstance(backup, Path) else backup.folder
     if aside:
         return (
-            f"The log is kept as {aside}; hermes-doctor check says how to add the rows that are "
-            f"only in it."
+            f"The write-ahead log is kept as {aside}; hermes-doctor check shows how to add the "
+            f"rows that are only in it."
         )
-    return f"The log is in {folder / 'files'}."
+    return f"The write-ahead log is in {folder / 'files'}."
 
 
 def _aside(home: Home, journal: Journal, record: PathRecord) -> str:

@@ -20,10 +20,10 @@ def mark_refused(log: Journal, error: Refused) -> Journal:
     """Mark the items of a refused run: some cannot be done, the others are tried without them."""
     for number, item in enumerate(log.items):
         if number not in error.items:
-            item.outcome, item.reason = "left", "tried again without the one that was refused"
+            item.outcome, item.reason = "left", "tried again without the refused fix"
         elif error.tried_on_copy and item.then:
             item.outcome = "not-enough"
-            item.reason = f"{_bare(error)}. It goes on with {item.then}."
+            item.reason = f"{_bare(error)}. The next fix is {item.then}."
         else:
             item.outcome, item.reason = "refused", str(error)
     return log
@@ -38,12 +38,12 @@ def mark_left_items(log: Journal, left: Sequence[str], backup: Backup) -> None:
             continue
         item.outcome = "failed"
         item.reason = (
-            f"{item.reason}; only partly taken back: {', '.join(stays)} is left as it is, because "
-            f"{_why_left(log, stays)}"
+            f"{item.reason}; rolled back only in part: {', '.join(stays)} was not restored, "
+            f"because {_why_left(log, stays)}"
         )
         kept = paths.rolled_back_folder(backup)
         if len(stays) < len(mine) and kept.exists():
-            item.reason += f"; what the run had written to its other files is kept in {kept}"
+            item.reason += f"; the new content of its other files is kept in {kept}"
 
 
 def _why_left(log: Journal, names: Sequence[str]) -> str:
@@ -63,7 +63,7 @@ def left_paths_note(names: Sequence[str]) -> str:
     """The part of a run's note that names the paths which were not rolled back."""
     if not names:
         return ""
-    return f"; left alone because somebody changed it since: {', '.join(names)}"
+    return f"; not restored, because it changed since: {', '.join(names)}"
 
 
 def left_files_note(home: Home, journal: Journal) -> str:
@@ -72,14 +72,14 @@ def left_files_note(home: Home, journal: Journal) -> str:
     if journal.kept:
         names = ", ".join(str(home.path / name) for name in journal.kept)
         text += (
-            f" Somebody wrote to a file while it was replaced. That version is not in the backup, "
-            f"so it is kept: {names}. Copy what you need out of it, then delete it."
+            f" Another program wrote to a file while it was replaced. That version is not in the "
+            f"backup, so it is kept: {names}. Copy what you need from it, then delete it."
         )
     if journal.unremoved:
         names = ", ".join(str(home.path / name) for name in journal.unremoved)
         text += (
-            f" Old copies could not be removed and may hold secrets: {names}. Delete them; the "
-            f"next hermes-doctor fix --apply tries it again."
+            f" Old copies could not be removed and may contain secrets: {names}. Delete them; the "
+            f"next hermes-doctor fix --apply tries it, too."
         )
     return text
 
@@ -107,7 +107,7 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
         )
     changed = "Nothing was changed."
     if PARTLY in (log.state, log.end):
-        changed = f"The run could not be undone completely: {log.note}."
+        changed = f"The run could not be rolled back completely: {log.note}."
     if isinstance(error, OSError):
         name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
         return Trouble(

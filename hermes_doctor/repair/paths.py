@@ -39,7 +39,8 @@ def refuse_foreign_paths(home: Home, named: Iterable[str], what: str) -> None:
         if whose is None or whose.uid != owner:
             raise Trouble(
                 text(
-                    "{what} names {name}, which is not the home's. Nothing was changed.",
+                    "{what} names {name}, which does not belong to the owner of the home. "
+                    "Nothing was changed.",
                     what=what,
                     name=name,
                 )
@@ -172,7 +173,7 @@ def restore(backup: Backup, entry: BackupEntry | None, path: Path, run: str) -> 
     """Restore one path from the vault; return False if its owner could not be restored."""
     if entry is None:
         raise Trouble(
-            text("backup {backup_id} holds nothing of {path}", backup_id=backup.id, path=path.name)
+            text("backup {backup_id} does not contain {path}", backup_id=backup.id, path=path.name)
         )
     if entry.kind == "absent":
         disk.remove(path)

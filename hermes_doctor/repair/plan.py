@@ -114,7 +114,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
     """
     fixes = _chain(plugins, finding)
     if not fixes:
-        return PlannedItem(finding, None, (), "no fix can do it; see the page")
+        return PlannedItem(finding, None, (), "there is no fix for it")
     for place, fix in enumerate(fixes):
         planned = _steps(probes, finding, fix)
         if planned.refusal is None:
@@ -187,13 +187,13 @@ def verifier(
         for record in records:
             result = ended.get(record.check)
             if result is None:
-                said.append(f"the check {record.check} is not there any more")
+                said.append(f"the check {record.check} no longer exists")
             elif (record.code, record.subject) in still:
-                said.append("the check still finds it")
+                said.append("the check still finds the problem")
             elif result.status is Status.CRASHED:
-                said.append(f"the check could not be repeated: {result.reason}")
+                said.append(f"the check of the result crashed: {result.reason}")
             elif result.status is Status.UNKNOWN and _about(record, result.reason or ""):
-                said.append(f"the check could not look: {result.reason}")
+                said.append(f"could not check the result: {result.reason}")
             else:
                 said.append(None)
         return said

@@ -40,8 +40,8 @@ class Preflight(NamedTuple):
         if os.geteuid() == uid == 0 and privileges.others_may_write(st):
             raise Trouble(
                 text(
-                    "Others may write to {home_path}, so it is not root's alone. "
-                    "Nothing was changed. Close it first: chmod go-w {home_path}",
+                    "Other users may write to {home_path}, so root must not work in it. "
+                    "Nothing was changed. To solve it: chmod go-w {home_path}",
                     home_path=self.home.path,
                 )
             )
@@ -49,15 +49,15 @@ class Preflight(NamedTuple):
             raise Trouble(
                 text(
                     "{home_path} belongs to another user (uid {uid}). Nothing was "
-                    "changed. Run it as that user, or with sudo.",
+                    "changed. Run this as that user, or with sudo.",
                     home_path=self.home.path,
                     uid=uid,
                 )
             )
         if gateway and os.environ.get("_HERMES_GATEWAY"):
             raise Trouble(
-                "This runs inside the gateway that would be restarted, which would cut off the "
-                "answer in the middle. Run it from a shell of your own."
+                "This command runs inside the gateway, and the repair would restart the gateway "
+                "and cut off its answer. Run it from your own shell."
             )
         try:
             excused = gateway.allowed_holders()
@@ -114,7 +114,7 @@ class Preflight(NamedTuple):
             raise Trouble(
                 text(
                     "{path} belongs to uid {owner}, so you may not change it. Nothing "
-                    "was changed. Run it with sudo.",
+                    "was changed. Run this with sudo.",
                     path=path.name,
                     owner=owner,
                 )
@@ -125,9 +125,8 @@ class Preflight(NamedTuple):
         if euid == 0 and uid != 0 and foreign and not handed:
             raise Trouble(
                 text(
-                    "{path} belongs to uid {owner}, not to the home's owner, for whom "
-                    "this works. Nothing was changed. Give it back first: chown {uid} "
-                    "{path_2}",
+                    "{path} belongs to uid {owner}, not to the owner of the home. "
+                    "Nothing was changed. To solve it: chown {uid} {path_2}",
                     path=path.name,
                     owner=owner,
                     uid=uid,
@@ -137,8 +136,8 @@ class Preflight(NamedTuple):
         if mounts.is_immutable(path):
             raise Trouble(
                 text(
-                    "{path} is marked unchangeable (lsattr shows i or a). Nothing was "
-                    "changed. Take the mark away first: chattr -ia {path_2}",
+                    "{path} is marked immutable (lsattr shows i or a). Nothing was "
+                    "changed. To solve it: chattr -ia {path_2}",
                     path=path.name,
                     path_2=path,
                 )
@@ -146,8 +145,8 @@ class Preflight(NamedTuple):
         if target.replaces and mounts.is_mount(path):
             raise Trouble(
                 text(
-                    "{path} is a mount of its own and cannot be replaced. Nothing was "
-                    "changed. Change it where it is mounted from.",
+                    "{path} is a mount point, so it cannot be replaced. Nothing was "
+                    "changed. Change the file that is mounted there.",
                     path=path,
                 )
             )
@@ -155,7 +154,7 @@ class Preflight(NamedTuple):
         if not folder.is_dir():
             raise Trouble(
                 text(
-                    "{folder} is no folder, and {path} belongs into one of that name. "
+                    "{folder} is not a folder, so {path} cannot be written there. "
                     "Nothing was changed. Move it away first.",
                     folder=folder,
                     path=path.name,
@@ -164,7 +163,7 @@ class Preflight(NamedTuple):
         if path.is_dir() and not path.is_symlink():
             raise Trouble(
                 text(
-                    "{path} is a folder by now. Nothing was changed. Move it away "
+                    "{path} is now a folder. Nothing was changed. Move it away "
                     "first, or leave it out.",
                     path=path,
                 )
@@ -172,7 +171,7 @@ class Preflight(NamedTuple):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Trouble(
                 text(
-                    "{folder} cannot be written to (read-only disk or missing rights). "
+                    "Could not write to {folder} (read-only disk or no permission). "
                     "Nothing was changed.",
                     folder=folder,
                 )

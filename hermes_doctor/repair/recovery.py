@@ -71,7 +71,7 @@ def _clean_again(home: Home, all_journals: Journals, journal: Journal) -> Recove
     all_journals.save(journal)
     if gone:
         return None
-    text = f"Run {journal.id} ({journal.kind}) has ended.{left_files_note(home, journal)}"
+    text = f"Run {journal.id} ({journal.kind}) is finished.{left_files_note(home, journal)}"
     return RecoveredRun(text, finished=True, kind=journal.kind, partial=True)
 
 
@@ -116,10 +116,10 @@ def _write_down(journal: Journal) -> str:
         act.reverted = act.begun
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run failed"
-    journal.finish(journals.ROLLED_BACK, "rolled back; its receipt could be saved only later")
+    journal.finish(journals.ROLLED_BACK, "rolled back; its receipt was saved later")
     return (
-        f"Run {journal.id} ({journal.kind}) failed earlier and changed nothing: it was rolled back "
-        f"at once. Its receipt could not be saved then. It is saved now."
+        f"Run {journal.id} ({journal.kind}) failed earlier and was rolled back, so nothing was "
+        f"changed. Its receipt could not be saved at that time and is saved now."
     )
 
 
@@ -134,23 +134,23 @@ def _backup_of(home: Home, journal: Journal) -> Backup | None:
 def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     """Decide whether to finish or roll back an interrupted run, do it, and describe it."""
     vault = Vault(home, journal.root(home))
-    started = f"Run {journal.id} ({journal.kind}) was cut off"
+    started = f"Run {journal.id} ({journal.kind}) was interrupted"
     if journal.gateway == ASKED and journal.state == journals.ENDING:
-        return f"Run {journal.id} ({journal.kind}) waits for the end of the gateway."
+        return f"Run {journal.id} ({journal.kind}) waits for the gateway to stop."
     if journal.state == journals.ENDING and journal.end == journals.ROLLED_BACK:
-        return f"{started} while it was cleaning up. Its changes were rolled back before."
+        return f"{started} while it was cleaning up. Its changes had been rolled back."
     if journal.state == journals.ENDING and journal.end == journals.ABANDONED:
         return f"{started} while it was cleaning up. It had changed nothing."
     if journal.state == journals.ENDING:
-        return f"{started} while it was cleaning up. It is finished."
+        return f"{started} while it was cleaning up. It is finished now."
     if journal.state in (journals.BACKING_UP, journals.STAGING):
         if vault.began(journal.id + PARTIAL):
             with contextlib.suppress(OSError):
                 vault.discard(journal.id + PARTIAL)
-        journal.finish(journals.ABANDONED, "cut off before anything was changed")
-        text = f"{started} before it had changed anything. Its leftovers are removed."
+        journal.finish(journals.ABANDONED, "interrupted before anything was changed")
+        text = f"{started} before it changed anything. Its temporary files were removed."
         if journal.saved:
-            text += f" What it had saved stays as backup {' and '.join(journal.saved)}."
+            text += f" What it had saved is kept in backup {' and '.join(journal.saved)}."
         return text
     backup = vault.load(journal.id)
     pending = [item for item in journal.items if item.outcome == "planned"]
@@ -158,8 +158,8 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
     if complete and (journal.kind != "fix" or not any(verify(pending))):
         for item in pending:
             item.outcome = "verified"
-        journal.finish(journals.DONE, "cut off before it was verified; verified later")
-        return f"{started} after all its changes. They are verified now: it is finished."
+        journal.finish(journals.DONE, "interrupted before it was verified; verified later")
+        return f"{started} after all its changes. They are verified now, so it is finished."
     _refuse_holders(home, journal)
     used = used_after_switch(home, journal)
     if (
@@ -170,27 +170,33 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
         for item in pending:
             item.outcome = "verified"
         names = ", ".join(dict.fromkeys(_database_of(home, one) for one in used))
-        journal.finish(journals.DONE, f"cut off; finished later, because {names} was used since")
+        journal.finish(
+            journals.DONE, f"interrupted; finished later, because {names} was used since"
+        )
         return (
-            f"{started} after all its changes. {names} was written to since, so it is not taken "
-            f"back: the run is finished, and what was written is kept."
+            f"{started} after all its changes. {names} was used since, so the run is not rolled "
+            f"back but finished, and the new data is kept."
         )
     left, written, logs = roll_back(home, journal, backup, journal.paths)
     actions.revert_interrupted(home, journal)
     for item in journal.items:
-        item.outcome, item.reason = "rolled-back", "the run was cut off"
+        item.outcome, item.reason = "rolled-back", "the run was interrupted"
     mark_left_items(journal, left, backup)
     journal.finish(
-        journals.PARTLY if left else journals.ROLLED_BACK, "cut off, and taken back later"
+        journals.PARTLY if left else journals.ROLLED_BACK, "interrupted and rolled back later"
     )
     if left:
-        return f"{started} half-way. {_only_in_part(home, journal, backup, left, logs)}"
+        return (
+            f"{started} before it was finished. {_only_in_part(home, journal, backup, left, logs)}"
+        )
     if written:
         return (
-            f"{started} half-way. It is taken back: everything is as it was before, and what was "
-            f"written to {', '.join(written)} since is kept."
+            f"{started} before it was finished and is now rolled back: everything is as it was "
+            f"before, and what was written to {', '.join(written)} since is kept."
         )
-    return f"{started} half-way. It is taken back: everything is as it was before."
+    return (
+        f"{started} before it was finished and is now rolled back: everything is as it was before."
+    )
 
 
 def _only_in_part(
@@ -209,18 +215,16 @@ def _only_in_part(
         for name in left
         if name not in explained and database_of(home.path / name) not in databases
     ]
-    text = "It is undone only in part:"
+    text = "It is rolled back only in part:"
     if others:
         text += (
-            f" {', '.join(others)} was changed after the run and stays as it is. Its previous "
+            f" {', '.join(others)} was changed after the run and was not restored. Its previous "
             f"version is in backup {backup.id} ({backup.folder})."
         )
     if logs:
         text += f" {logs_without_database.describe_kept_logs(home, journal, logs, backup)}"
     kept = paths.rolled_back_folder(backup)
-    return text + (
-        f" What the run had written to other files is in {kept}." if kept.exists() else ""
-    )
+    return text + (f" The new content of other files is kept in {kept}." if kept.exists() else "")
 
 
 def _database_of(home: Home, one: Switch) -> str:
@@ -263,8 +267,8 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
     for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(
             text(
-                "Run {journal_id} was cut off and has to be taken back, but {path} "
-                "is in use by process {pids}. Nothing was changed. Stop it, then "
+                "Run {journal_id} was interrupted and must be rolled back, but {path} "
+                "is in use by process {pids}. Nothing was changed. Stop that process, then "
                 "try again.",
                 journal_id=journal.id,
                 path=path.name,
@@ -293,9 +297,10 @@ def interrupted_run_messages(home: Home, options: str) -> list[str]:
     except (Trouble, CouldNotLook, OSError):
         return []
     return [
-        f"Run {journal.id} ({journal.kind}) "
-        + ("waits" if journal.gateway == ASKED else f"was cut off while {journal.state}")
-        + (" for the end of the gateway. " if journal.gateway == ASKED else ". ")
-        + f"This brings it to an end: hermes-doctor fix --apply{options}"
+        f"Run {journal.id} ({journal.kind}) waits for the gateway to stop. "
+        f"To finish it: hermes-doctor fix --apply{options}"
+        if journal.gateway == ASKED
+        else f"Run {journal.id} ({journal.kind}) was interrupted while {journal.state}. "
+        f"To finish it: hermes-doctor fix --apply{options}"
         for journal in cut_off
     ]

@@ -85,7 +85,7 @@ class Run:
         gateway = GatewayPause(gateway_steps(items), log, book)
         acts = actions.MachineActions(items, log, book)
         if not targets and not gateway and not acts and not any(map(has_early_save, items)):
-            log.finish(journals.ABANDONED, "there was nothing to do")
+            log.finish(journals.ABANDONED, "nothing to do")
             log.close()
             return log
         try:
@@ -165,7 +165,7 @@ class Run:
                 saved += 1
         if saved != len(targets):
             raise Trouble(
-                text("backup {backup_id} lacks a file that it was made for", backup_id=backup.id)
+                text("backup {backup_id} lacks a file that will be changed", backup_id=backup.id)
             )
         log.state = journals.STAGING
         log.paths = [
@@ -245,7 +245,7 @@ class Run:
                     if failed & set(record.items):
                         failed |= set(record.items)
             for n in failed:
-                wrong[n] = wrong.get(n) or "shares a file with a fix that did not hold"
+                wrong[n] = wrong.get(n) or "it changes the same file as a fix that failed"
             left: list[str] = []
             back = [record for record in log.paths if failed & set(record.items)]
             if back or acts.of(failed):
@@ -264,11 +264,11 @@ class Run:
             if not failed:
                 log.finish(journals.DONE)
             elif held or left:
-                log.finish(journals.PARTLY, "some fixes did not hold" + left_paths_note(left))
+                log.finish(journals.PARTLY, "some fixes did not help" + left_paths_note(left))
             elif changed:
-                log.finish(journals.ROLLED_BACK, "the fix did not hold and was taken back")
+                log.finish(journals.ROLLED_BACK, "the fix did not help and was rolled back")
             else:
-                log.finish(journals.ABANDONED, "it was done, but did not help")
+                log.finish(journals.ABANDONED, "the fix was applied but did not help")
             all_journals.save(log)
             self._end(log, all_journals, backup)
 

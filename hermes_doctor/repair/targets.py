@@ -116,7 +116,7 @@ def leave_other_supervisors(items: Sequence[Item]) -> None:
                 first = first or step.service
                 if step.service != first:
                     item.record.outcome = "left"
-                    item.record.reason = "the gateway gets another owner first"
+                    item.record.reason = "the supervisor of the gateway is changed first"
 
 
 def _merge(one: Change, two: Change) -> Change | None:

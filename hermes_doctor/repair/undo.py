@@ -35,10 +35,10 @@ class Restore(Step):
 
     def sentence(self) -> str:
         if self.entry.kind == "absent":
-            return f"remove {self.entry.path}, which was not there then"
+            return f"remove {self.entry.path}, which did not exist then"
         if self.entry.kind == "mode":
             return self._mode_and_owner()
-        return f"put back {self.entry.path} from backup {self.backup.id}"
+        return f"restore {self.entry.path} from backup {self.backup.id}"
 
     def _mode_and_owner(self) -> str:
         now, entry = snapshot(self.path), self.entry
@@ -79,7 +79,7 @@ class SetSidecarAside(Step):
     path: Path
 
     def sentence(self) -> str:
-        return f"move {self.path.name} aside: it belongs to the file that is replaced"
+        return f"move {self.path.name} aside: it belongs to the replaced file"
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
@@ -148,12 +148,12 @@ def restore_verifier(home: Home, backup: Backup) -> Verify:
             wanted = paths.state_of(entry)
             stays = _owner_stays(home.path / record.subject, entry)
             if entry.kind == "mode" and stays and (now.uid, now.gid) != (entry.uid, entry.gid):
-                said.append(f"its owner stays uid {now.uid}: {stays}")
+                said.append(f"its owner is still uid {now.uid}: {stays}")
                 continue
             if stays:
                 wanted = replace(wanted, uid=now.uid, gid=now.gid)
             right = paths.matches(now, wanted)
-            said.append(None if right else "is not what the backup holds")
+            said.append(None if right else "it differs from the backup")
         return said
 
     return verify
@@ -176,7 +176,7 @@ def _owner_stays(path: Path, entry: BackupEntry) -> str | None:
         return None
     if entry.kind == "mode" and privileges.had_owner(path, entry.uid, entry.gid):
         return None
-    return f"nothing on this disk proves that uid {entry.uid} owned it; restore it with chown"
+    return f"could not prove that uid {entry.uid} owned it; restore the owner with chown"
 
 
 def last_run(all_journals: Journals) -> Journal:
@@ -188,7 +188,7 @@ def last_run(all_journals: Journals) -> Journal:
             return journal
     raise Trouble(
         text(
-            "No run of hermes-doctor on {home_path} is left to undo.",
+            "There is no run to undo in {home_path}.",
             home_path=all_journals.home.path,
         )
     )
@@ -213,7 +213,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if journal.state == journals.UNDONE:
         raise Trouble(
             text(
-                "Run {journal_id} was undone already, by run {undone_by}.",
+                "Run {journal_id} was already undone by run {undone_by}.",
                 journal_id=journal.id,
                 undone_by=journal.undone_by,
             )
@@ -221,7 +221,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(
             text(
-                "Run {journal_id} changed nothing ({state}); nothing to undo.",
+                "Run {journal_id} changed nothing ({state}), so there is nothing to undo.",
                 journal_id=journal.id,
                 state=journal.state,
             )
@@ -254,9 +254,9 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if changed and not force:
         raise Trouble(
             text(
-                "{changed} changed since run {journal_id}; undoing would take that "
-                "change away. Nothing was changed. With --force it is done all the "
-                "same, and what is there now is kept in the vault.",
+                "{changed} changed since run {journal_id}, and an undo would lose that "
+                "change. Nothing was changed. To undo anyway: add --force. The current "
+                "version is backed up first.",
                 changed=", ".join(changed),
                 journal_id=journal.id,
             )

@@ -42,9 +42,9 @@ def _refuse_strangers(home: Home, *, system: bool) -> None:
     """Raise if a user's own manager would run a job for another user's home."""
     owner = os.stat(home.path).st_uid
     if system and os.geteuid() != 0:
-        raise Trouble("--system installs a service of the machine: run it with sudo.")
+        raise Trouble("--system installs for the whole machine and needs root. Run this with sudo.")
     if not system and os.geteuid() != owner:
         raise Trouble(
-            f"{home.path} belongs to another user (uid {owner}): run it as that user, or give "
-            f"it to the machine with --system."
+            f"{home.path} belongs to another user (uid {owner}). Run this as that user, or with "
+            f"sudo and --system."
         )

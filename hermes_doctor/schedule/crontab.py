@@ -39,7 +39,7 @@ class Cron:
         state = f"XDG_STATE_HOME={job.folder.parent}"
         command = shlex.join(["env", state, *words]).replace("%", r"\%")
         if "\n" in command:
-            raise CannotFix("a name holds signs that no crontab may hold")
+            raise CannotFix("a path contains characters that a crontab line must not contain")
         return f"{_schedule(minutes)} {command}  # {job.name}\n"
 
     def install(self, job: Job) -> bool:
@@ -63,20 +63,18 @@ class Cron:
 
     def status(self, job: Job) -> JobStatus:
         there = any(_ours(line, job) for line in _lines())
-        what = "scheduled by a line in the crontab" if there else "not in the crontab"
+        what = "scheduled in the crontab" if there else "not in the crontab"
         return JobStatus(there, there, what=what)
 
     def hints(self, job: Job) -> Sequence[str]:
         every = format_duration(_minutes(job) * 60)
         found = [
-            f"Cron starts single rounds every {every} and mails what changed: "
-            f"crontab -l | grep {job.name}"
+            f"Cron runs a check every {every} and mails what changed: crontab -l | grep {job.name}"
         ]
         if job.interval != _minutes(job) * 60:
             found.append(
-                f"Every {every}, not every {format_duration(job.interval)}: "
-                f"at least {format_duration(MIN_INTERVAL)}, and only "
-                "what divides an hour or a day comes evenly."
+                f"Cron cannot run every {format_duration(job.interval)}, so it runs every {every}: "
+                f"at least {format_duration(MIN_INTERVAL)}, and a part of an hour or a day."
             )
         return found
 
@@ -107,7 +105,7 @@ def _lines() -> list[str]:
     """Read the crontab; a missing one counts as empty."""
     done = _crontab(["-l"])
     if done.returncode and b"no crontab" not in done.stderr.lower():
-        raise CannotFix("crontab does not tell what is in it")
+        raise CannotFix("could not read the crontab")
     text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
     lines = text.split("\n")  # not splitlines(): a comment may contain other line separators
     return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
@@ -116,7 +114,7 @@ def _lines() -> list[str]:
 def _write(lines: list[str]) -> None:
     done = _crontab(["-"], "".join(lines).encode("utf-8", "surrogateescape"))
     if done.returncode:
-        raise CannotFix(f"crontab refused the new lines ({done.returncode})")
+        raise CannotFix(f"crontab rejected the new lines (exit code {done.returncode})")
 
 
 def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -130,6 +128,8 @@ def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess
             check=False,
         )
     except FileNotFoundError:
-        raise CannotFix("there is neither systemd nor launchd nor cron to install into") from None
+        raise CannotFix(
+            "systemd, launchd and cron are all missing on this machine, so it cannot be installed"
+        ) from None
     except (OSError, subprocess.TimeoutExpired):
-        raise CannotFix("crontab gives no answer") from None
+        raise CannotFix("crontab does not answer") from None

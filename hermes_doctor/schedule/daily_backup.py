@@ -20,7 +20,7 @@ from hermes_doctor.system import disk
 
 PREFIX = "hermes-doctor-backup"
 _SERVICE = """\
-# Made by `hermes-doctor backup schedule install`; `… remove` takes it away.
+# Made by `hermes-doctor backup schedule install`; remove it with `… remove`.
 [Unit]
 Description=hermes-doctor backs up {home}
 
@@ -32,11 +32,11 @@ SyslogIdentifier=hermes-doctor
 Nice=10
 IOSchedulingClass=idle
 UMask=0077
-# A database was damaged already: that is told, and no failure of the backup.
+# Exit code 1: the backup was created, but a database is damaged.
 SuccessExitStatus=1
 {limits}"""
 _TIMER = """\
-# Made by `hermes-doctor backup schedule install`; `… remove` takes it away.
+# Made by `hermes-doctor backup schedule install`; remove it with `… remove`.
 [Unit]
 Description=hermes-doctor backs up {home} every day
 
@@ -138,7 +138,7 @@ class DailyTimer(systemd.Systemd):
 
     def hints(self, job: Job) -> Sequence[str]:
         words = "systemctl" if self.system else "systemctl --user"
-        found = [f"Next: {words} list-timers {self._name(job)}"]
+        found = [f"Show the next run: {words} list-timers {self._name(job)}"]
         return [*found, *super().hints(job)[1:]]
 
 
@@ -175,11 +175,11 @@ class DailyCrontabLine(crontab.Cron):
         hour, minute = at_of(job)
         command = shlex.join(job.command).replace("%", r"\%")
         if "\n" in command:
-            raise CannotFix("a name holds signs that no crontab may hold")
+            raise CannotFix("a path contains characters that a crontab line must not contain")
         return f"{minute} {hour} * * * {command} >/dev/null  # {job.name}\n"
 
     def hints(self, job: Job) -> Sequence[str]:
-        return [f"Cron mails what goes wrong: crontab -l | grep {job.name}"]
+        return [f"Cron mails errors. Show the line: crontab -l | grep {job.name}"]
 
 
 def _text(file: Path) -> str:
@@ -229,14 +229,14 @@ def prepare(
 
     refuse_temporary_home(home.path)
     if not retention:
-        raise Trouble("Keep at least one: --daily, --weekly or --monthly.")
+        raise Trouble("At least one of --daily, --weekly and --monthly must be more than 0.")
     place = vault.expanduser().absolute() if vault else None
     options = [*retention.options, *more, *(["--vault", str(place)] if place else [])]
     manager = choose(home, system=system, cron=cron, kinds=KINDS)
     owner = owner_of(home)
     user = owner.name if system and owner.uid else None
     if system and owner.uid and user is None:
-        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
+        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no account on this machine")
     if system and user is None:
         for one in (Path(sys.executable), Path(__file__)):
             refuse_untrusted(one, None)
@@ -248,5 +248,5 @@ def prepare(
 def _checked(at: str) -> str:
     hour, _, minute = at.partition(":")
     if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
-        raise Trouble(f"--at takes a time of the day (03:30), not {at!r}.")
+        raise Trouble(f"--at needs a time of the day such as 03:30; got {at!r}.")
     return f"{int(hour):02}:{int(minute):02}"

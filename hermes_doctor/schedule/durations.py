@@ -26,8 +26,8 @@ def parse_seconds(text: str, option: str, *, least: float = 0.0) -> float:
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
     if not least <= found <= MAX_DURATION:
         raise Trouble(
-            f"{option} takes a time such as 30s, 10m or 2h, from {least:g}s to "
-            f"{MAX_DURATION / 86400:g}d, not {text!r}."
+            f"{option} needs a time from {least:g}s to {MAX_DURATION / 86400:g}d, such as 30s, 10m "
+            f"or 2h; got {text!r}."
         )
     return found
 
@@ -41,7 +41,7 @@ def parse_budget(text: str) -> Budget:
         or not count.isascii()
         or not 0 < int(count) <= 1000
     ):
-        raise Trouble(f"--budget takes a number and a time such as 3/30m, not {text!r}.")
+        raise Trouble(f"--budget needs a number and a time, such as 3/30m; got {text!r}.")
     return Budget(int(count), parse_seconds(period, "--budget", least=60.0))
 
 

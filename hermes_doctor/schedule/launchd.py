@@ -82,7 +82,7 @@ class Launchd:
         return JobStatus(os.path.lexists(self._file(job)), loaded, what=f"{job.name} is {word}")
 
     def hints(self, job: Job) -> Sequence[str]:
-        return [f"What it says: tail -f {job.folder / f'{job.name}.log'}"]
+        return [f"Show its log: tail -f {job.folder / f'{job.name}.log'}"]
 
 
 def _agents() -> Path:

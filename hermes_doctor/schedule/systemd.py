@@ -23,9 +23,9 @@ SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
 
 
 _UNIT = """\
-# Made by `hermes-doctor watch install`; `hermes-doctor watch remove` takes it away.
+# Made by `hermes-doctor watch install`; remove it with `hermes-doctor watch remove`.
 [Unit]
-Description=hermes-doctor watches {home} all the time
+Description=hermes-doctor watches {home}
 StartLimitIntervalSec=0
 {order}
 [Service]
@@ -34,7 +34,7 @@ Environment={service}=1
 {environment}WorkingDirectory=/
 Restart=always
 RestartSec=10
-# A repair under way is finished or taken back before it ends.
+# A running repair is finished or rolled back before the watch stops.
 KillMode=mixed
 TimeoutStopSec=330
 SyslogIdentifier=hermes-doctor
@@ -79,7 +79,7 @@ class Systemd:
         self.system = system
         self.manager = Systemctl(None if system else account(os.geteuid()))
         if system and not os.path.isdir("/run/systemd/system"):
-            raise CannotFix("systemd does not run on this machine")
+            raise CannotFix("systemd is not running on this machine")
         self.manager.refuse()
 
     def describe(self) -> str:
@@ -165,11 +165,11 @@ class Systemd:
         from hermes_doctor.supervisors.systemctl import lingers
 
         words = "journalctl -u" if self.system else "journalctl --user -u"
-        found = [f"What it says: {words} {self._name(job)} -f"]
+        found = [f"Show its log: {words} {self._name(job)} -f"]
         user = self.manager.user
         if user is not None and user.name and user.uid and lingers(user.name) is False:
             found.append(
-                f"It ends with your last login; to let it stay: loginctl enable-linger {user.name}"
+                f"It stops when you log out. To keep it running: loginctl enable-linger {user.name}"
             )
         return found
 
@@ -181,7 +181,7 @@ def quote(word: str, *, command: bool = False) -> str:
     line.
     """
     if any(ord(sign) < 32 for sign in word):
-        raise CannotFix("a name holds signs that no unit may hold")
+        raise CannotFix("a path contains characters that a systemd unit must not contain")
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         word = word.replace(sign, written)
     word = word.replace("$", "$$") if command else word

@@ -18,6 +18,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.installation import details
 from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import listed
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,
@@ -116,19 +117,19 @@ def examine(
     try:
         update.after = _now(update, probes)
     except CouldNotLook as why:
-        unseen = f"what became of it cannot be told: {why}"
+        unseen = f"could not find out which Hermes is installed now: {why}"
     update.stage = UPDATED
     update.guard = process_identity(os.getpid()) or []
     records.save(update)
     missing: tuple[str, ...] = ()
     if update.after is None and update.before is not None:
-        missing = (unseen or f"there is none in {update.before.where} any more",)
+        missing = (unseen or f"it is no longer in {update.before.where}",)
     elif update.after is not None and not images.is_container_image(update.after):
-        report_progress("looking whether everything is there that the new Hermes needs")
+        report_progress("checking the packages of the new Hermes")
         missing = _lacking(home, update.after)
     said, up = _gateways(home, update, report_progress, restart=restart and not missing)
     if up and Probes(home).gateways():
-        report_progress(f"giving the gateway {settle_seconds:.0f} s, then reading its logs")
+        report_progress(f"waiting {settle_seconds:.0f} s for the gateway, then reading its logs")
         time.sleep(settle_seconds)
         said, up = _settled(home, said)
     with closing(Probes(home)) as seen:
@@ -184,8 +185,7 @@ def _unmerged(after: InstallationDetails, owner: Account) -> list[str]:
         names = git_rollback.unmerged_files(after.checkout, owner)
     except CannotFix:
         return []
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return [f"a merge is unfinished in {after.checkout}: {names[0]}{more}"] if names else []
+    return [f"a git merge is unfinished in {after.checkout}: {listed(names, 1)}"] if names else []
 
 
 def _nameless(subject: str, profiles: Collection[str | None]) -> str:
@@ -203,7 +203,7 @@ def _nameless(subject: str, profiles: Collection[str | None]) -> str:
 def _elsewhere(home: Home, update: Update) -> tuple[str, ...]:
     now = other_installations(home, update.before)
     return tuple(
-        f"Hermes in {place} was {then} and is {now.get(place, 'gone')} now"
+        f"Hermes in {place} was {then} before and is {now.get(place, 'gone')} now"
         for place, then in update.others.items()
         if now.get(place) != then
     )
@@ -218,13 +218,13 @@ def _gateways(
         try:
             downtime.start_stopped(home, update, report_progress)
         except (CannotFix, CouldNotLook) as why:
-            report_progress(f"a gateway could not be started again: {why}")
+            report_progress(f"could not start a gateway again: {why}")
     for one in downtime.affected_homes(home, update):
         before = update.gateway if one is home else update.beside.get(str(one.path))
         try:
             running = Probes(one).gateways()
         except CouldNotLook as why:
-            found.append((f"Whether {_name(one)} runs cannot be told: {why}.", False))
+            found.append((f"Could not check whether {_name(one)} runs: {why}.", False))
             continue
         if one is home or running or before is not None:
             look = _gateway(one, before, report_progress) if restart else _left(one, before)
@@ -240,9 +240,9 @@ def _settled(home: Home, said: str) -> tuple[str, bool]:
     """The same after a while: a gateway that stopped again is not up."""
     now = Probes(home).gateways()
     if not now:
-        return f"{said} It ended again soon after.", False
+        return f"{said} It stopped again soon after.", False
     if f"(process {now[0].pid})" not in said:
-        return f"{said} Soon after, it was started once more (process {now[0].pid}).", True
+        return f"{said} Soon after, it was restarted (process {now[0].pid}).", True
     return said, True
 
 
@@ -251,8 +251,8 @@ def _left(home: Home, before: int | None) -> tuple[str, bool]:
     name = _name(home)
     running = Probes(home).gateways()
     if running:
-        return f"T{name[1:]} runs (process {running[0].pid}); it was not restarted.", True
-    return f"No {name[4:]} runs.", before is None
+        return f"T{name[1:]} is running (process {running[0].pid}); it was not restarted.", True
+    return f"T{name[1:]} is not running.", before is None
 
 
 def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str, bool]:
@@ -263,17 +263,17 @@ def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str
     change = probes.code_change()
     is_new = bool(running) and (change is None or change.at <= running[0].started_at)
     if is_new and running[0].pid == before:
-        return f"T{name[1:]} (process {before}) was not concerned: its code is the same.", True
+        return f"T{name[1:]} (process {before}) runs the same code as before.", True
     if not running and before is None and not _loops(probes):
-        return "No gateway ran before, and none runs now.", True
+        return "No gateway was running before the update, and none is running now.", True
     try:
         service = None if is_new else control.gateway_control(probes)
         if service is None or (not running and service.restless()):
-            report_progress(f"waiting until {name} is up")
+            report_progress(f"waiting for {name} to start")
             new, _ = startup_proof.wait_until_running(
                 service or GatewayControl(home), time.monotonic() + START_LIMIT, before
             )
-            done = "was restarted by the update" if before else "runs now, and did not before"
+            done = "was restarted by the update" if before else "is running now; it was not before"
             return f"T{name[1:]} (process {new.pid}) {done}.", True
         report_progress(
             f"restarting {name} on the new code" if running else f"starting {name} again"
@@ -281,11 +281,11 @@ def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str
         step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
         _run(home, add_gateway_restart(probes, [step]))
     except (CannotFix, CouldNotLook, Trouble) as why:
-        return f"T{name[1:]} could not be brought up on the new code: {why}", False
+        return f"T{name[1:]} could not be started on the new code: {why}", False
     now = Probes(home).gateways()
     if not now:
-        return f"T{name[1:]} did not stay up on the new code.", False
-    return f"T{name[1:]} runs on the new code (process {now[0].pid}).", True
+        return f"T{name[1:]} stopped again on the new code.", False
+    return f"T{name[1:]} is running on the new code (process {now[0].pid}).", True
 
 
 def _loops(probes: Probes) -> bool:
@@ -304,7 +304,7 @@ def _run(home: Home, steps: Sequence[Step]) -> None:
         run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
         done = run.apply([Item(record, steps)], _nothing_more)
     if done.state != "done":
-        raise CannotFix(done.note or "it was taken back")
+        raise CannotFix(done.note or "the start was rolled back")
 
 
 def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:

@@ -22,6 +22,7 @@ from hermes_doctor.installation import details, find
 from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import ago, duration
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.probes.probes import Probes
@@ -66,12 +67,12 @@ def preflight(
     results, findings = runner.examine(probes, plugins.checks)
     groups = {check.id: check.group for check in plugins.checks}
     unseen = [
-        f"{one.id} could not look: {one.reason}"
+        f"the check {one.id} crashed: {one.reason}"
         for one in results
         if one.group in _STOPPING and one.status is Status.CRASHED
     ]
     unseen += [
-        f"the check {one.path.name} of hermes-doctor was not loaded ({one.why}); reinstall it"
+        f"could not load the check {one.path.name} ({one.why}); reinstall hermes-doctor"
         for one in plugins.broken
         if one.path.is_relative_to(builtin("checks"))
     ]
@@ -109,15 +110,15 @@ def _open(home: Home) -> Iterator[str]:
         return
     who = last.running_process()
     if who is not None and last.guard != process_identity(os.getpid()):
-        yield f"another update is under way (process {who})"
+        yield f"another update is running (process {who})"
     elif last.is_cut_off(Probes(home).installation()):
         import shlex
 
         named = f" --home {shlex.quote(str(home.path))}"
         yield (
-            f"the update of {last.began:%Y-%m-%d %H:%M} UTC was cut off: "
-            f"hermes-doctor hook run post-update{named} looks at it, "
-            f"hermes-doctor rollback{named} takes it back"
+            f"the update of {ago(last.began)} was interrupted. To check its result: "
+            f"hermes-doctor hook run post-update{named}. To return to the previous Hermes: "
+            f"hermes-doctor rollback{named}"
         )
 
 
@@ -128,8 +129,8 @@ def _half_done(probes: Probes) -> Iterator[str]:
     except CouldNotLook:
         return
     if found.unfinished:
-        yield f"an earlier update did not come to its end ({found.unfinished})"
-    yield from (f"a merge was left half-done in {path}" for path in found.conflicts)
+        yield f"an earlier update is unfinished ({found.unfinished})"
+    yield from (f"a git merge is unfinished in {path}" for path in found.conflicts)
     for one in found.found:
         yield from (f"{where}: {what}" for where, what in one.faults)
 
@@ -143,7 +144,7 @@ def _room(probes: Probes) -> Iterator[str]:
     except OSError:
         return
     if free < ROOM:
-        yield f"only {size(free)} are free where Hermes is installed; an update may need more"
+        yield f"only {size(free)} free on the disk of Hermes; an update may need more"
 
 
 def _busy(probes: Probes, timeout: float, report_progress: Callable[[str], None]) -> Iterator[str]:
@@ -152,10 +153,10 @@ def _busy(probes: Probes, timeout: float, report_progress: Callable[[str], None]
     told = False
     while is_answering(Probes(probes.home)):
         if time.monotonic() >= until:
-            yield f"the gateway has been at an answer for more than {timeout:.0f} s"
+            yield f"the gateway has been writing an answer for more than {duration(timeout)}"
             return
         if not told:
-            report_progress("waiting for the gateway to finish an answer")
+            report_progress("waiting for the gateway to finish its answer")
             told = True
         time.sleep(min(1.0, timeout))
 
@@ -190,18 +191,18 @@ def back_up(
         )
     if lacking := unreadable_files.needed_for_update(made.missing):
         raise Trouble(
-            f"The backup {made.id} is incomplete. It lacks what a rollback needs: "
+            f"Backup {made.id} is incomplete, and a rollback needs these files: "
             f"{unreadable_files.list_missing(lacking)}. "
-            "Let the home's owner read it, then try again."
+            "Make them readable for the owner of the home, then try again."
         )
     if made.missing:
         absent = unreadable_files.list_missing(made.missing)
-        warn(f"The backup {made.id} is incomplete, not in it: {absent}")
+        warn(f"Backup {made.id} is incomplete; these could not be read: {absent}")
     if not made.sound:
         damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
         raise Trouble(
-            f"The backup {made.id} was made, but {damaged} is damaged. Mend it before the update: "
-            "hermes-doctor fix"
+            f"Backup {made.id} was created, but {damaged} is damaged. "
+            "Repair it before the update: hermes-doctor fix"
         )
     return record_state(home, made.id, vault, checked, command)
 
@@ -261,7 +262,7 @@ def _concerned(home: Home, command: Sequence[str]) -> tuple[InstallationDetails 
     except CouldNotLook as why:
         if beside and not meant:
             return details.read_details(beside), ""
-        none = "which Hermes this home is used with cannot be told"
+        none = "could not find out which Hermes uses this home"
         return None, str(why) if images.is_container_command(command) else none
     return image or (details.read_details(beside) if beside else None), ""
 

@@ -26,7 +26,7 @@ them.
 """
 _ABOUT = """\
 name: hermes-doctor
-description: A backup before /update, a check after it (hermes-doctor hook remove)
+description: Back up before /update and check after it (hermes-doctor hook remove)
 events:
   - command:update
   - gateway:startup
@@ -51,8 +51,8 @@ async def handle(event_type, context):
         _stand_first()
         return None
     if not os.access(DOCTOR[0], os.X_OK) or not os.path.isfile(CODE):
-        return {{"decision": "deny", "message": "hermes-doctor is gone, so there is no backup. "
-                 "Install it again, or remove " + os.path.dirname(__file__)}}
+        return {{"decision": "deny", "message": "hermes-doctor is missing, so no backup can be "
+                 "made. Install it again, or remove " + os.path.dirname(__file__)}}
     code, said = await _ask("pre-update", "--from-chat")
     if code == 0:
         return {{"decision": "allow"}}
@@ -60,7 +60,7 @@ async def handle(event_type, context):
 
 
 def _stand_first():
-    """Where Hermes finds itself on PATH, it finds our launcher; that finds Hermes."""
+    """Put our launcher first on PATH; it calls the real hermes."""
     mine, found = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin"), None
     if os.access(os.path.join(mine, "hermes"), os.X_OK):
         found = shutil.which("hermes")
@@ -140,7 +140,7 @@ def _refuse(hook_home: Home, home: Home) -> None:
     folder = hook_home / FOLDER
     for one in (folder, folder / "bin"):
         if one.is_symlink():
-            raise Trouble(f"{one} is a link to another folder. Nothing was changed in it.")
+            raise Trouble(f"{one} is a link to another folder. Nothing was changed there.")
     for path in files(hook_home, home):
         if os.path.lexists(path) and not _is_ours(path):
             raise Trouble(

@@ -68,7 +68,7 @@ def inspect_object(engine: str, *words: str) -> dict[str, Any]:
         raise CannotFix(str(why)) from None
     except (ValueError, LookupError, RecursionError):
         pass
-    raise CannotFix(f"{engine} knows no {words[-1]}")
+    raise CannotFix(f"{engine} does not know {words[-1]}")
 
 
 def inspect_container(engine: str, container: str, home: Home) -> ComposeContainer:
@@ -82,7 +82,7 @@ def inspect_container(engine: str, container: str, home: Home) -> ComposeContain
         networks = frozenset(map(str, one["NetworkSettings"]["Networks"]))
         image = str(config["Image"])
     except (KeyError, TypeError, AttributeError):
-        raise CannotFix(f"{engine} answers in unknown words") from None
+        raise CannotFix(f"could not understand the answer of {engine}") from None
     found = ComposeContainer(
         image,
         told.get(f"{_LABEL}project", ""),
@@ -96,11 +96,11 @@ def inspect_container(engine: str, container: str, home: Home) -> ComposeContain
     )
     words = (found.project, found.service, found.configuration)
     if not (all(map(_WORD.fullmatch, words)) and found.files):
-        raise CannotFix("it was not made by Docker Compose")
+        raise CannotFix("it was not created by Docker Compose")
     if told.get(f"{_LABEL}oneoff", "False") != "False":
-        raise CannotFix("it was made by `docker compose run`, once")
+        raise CannotFix("it was created by `docker compose run`")
     if not any(_is_below(str(home.path), source) for source in volumes):
-        raise CannotFix("the home is no volume of it")
+        raise CannotFix("the home is not one of its volumes")
     for place in (found.folder, *found.files, *found.variables):
         _refuse_place(place, volumes)
     return found
@@ -113,9 +113,9 @@ def _listed(text: str) -> tuple[str, ...]:
 def _refuse_place(place: str, volumes: Sequence[str]) -> None:
     """Raise if other users, or the container itself, could have written there."""
     if not os.path.isabs(place):
-        raise CannotFix("the files that Compose made it from are not there any more")
+        raise CannotFix("the Compose files that created it are missing")
     if any(_is_below(place, source) for source in volumes):
-        raise CannotFix(f"what runs in it can write to {place}")
+        raise CannotFix(f"processes in the container can write to {place}")
     if why := why_untrusted(Path(place), strict=True, trusted_uids=_caller()):
         raise CannotFix(f"{place}: {why}")
 
@@ -152,15 +152,14 @@ def refuse_different(engine: str, container: ComposeContainer) -> None:
             same = _is_sum(engine, container, project)
         other = list(_others(container, project))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise CannotFix(f"`{engine} compose` answers in unknown words") from None
+        raise CannotFix(f"could not understand the answer of `{engine} compose`") from None
     if not same:
         raise CannotFix(
-            f"from {container.files[0]} Compose would make a container that differs from the one "
-            f"that is there, in more than the image: the file was changed, or variables that it "
-            f"had are not set in this shell, or it shares the network of another container"
+            f"{container.files[0]} would now create a different container: the file was changed, "
+            f"variables are not set in this shell, or it shares the network of another container"
         )
     if other:
-        raise CannotFix(f"Compose would make it with {other[0]}, unlike what it has now")
+        raise CannotFix(f"Compose would now create it with a different {other[0]}")
 
 
 def _is_sum(engine: str, container: ComposeContainer, project: object) -> bool:
@@ -180,8 +179,8 @@ def _told(engine: str, container: ComposeContainer, *words: str, given: bytes | 
     except CouldNotLook as why:
         raise CannotFix(str(why)) from None
     if answer.code:
-        where = "what it wrote itself" if given is not None else container.files[0]
-        raise CannotFix(f"`{engine} compose` cannot read {where}")
+        where = "its own output" if given is not None else container.files[0]
+        raise CannotFix(f"`{engine} compose` could not read {where}")
     return answer.out
 
 
@@ -198,7 +197,7 @@ def _others(container: ComposeContainer, project: dict[str, Any]) -> Iterator[st
             meant = project[kind][used["source"]]
             place = os.path.join(folder or "/", used.get("target") or used["source"])
             if "file" not in meant or container.mounts.get(place) != meant["file"]:
-                yield f"{kind} from another file, or from none"
+                yield f"file for {kind}"
     wanted = service.get("networks") or {}
     names = {project["networks"][name]["name"] for name in wanted}
     if wanted and names != container.networks:

@@ -89,7 +89,7 @@ class GatewayHalt:
         running, asked = self.service.running(), self.service.asked()
         if running is not None and running == asked:
             report_progress(
-                f"process {running} ends when it is done; the next run starts {self.shown} again"
+                f"process {running} stops when its work is done; the next run starts {self.shown}"
             )
             return
         report_progress(f"starting {self.shown}")
@@ -165,7 +165,7 @@ def gateways_stopped(
         try:
             start()
         except CannotFix as why:
-            report_progress(f"the gateway could not be started again: {why}")
+            report_progress(f"could not start the gateway again: {why}")
         raise
     start()
 

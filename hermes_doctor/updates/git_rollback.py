@@ -45,7 +45,7 @@ def checkout_rollback(
     """The commands of the rollback; raise CannotFix if git is in the middle of something."""
     checkout, revision = before.checkout, before.revision
     if checkout is None or revision is None:
-        raise CannotFix("the commit that the checkout was at is not known")
+        raise CannotFix("the previous commit of the checkout is unknown")
     _refuse_half_done(checkout, user)
     moved = now is None or now.revision != revision
     elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
@@ -59,14 +59,14 @@ def checkout_rollback(
     if moved:
         kept = _free_name(checkout, name, user)
         made.append((*git, "branch", kept, "HEAD"))
-        notes.append(f"the commits that are checked out now stay, as {kept} too")
+        notes.append(f"the current commits are kept in branch {kept}")
     if dirty:
         made.append((*git, "stash", "push", "--message", _MESSAGE))
     if blocked:
         literal = [f":(literal){path}" for path in blocked]
         made.append((*git, "stash", "push", "--all", "--message", _MESSAGE, "--", *literal))
     if dirty or blocked:
-        notes.append(f"what was changed by hand goes to git's stash: git -C {checkout} stash list")
+        notes.append(f"your changes are kept in git's stash: git -C {checkout} stash list")
     if before.branch and _commit(checkout, f"refs/heads/{before.branch}", user) == revision:
         if moved or elsewhere:
             made.append((*git, "checkout", "--quiet", before.branch))
@@ -74,7 +74,7 @@ def checkout_rollback(
         made.append((*git, "checkout", "--quiet", "--detach", revision))
         if before.branch:
             notes.append(
-                f"{before.branch} stays where it is; the checkout is at {revision[:12]} by itself"
+                f"branch {before.branch} is not moved; the checkout is detached at {revision[:12]}"
             )
     return CheckoutPlan(tuple(made), tuple(notes))
 
@@ -90,14 +90,14 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
     if names:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(
-            f"a merge is unfinished in {checkout}: {shown}. Settle these files, then: "
+            f"a git merge is unfinished in {checkout}: {shown}. Resolve the conflicts, then: "
             f"git -C {checkout} add {shown}"
         )
     for name in _BUSY:
         if (git_folder(Path(checkout)) / name).exists():
             raise CannotFix(
-                f"git is in the middle of something in {checkout} ({name}). End it first: "
-                f"git -C {checkout} status says how"
+                f"a git operation is unfinished in {checkout} ({name}). Finish it first, see: "
+                f"git -C {checkout} status"
             )
 
 
@@ -115,7 +115,7 @@ def _free_name(checkout: str, name: str, user: Account) -> str:
         found = f"hermes-doctor/before-rollback-{name}" + (f"-{number}" if number > 1 else "")
         if _commit(checkout, f"refs/heads/{found}", user) in (None, head):
             return found
-    raise CannotFix(f"there are too many branches hermes-doctor/before-rollback-{name} already")
+    raise CannotFix(f"too many branches hermes-doctor/before-rollback-{name} exist; delete some")
 
 
 def _commit(checkout: str, name: str, user: Account) -> str | None:
@@ -147,7 +147,7 @@ def _git(checkout: str, user: Account, *words: str) -> str:
             **options,  # type: ignore[call-overload]
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotFix(f"git cannot be asked ({type(error).__name__})") from None
+        raise CannotFix(f"could not run git ({type(error).__name__})") from None
     if done.returncode:
-        raise CannotFix(f"git {words[0]} failed with {done.returncode} in {checkout}")
+        raise CannotFix(f"git {words[0]} failed in {checkout} with exit code {done.returncode}")
     return os.fsdecode(done.stdout)

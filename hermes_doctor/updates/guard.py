@@ -72,7 +72,7 @@ def exec_command(command: Sequence[str]) -> NoReturn:
 
 def _unrun(command: Sequence[str], error: OSError) -> str:
     why = os.strerror(error.errno or 0).lower()
-    return f"{command[0]} cannot be run ({why}). Nothing was updated."
+    return f"Could not run {command[0]} ({why}). Nothing was updated."
 
 
 def is_guarded() -> bool:

@@ -53,7 +53,7 @@ def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
     if engine is None and not required:
         return None
     if engine is None:
-        raise CouldNotLook("no container engine can be asked")
+        raise CouldNotLook("no container engine was found")
     owner = Probes(home).supervision().owner
     if owner is not None and owner.kind == DOCKER:
         return _seen(owner)
@@ -63,7 +63,7 @@ def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
 def _only(engine: str, home: Home) -> Unit:
     ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
-        raise CouldNotLook(f"{engine} gives no answer")
+        raise CouldNotLook(f"{engine} does not answer")
     return docker.only_container(engine, ids, home)
 
 
@@ -76,7 +76,7 @@ def current_image(recorded: InstallationDetails) -> InstallationDetails | None:
     """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
     engine, name = docker.engine(), _name(recorded)
     if engine is None:
-        raise CouldNotLook("no container engine can be asked")
+        raise CouldNotLook("no container engine was found")
     unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
     return _seen(unit) if unit else None
 
@@ -84,7 +84,7 @@ def current_image(recorded: InstallationDetails) -> InstallationDetails | None:
 def _name(details: InstallationDetails) -> str:
     name = details.where.removeprefix(_PLACE)
     if not NAME.fullmatch(name):
-        raise CouldNotLook("the record of that update is not one that this tool wrote")
+        raise CouldNotLook("the record of the update was not written by hermes-doctor")
     return name
 
 
@@ -92,7 +92,7 @@ def _seen(unit: Unit) -> InstallationDetails:
     told = unit.settings
     image = told.get("Image", "").removeprefix("sha256:")
     if not image:
-        raise CouldNotLook(unit.silence or f"of what image container {unit.name} is cannot be told")
+        raise CouldNotLook(unit.silence or f"could not find the image of container {unit.name}")
     return InstallationDetails(
         version=told.get("Version") or f"image {image[:12]}",
         where=f"{_PLACE}{unit.name}",
@@ -146,23 +146,23 @@ def image_rollback(
         before.where.removeprefix(_PLACE),
     )
     if not (all(map(_REFERENCE.fullmatch, words)) and _HASH.fullmatch(before.revision or "")):
-        raise CannotFix("the record of that update is not one that this tool wrote")
+        raise CannotFix("the record of the update was not written by hermes-doctor")
     now = of_home(home)
     if now is not None and now.revision == before.revision and not _is_nameless(now, before):
         return []
     engine, image = docker.engine() or "docker", f"an image of Hermes {before.version}"
     try:
         _refuse_unmarked(engine, before, update)
-        image = f"image {mark(update.id)} (that was {before.source})"
+        image = f"image {mark(update.id)} (the previous {before.source})"
         made = _made(engine, now, home)
         if made.image != before.source:
-            raise CannotFix(f"it was made from {before.source}, and is from {made.image} now")
+            raise CannotFix(f"it used image {before.source} before and uses {made.image} now")
         compose.refuse_different(engine, made)
     except CannotFix as why:
         data = update.restore_command(home)
         raise CannotFix(
-            f"container {_name(before)} is for you to make anew, since {why}. Stop it, make it "
-            f"from {image}{f', run `{data}`' if data else ''}, and start it"
+            f"container {_name(before)} cannot be recreated automatically: {why}. Stop it, "
+            f"create it from {image}{f', run `{data}`' if data else ''}, and start it"
         ) from None
     left = docker.unfinished_replacements(
         engine, docker.all_of_home(engine, home, docker.PATIENCE) or ()
@@ -184,18 +184,18 @@ def _refuse_unmarked(engine: str, before: InstallationDetails, update: Update) -
     try:
         kept = compose.inspect_object(engine, "image", "inspect", mark(update.id)).get("Id")
     except CannotFix:
-        raise CannotFix("its image of before is gone") from None
+        raise CannotFix("its previous image is gone") from None
     if str(kept).removeprefix("sha256:") != before.revision:
-        raise CannotFix("its image of before is another than the record of the update names")
+        raise CannotFix("its previous image is not the one in the record of the update")
 
 
 def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.ComposeContainer:
     if now is None or engine != "docker":
-        raise CannotFix("it was not made by Docker Compose")
+        raise CannotFix("it was not created by Docker Compose")
     ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
     if len(ids) - len(docker.unfinished_replacements(engine, ids)) > 1:
-        raise CannotFix("several containers have this home as a volume")
+        raise CannotFix("several containers use this home")
     made = compose.inspect_container(engine, _name(now), home)
     if "@" in made.image:
-        raise CannotFix(f"{made.image} is one image for ever")
+        raise CannotFix(f"its image {made.image} is pinned to a digest")
     return made

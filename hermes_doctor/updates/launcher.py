@@ -23,7 +23,7 @@ from hermes_doctor.updates import own_command, owned_files
 NAME = "hermes"
 _FORM = """\
 #!/bin/sh
-# Written by hermes-doctor: an update gets a backup before and a check after it. All else goes
+# Written by hermes-doctor: guards `hermes update` with a backup and a check. Everything else goes
 # straight to the real hermes. Remove it with: hermes-doctor hook remove
 # Folders made for it: {made}
 set -f
@@ -76,7 +76,7 @@ for hd_word in "$@"; do
         esac
         exec {words} update-guard $hd_chat ${{hd_home:+--home "$hd_home"}} -- "$hd_real" "$@"
       fi
-      echo "hermes: hermes-doctor is gone, so this update has no backup" >&2
+      echo "hermes: hermes-doctor is missing, so this update has no backup" >&2
       case " $* " in *" --gateway "*) exit 1 ;; esac
       break
       ;;

@@ -31,8 +31,8 @@ def refuse_uncallable() -> None:
     program, code = files()
     if not os.access(program, os.X_OK) or not code.is_file():
         raise Trouble(
-            f"hermes-doctor runs from {code.parent}, where nothing can call it later on. Install "
-            "it by pipx, uv tool or pip first. Nothing was changed."
+            f"hermes-doctor runs from {code.parent}, where the hook could not find it later. "
+            "Install it with pipx, uv tool or pip first. Nothing was changed."
         )
 
 
@@ -57,7 +57,6 @@ def prove() -> None:
         works = False
     if not works:
         raise Trouble(
-            f"{sys.executable} does not find hermes-doctor when it is called from elsewhere, so "
-            "nothing could call it later on. Install it by pipx, uv tool or pip first. Nothing was "
-            "changed."
+            f"{sys.executable} does not find hermes-doctor from another folder, so the hook could "
+            "not call it later. Install it with pipx, uv tool or pip first. Nothing was changed."
         )

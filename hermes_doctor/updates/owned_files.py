@@ -19,11 +19,10 @@ def refuse_foreign_file(path: Path) -> None:
         whose = privileges.of(one)
         if whose is not None:
             raise Trouble(
-                f"{path} is not root's: {whose.folder} belongs to uid {whose.uid}. Run it as that "
-                "user, or with root's own HOME (sudo -H). Nothing was changed in it."
+                f"{whose.folder} belongs to uid {whose.uid}, not to root, so {path} was not "
+                "changed. Run this as that user, or with root's own HOME (sudo -H)."
             )
         if os.path.lexists(one) and os.lstat(one).st_uid != os.geteuid():
             raise Trouble(
-                f"{path} belongs to uid {os.lstat(one).st_uid}, not to you. "
-                "Nothing was changed in it."
+                f"{path} belongs to uid {os.lstat(one).st_uid}, not to you, so it was not changed."
             )

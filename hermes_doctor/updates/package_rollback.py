@@ -113,8 +113,8 @@ def _by_uv(home: Home, before: InstallationDetails, user: Account) -> tuple[str,
     uv = _uv(home, user)
     if uv is None:
         raise CannotFix(
-            f"{before.where} has no pip of its own, and there is no uv on the PATH, either: one of "
-            "them has to bring its packages back"
+            f"{before.where} has no pip, and uv is not on the PATH. Install uv, which reinstalls "
+            "the packages, then try again"
         )
     python = Path(before.where) / "bin" / "python"
     if _has_python(before):
@@ -126,10 +126,10 @@ def _anew(home: Home, before: InstallationDetails, user: Account) -> list[tuple[
     """The command that recreates the environment if the update removed it."""
     uv = _uv(home, user)
     if uv is None or not before.python:
-        version = f" of Python {before.python}" if before.python else ""
+        version = f" with Python {before.python}" if before.python else ""
         raise CannotFix(
-            f"{before.where} has no interpreter any more, and there is no uv on the PATH: make "
-            f"the environment{version} anew, then try again"
+            f"{before.where} has lost its Python, and uv is not on the PATH. Create the "
+            f"environment{version} again, then try again"
         )
     if before.kind == UV_TOOL:
         return [(uv, "tool", "install", "--quiet", "--force", f"{NAME}=={before.version}")]

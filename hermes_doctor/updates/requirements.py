@@ -124,7 +124,7 @@ while needed:
         seen.add((name, None))
         continue
     if direct and specifier and not specifier.contains(version, prereleases=True):
-        wrong.append(f"{name} {version} is there, {specifier} is needed")
+        wrong.append(f"{name} {version} is installed, but {specifier} is needed")
     if (name, more) in seen:
         continue
     if not any(one == name for one, _ in seen):
@@ -159,7 +159,7 @@ def unmet_requirements(installed: InstallationDetails, user: Account) -> tuple[s
     except subprocess.TimeoutExpired:
         return (f"{python} does not answer",)
     except (OSError, ValueError):
-        return (f"{python} does not run any more",)
+        return (f"{python} no longer runs",)
     return tuple(clean(str(one))[:200] for one in found)
 
 

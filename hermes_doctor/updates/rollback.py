@@ -15,6 +15,7 @@ from hermes_doctor.gateway.manager_commands import (
 from hermes_doctor.home import Home
 from hermes_doctor.installation.details import GIT, IMAGE, InstallationDetails
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import listed
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
@@ -59,7 +60,7 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     """Plan without changing anything; raise CannotFix if there is no way back."""
     before = update.before
     if before is None:
-        raise CannotFix(f"which Hermes was there before update {update.id} is not known")
+        raise CannotFix(f"the Hermes version before update {update.id} is unknown")
     owner = owner_of(home)
     way = CheckoutPlan()
     if before.kind == GIT:
@@ -70,7 +71,8 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
         if after is not None and _same(before, after):
             return Plan()
         raise CannotFix(
-            f"Hermes lies in the image of a container: start it from the image of {before.version}"
+            f"Hermes is part of a container image. Start the container from the image of "
+            f"{before.version}"
         )
     made = [*way.commands, *package_rollback.package_rollback(home, before, after, owner)]
     return _runnable([RollbackCommand(words) for words in made], way.notes)
@@ -79,7 +81,7 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
 def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
     """Plan the return to the previous container image."""
     made = images.image_rollback(home, before, update)
-    note = f"{before.source} is the image of before again, for every container that names it."
+    note = f"{before.source} is the previous image again, for every container that uses it."
     return _runnable(
         [RollbackCommand(words, as_current_user=True) for words in made], (note,) if made else ()
     )
@@ -88,7 +90,7 @@ def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
 def _runnable(made: Sequence[RollbackCommand], notes: tuple[str, ...] = ()) -> Plan:
     for one in made:
         if shutil.which(one.words[0]) is None:
-            raise CannotFix(f"there is no {one.words[0]} on the PATH, which brings Hermes back")
+            raise CannotFix(f"{one.words[0]} is needed to reinstall Hermes but is not on the PATH")
     return Plan(tuple(made), notes)
 
 
@@ -113,7 +115,7 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
         others = [pid for pid in pids if pid not in mine and not ends(pid)]
         if others:
             who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
-            raise CannotFix(f"process {who} has {home.name_of(names[name])} open; end that first")
+            raise CannotFix(f"process {who} has {home.name_of(names[name])} open; stop it first")
 
 
 def _is_below(pid: int, above: Collection[int]) -> bool:
@@ -148,25 +150,26 @@ def restore_hermes(
     """
     owner = owner_of(home)
     for one in commands:
-        report_progress(f"running {one.words[0]} to bring Hermes {before.version} back")
+        report_progress(f"running {one.words[0]} to reinstall Hermes {before.version}")
         said = _ask(one, owner, lock_fd)
         if said.code:
-            raise CannotFix(f"`{one}` failed with {said.code}: {said.text or 'it said nothing'}")
+            raise CannotFix(
+                f"`{one}` failed with exit code {said.code}: {said.text or 'no message'}"
+            )
     there = current_hermes.hermes_in_place_of(before)
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
-        raise CannotFix(f"{what} is there afterwards, not {before.version}")
+        raise CannotFix(f"{what} is installed afterwards, not {before.version}")
     if there.revision != before.revision:
         what = "container" if images.is_container_image(before) else "checkout"
-        raise CannotFix(f"the {what} is not at {before.revision} afterwards")
+        raise CannotFix(f"the {what} is still not at {before.revision} afterwards")
     if images.is_container_image(before):
         return
     if left := package_rollback.missing_packages(before, there):
-        name, version = left[0]
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        raise CannotFix(f"{name} {version}{more} is not there afterwards")
+        names = listed([f"{name} {version}" for name, version in left], 1)
+        raise CannotFix(f"still missing afterwards: {names}")
     if commands and (broken := requirements.damaged_packages(there, owner)):
-        raise CannotFix(f"{broken[0]} is not whole afterwards")
+        raise CannotFix(f"{broken[0]} is incomplete afterwards")
 
 
 def _ask(one: RollbackCommand, owner: Account, hold: int) -> CommandResult:

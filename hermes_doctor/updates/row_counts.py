@@ -46,8 +46,8 @@ def _lost(before: Mapping[str, int], now: Mapping[str, int], home: Home) -> Iter
         if name in _FILES:
             if amount and not now.get(name):
                 there = os.path.lexists(home / name)
-                yield f"{'empty' if there else 'gone'}: {name}"
+                yield f"the file {name} is now {'empty' if there else 'missing'}"
         elif now.get(name, amount) < amount:
-            yield f"fewer {name} than before: {now[name]} of {amount}"
+            yield f"only {now[name]:,} of {amount:,} {name} are left"
         elif name == "messages" and amount and not os.path.exists(home / "state.db"):
-            yield "gone: state.db"
+            yield "the file state.db is now missing"

@@ -95,7 +95,7 @@ def doubts() -> list[str]:
     shell = login_shell()
     read = files_read_by(shell)
     if not read:
-        return [f"{shell} reads none of the files that this tool knows"]
+        return [f"hermes-doctor does not know the start-up files of {shell}"]
     found = [(kind, _text(kind.file)) for kind in read]
     return [
         f"{kind.file}: {why}" for kind, text in found if (why := _doubt(kind, text)) is not None
@@ -103,18 +103,18 @@ def doubts() -> list[str]:
 
 
 def _doubt(kind: StartupFile, text: str) -> str | None:
-    again = "hermes-doctor hook install puts it right"
+    again = "to repair it: hermes-doctor hook install"
     if not _has(kind, text):
-        return f"the lines for the launcher are not in it; {again}"
+        return f"the lines for the launcher are missing; {again}"
     if _is_passed(text):
-        return f"PATH is changed after them; {again}"
+        return f"a later line changes PATH; {again}"
     if _LEAVES.search(text[: text.find(BEGIN)]):
-        return "it ends before the lines for the launcher"
+        return "it exits before the lines for the launcher"
     if _OWN.search(text):
-        return "hermes is an alias or a function there"
+        return "it makes hermes an alias or a function"
     later = kind.file.parent.parent / "config.fish"
     if kind.shell == "fish" and later.exists() and _SETS_PATH.search(_text(later)):
-        return f"{later} changes PATH after it"
+        return f"{later} changes PATH afterwards"
     return None
 
 
@@ -130,7 +130,7 @@ def block(kind: StartupFile, *, made: bool = False, folders: int = 0) -> str:
         line = f"fish_add_path --path --move --prepend {shlex.quote(folder)}"
     else:
         line = f"PATH={shlex.quote(folder)}:$PATH; export PATH"
-    why = "# An update of Hermes gets a backup first. Gone with: hermes-doctor hook remove\n"
+    why = "# Back up before each update of Hermes. Remove with: hermes-doctor hook remove\n"
     notes = (_MADE if made else "") + (_FOLDERS.format(folders) if folders else "")
     return f"{BEGIN}\n{why}{notes}{line}\n{END}\n"
 
@@ -141,12 +141,12 @@ def refuse_unwritable() -> None:
         owned_files.refuse_foreign_file(kind.file)
         if kind.file.is_symlink() and not kind.file.exists():
             raise Trouble(
-                f"{kind.file} is a link to {os.readlink(kind.file)}, where nothing is. Put it "
-                "right first, or leave the shell out: --no-shell. Nothing was changed."
+                f"{kind.file} is a link to {os.readlink(kind.file)}, which does not exist. Repair "
+                "the link, or add --no-shell. Nothing was changed."
             )
         if _is_broken(_text(kind.file)):
             raise Trouble(
-                f"{kind.file} has a line '{BEGIN}' without its end. Take that block out by hand, "
+                f"{kind.file} has a line '{BEGIN}' without its end. Remove that block yourself, "
                 "then try again. Nothing was changed in it."
             )
 
@@ -233,7 +233,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except CouldNotLook as why:
-        raise Trouble(f"{path} cannot be read: {why}. Nothing was changed in it.") from None
+        raise Trouble(f"Could not read {path}: {why}. Nothing was changed in it.") from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -36,24 +36,31 @@ def _shell(home: Home) -> UpdatePath:
     owner = os.stat(home.path).st_uid
     if os.geteuid() == 0 and owner != 0:
         return UpdatePath(
-            name, False, f"asked of root's shells; the home is uid {owner}'s: ask as that user"
+            name,
+            False,
+            f"could not check: the home belongs to uid {owner}; run this as that user",
         )
     if launcher.is_from_other_version():
-        return UpdatePath(name, False, f"the launcher is of another hermes-doctor: {INSTALL}")
+        return UpdatePath(
+            name, False, f"not guarded: the launcher is of another version. Update it: {INSTALL}"
+        )
     if not launcher.is_installed():
-        return UpdatePath(name, False, f"no launcher stands before the real one: {INSTALL}")
+        return UpdatePath(
+            name, False, f"not guarded: the launcher is not installed. Install it: {INSTALL}"
+        )
     if launcher.is_noexec(launcher.folder() / launcher.NAME):
         return UpdatePath(
-            name, False, f"nothing can be run in {launcher.folder()} (mounted noexec?)"
+            name, False, f"not guarded: programs in {launcher.folder()} cannot run (noexec?)"
         )
     doubts = shell_startup.doubts()
     first = launcher.is_first_on_path()
     if doubts:
-        where = "only in this shell: " if first else ""
-        return UpdatePath(name, False, f"{where}{doubts[0]}")
+        if first:
+            return UpdatePath(name, False, f"guarded only in this shell: {doubts[0]}")
+        return UpdatePath(name, False, f"not guarded: {doubts[0]}")
     if not first:
-        return UpdatePath(name, True, "in new shells; this one has another PATH")
-    return UpdatePath(name, True, "the launcher is first on PATH, here and in new shells")
+        return UpdatePath(name, True, "guarded in new shells, not in this one")
+    return UpdatePath(name, True, "guarded in this shell and in new ones")
 
 
 def _chat(home: Home) -> UpdatePath:
@@ -61,25 +68,24 @@ def _chat(home: Home) -> UpdatePath:
     for place in chat_hook.hook_homes(home):
         whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
         if not chat_hook.is_installed(place, home):
-            kind = (
-                "a hook of another hermes-doctor"
-                if chat_hook.is_from_other_version(place)
-                else "no hook"
-            )
-            return UpdatePath(name, False, f"{whose} has {kind} for it: {INSTALL}")
+            how = f"not guarded: {whose} has no hook. Install it: {INSTALL}"
+            if chat_hook.is_from_other_version(place):
+                how = f"not guarded: the hook of {whose} is of another version. "
+                how += f"Update it: {INSTALL}"
+            return UpdatePath(name, False, how)
         running = _running(place)
         written = os.stat(place / chat_hook.FOLDER / "handler.py").st_mtime
         if running is not None and running.started_at.timestamp() < written:
-            how = f"once {whose} was started anew: it reads its hooks at a start"
+            how = f"not guarded yet: restart {whose}, which reads its hooks only when it starts"
             return UpdatePath(name, False, how)
         if launcher.is_noexec(place / chat_hook.FOLDER / "bin" / launcher.NAME):
-            how = f"{whose} asks first, but not while it writes an answer: nothing can be run in "
-            return UpdatePath(name, False, f"{how}{place / chat_hook.FOLDER} (mounted noexec?)")
+            how = f"not guarded while {whose} writes an answer: programs in "
+            return UpdatePath(name, False, f"{how}{place / chat_hook.FOLDER} cannot run (noexec?)")
         if running is not None and not _finds_hermes(running):
-            how = "but not while it writes an answer: there is no hermes on its PATH"
-            return UpdatePath(name, False, f"{whose} asks first, {how}")
+            how = f"not guarded while {whose} writes an answer: its PATH has no hermes"
+            return UpdatePath(name, False, how)
     return UpdatePath(
-        name, True, "the gateway asks first; where it asks no hook, the hermes on its PATH does"
+        name, True, "guarded by a hook of the gateway and by the launcher on its PATH"
     )
 
 
@@ -89,9 +95,11 @@ def _others(home: Home) -> UpdatePath:
     kind = details.read_details(found).kind if found else None
     how = {
         GIT: "git pull in the checkout",
-        IMAGE: "a newer image of the container",
+        IMAGE: "a new image for the container",
     }.get(kind or "", f"{kind or 'pip'} by hand")
-    return UpdatePath(how, False, "only as hermes-doctor update-guard -- COMMAND…", expected=False)
+    return UpdatePath(
+        how, False, "not guarded; use hermes-doctor update-guard -- COMMAND", expected=False
+    )
 
 
 def _running(home: Home) -> Gateway | None:

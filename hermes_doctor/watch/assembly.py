@@ -110,7 +110,7 @@ def assemble(
     made.title += f" every {format_duration(made.interval)}"
     if healing is not None:
         budget = durations.parse_budget(healing.budget)
-        made.title += f", heals (at most {budget.limit} in {format_duration(budget.period)})"
+        made.title += f" and repairs (at most {budget.limit} in {format_duration(budget.period)})"
         made.enable(_healer(made, plugins, healing, options))
     return made
 
@@ -143,7 +143,9 @@ def _known(word: str, known: set[str]) -> str:
     for name in (word.lower(), word.upper()):
         if name in known:
             return name
-    raise Trouble(f"--also takes a code or a fix; nothing that has a fix is called {word!r}.")
+    raise Trouble(
+        f"--also needs a code or fix; no fix is known for {word!r}. See: hermes-doctor list fixes"
+    )
 
 
 def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
@@ -151,7 +153,7 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
         threshold = Severity(ways.min_severity.lower())
     except ValueError:
         listed = ", ".join(severity.value for severity in Severity)
-        raise Trouble(f"--notify-on takes {listed}, not {ways.min_severity!r}.") from None
+        raise Trouble(f"Unknown --notify-on {ways.min_severity!r}. Use {listed}.") from None
     channels: list[Channel] = []
     if ways.command:
         channels.append(CommandChannel(ways.command))

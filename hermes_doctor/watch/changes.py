@@ -73,11 +73,13 @@ def compare(
     counts = {c.id: min(unanswered.get(c.id, 0) + 1, BLIND_AFTER) for c in open_now}
     for check in open_now:
         if counts[check.id] == BLIND_AFTER and unanswered.get(check.id, 0) < BLIND_AFTER:
-            word = "crashed" if check.status is Status.CRASHED else "could not look"
-            events.append(WatchEvent(EventKind.BLIND, at, f"{check.id} {word}: {check.reason}"))
+            text = f"could not check {check.id}: {check.reason}"
+            if check.status is Status.CRASHED:
+                text = f"the check {check.id} crashed: {check.reason}"
+            events.append(WatchEvent(EventKind.BLIND, at, text))
     for id, count in unanswered.items():
         if count >= BLIND_AFTER and id not in counts:
-            events.append(WatchEvent(EventKind.SEES, at, f"{id} can look again"))
+            events.append(WatchEvent(EventKind.SEES, at, f"the check {id} works again"))
     return RoundChanges(after, counts, events)
 
 

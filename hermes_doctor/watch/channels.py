@@ -70,7 +70,7 @@ class Channel(Protocol):
 class CommandChannel:
     """Runs the operator's command with the event as JSON on stdin and in environment variables."""
 
-    name = "the command"
+    name = "--notify-command"
 
     def __init__(self, command: str, limit: float = COMMAND_LIMIT) -> None:
         """`@FILE` runs the file as a script, so that its text is not in the process list."""
@@ -98,21 +98,23 @@ class CommandChannel:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise NotSent(f"it could not be started ({type(error).__name__})") from None
+            raise NotSent(f"the command could not be started ({type(error).__name__})") from None
         try:
             process.communicate(json.dumps(data).encode() + b"\n", timeout=self.limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            raise NotSent(f"it took longer than {self.limit:g} s and was ended") from None
+            raise NotSent(
+                f"the command took longer than {self.limit:g} s and was stopped"
+            ) from None
         if process.returncode:
-            raise NotSent(f"it ended with {process.returncode}")
+            raise NotSent(f"the command failed with exit code {process.returncode}")
 
 
 class WebhookChannel:
     """Posts the event as JSON to a URL, with a few retries."""
 
-    name = "the webhook"
+    name = "--notify-webhook"
 
     def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
         self._url, self._pass = secret_options.split_credentials(url)
@@ -135,7 +137,7 @@ class WebhookChannel:
         thread = threading.Thread(target=lambda: said.append(self._post(data)), daemon=True)
         thread.start()
         thread.join(self.limit)
-        return said[0] if said else ("it does not answer in time", False)
+        return said[0] if said else ("the server did not answer in time", False)
 
     def _post(self, data: bytes) -> tuple[str, bool]:
         """Post once; return why it failed (empty on success) and whether a retry is useless."""
@@ -158,11 +160,15 @@ class WebhookChannel:
             return "", False
         except urllib.error.HTTPError as error:
             error.close()
-            return f"it answered {error.code}", error.code < 500 and error.code not in (408, 429)
+            return (
+                f"the server answered HTTP {error.code}",
+                error.code < 500 and error.code not in (408, 429),
+            )
         except urllib.error.URLError as error:
-            return f"it cannot be reached ({type(error.reason).__name__})", False
+            return f"the server could not be reached ({type(error.reason).__name__})", False
         except (OSError, ValueError, http.client.HTTPException) as error:
-            return f"it cannot be reached ({type(error).__name__})", isinstance(error, ValueError)
+            why = f"the server could not be reached ({type(error).__name__})"
+            return why, isinstance(error, ValueError)
 
 
 def _opener() -> urllib.request.OpenerDirector:
@@ -188,7 +194,7 @@ class HermesChannel:
     def __init__(self, home: Home, target: str) -> None:
         platform = target.partition(":")[0]
         if not platform.isidentifier() or any(ord(sign) < 33 for sign in target):
-            raise Trouble(f"--notify-hermes takes PLATFORM or PLATFORM:CHANNEL, not {target!r}.")
+            raise Trouble(f"--notify-hermes needs PLATFORM or PLATFORM:CHANNEL; got {target!r}.")
         self.home = home
         self.target = target
         self.platform = platform.lower()
@@ -197,7 +203,7 @@ class HermesChannel:
         from hermes_doctor.gateway.manager_commands import login_environment, owner_of, run_command
 
         if self.platform in notice.broken:
-            raise NotSent(f"{self.platform} is itself out of order")
+            raise NotSent(f"{self.platform} itself has a problem")
         try:
             owner = owner_of(self.home)
             python = self.python()
@@ -211,7 +217,7 @@ class HermesChannel:
         except (CannotFix, CouldNotLook) as why:
             raise NotSent(str(why)) from None
         if said.code:
-            raise NotSent(f"it ended with {said.code}")
+            raise NotSent(f"`hermes send` failed with exit code {said.code}")
 
     def python(self) -> Path:
         """The interpreter of the installed Hermes; NotSent if it has no `hermes send`."""
@@ -221,7 +227,7 @@ class HermesChannel:
 
         found = Probes(self.home).installation()
         if found is None:
-            raise NotSent("no installation of Hermes was found")
+            raise NotSent("Hermes was not found")
         if found.release < SENDS_SINCE:
-            raise NotSent(f"Hermes {found.version} has no `hermes send`; 0.15 and later have")
+            raise NotSent(f"Hermes {found.version} has no `hermes send`; version 0.15 is needed")
         return python_of(found.where, owner_of(self.home))

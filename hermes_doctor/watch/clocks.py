@@ -53,7 +53,7 @@ class MachineClock:
 
 
 def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None:
-    """Return why rounds must be counted from zero"""
+    """Return why rounds must be counted from zero; None if they need not."""
     steady, wall = after.monotonic - before.monotonic, after.wall - before.wall
     known = before.boottime is not None and after.boottime is not None
     real = (after.boottime or 0) - (before.boottime or 0) if known else steady
@@ -66,7 +66,7 @@ def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None
         way = "forward" if wall > real else "back"
         return f"the clock was set {way} by {format_duration(abs(wall - real))}"
     if steady > longest:
-        return f"nothing was looked at for {format_duration(steady)}"
+        return f"no check was made for {format_duration(steady)}"
     return None
 
 

@@ -45,24 +45,24 @@ def is_too_early(item: PlannedItem, current: CurrentFinding | None, min_rounds: 
 def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
     """Why the plan is not applied unattended; None if it may be."""
     if item.refusal is not None or item.fix is None:
-        return item.refusal or "no fix can do it"
+        return item.refusal or "there is no fix for it"
     if item.personal:
-        return f"{item.fix.id} lets a person in, whom somebody must know"
+        return f"{item.fix.id} gives a person access, which you have to decide"
     if item.optional:
-        return f"{item.fix.id} is a choice that a person must make"
+        return f"{item.fix.id} is optional, which you have to decide"
     if item.fix.safety is not Safety.SAFE and not {item.finding.code, item.fix.id} & confirmed:
-        return f"only {item.fix.id} is left, which asks first"
+        return f"{item.fix.id} asks before it changes anything"
     if item.controls_gateway and not is_grave(item.finding.severity):
-        return "the gateway is not started or stopped for a warning"
+        return "a warning is not enough to start or stop the gateway"
     if item.asks and not item.restarts and item.fix.safety is Safety.SAFE:
-        return "the gateway did not run when the fault occurred, so its start asks first"
+        return "the gateway was not running when the problem began, so its start needs a yes"
     for owner in _owners(item):
         if not item.restarts and owner.was_stopped_on_purpose():
-            return f"somebody stopped it through {owner.describe()}; that is left as it is"
+            return f"the gateway was stopped through {owner.describe()}; it is not started again"
         if os.environ.get(SERVICE_VARIABLE) and not owner.keeps:
             return (
-                "nobody owns the gateway, so that one started from here would live inside the "
-                "watch's own service; give it a service of its own first"
+                "the gateway has no service of its own; one started from here would be part of the "
+                "service of the watch, so install a service for the gateway first"
             )
     return None
 

@@ -41,7 +41,7 @@ def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
     except (Trouble, CouldNotLook, OSError) as trouble:
         return [], str(trouble).partition(". ")[0]
     except Exception as error:  # noqa: BLE001 (the watch goes on)
-        return [], f"a run that was cut off cannot be ended: {describe_crash(error)}"
+        return [], f"an interrupted run could not be finished: {describe_crash(error)}"
 
 
 def reason_to_wait(home: Home) -> str | None:
@@ -53,7 +53,7 @@ def reason_to_wait(home: Home) -> str | None:
         if not journal.final and journal.gateway in (STOPPED, ASKED):
             why = _gateway(home, journal)
             if why:
-                return f"run {journal.id} was cut off and {why}"
+                return f"run {journal.id} was interrupted and {why}"
     return None
 
 
@@ -65,7 +65,7 @@ def _gateway(home: Home, journal: Journal) -> str | None:
     try:
         running = [gateway.pid for gateway in probes.gateways()]
         if journal.asked in running:
-            return f"waits for process {journal.asked} to end"
+            return f"waits for process {journal.asked} to stop"
         if running or not os.environ.get(SERVICE_VARIABLE) or control.gateway_control(probes).keeps:
             return None
     except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
@@ -73,6 +73,6 @@ def _gateway(home: Home, journal: Journal) -> str | None:
     finally:
         probes.close()
     return (
-        "had stopped a gateway that nobody owns, which would live inside the watch's own service "
-        "if it were started from here; this brings it back: hermes-doctor fix --apply"
+        "had stopped a gateway without a service of its own; the watch must not start it, so run: "
+        "hermes-doctor fix --apply"
     )

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
+from hermes_doctor.message import clock, count
 from hermes_doctor.model import Report, RungState, Severity, Status
 from hermes_doctor.redaction import clean
 from hermes_doctor.terminal.lines import Line, Span, fit_encoding, row
@@ -67,7 +68,7 @@ class EventPrinter:
             return
         self._mute = True
         why = (getattr(error, "strerror", None) or type(error).__name__).lower()
-        text = f"hermes-doctor: what the watch tells cannot be written ({why}); it goes on"
+        text = f"hermes-doctor: could not print events ({why}); the watch continues"
         with contextlib.suppress(OSError, ValueError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201
 
@@ -104,7 +105,7 @@ def lines(event: WatchEvent) -> Iterator[Line]:
         parts.append((f"{event.code}  ", "strong"))
     yield row(*parts, full_title(event), _since(event), hang=MARGIN)
     if event.command:
-        yield row("do: ", (event.command, "command"), indent=MARGIN)
+        yield row("Next: ", (event.command, "command"), indent=MARGIN)
 
 
 def _whole(event: WatchEvent) -> str:
@@ -121,7 +122,7 @@ def _level(event: WatchEvent) -> str:
 
 
 def _since(event: WatchEvent) -> str:
-    return f" (since {_time(event.since)[:16]})" if event.since else ""
+    return f" (since {clock(event.since, event.at)})" if event.since else ""
 
 
 def _time(moment: datetime) -> str:
@@ -153,15 +154,15 @@ def state_summary(report: Report) -> str:
     """The state of the home in a few words."""
     bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
     if bad:
-        parts = ", ".join(f"{count} {severity.value}" for severity, count in bad.items())
-        said = f"{sum(bad.values())} problem{'s' if sum(bad.values()) > 1 else ''} ({parts})"
+        parts = ", ".join(f"{number} {severity.value}" for severity, number in bad.items())
+        said = f"{count(sum(bad.values()), 'problem')} ({parts})"
     elif report.status is Status.UNKNOWN:
-        said = "nothing wrong was found, but not every question has an answer"
+        said = "no problem found, but some checks could not run"
     else:
-        said = "nothing is wrong"
+        said = "no problem found"
     if report.gateways is None:
-        return f"{said}; gateway unknown"
+        return f"{said}; could not check the gateway"
     if not report.gateways:
         served = report.ladder and report.ladder[0].hold is RungState.OK
-        return f"{said}; {report.ladder[0].what if served else 'no gateway runs'}"
-    return f"{said}; gateway runs (process {report.gateways[0].pid})"
+        return f"{said}; {report.ladder[0].what if served else 'gateway not running'}"
+    return f"{said}; gateway running (process {report.gateways[0].pid})"

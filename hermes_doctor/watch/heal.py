@@ -119,11 +119,12 @@ class Healer:
             if self.store.take():
                 return self.lease.refusal()
         except OSError as error:
-            return f"the watch cannot be locked ({os.strerror(error.errno or 0).lower()})"
+            return f"could not lock the watch ({os.strerror(error.errno or 0).lower()})"
         except Trouble as trouble:
-            return f"the watch cannot be locked: {trouble}".partition(". ")[0]
+            return f"could not lock the watch: {trouble}".partition(". ")[0]
         who = self.store.holder()
-        return f"another watch{f' (process {who})' if who else ''} heals this home; this one looks"
+        named = f" (process {who})" if who else ""
+        return f"another watch{named} repairs this home; this one only checks"
 
     def _spent(self, now: float) -> str | None:
         """Why the budget allows no repair now; None if it does."""
@@ -132,8 +133,8 @@ class Healer:
             return None
         budget = self.ledger.budget
         return (
-            f"the budget of {budget.limit} in {format_duration(budget.period)} is spent; "
-            f"the next repair may be at {self._clock(free - now)}"
+            f"the budget of {budget.limit} in {format_duration(budget.period)} is used up; "
+            f"the next repair is possible at {self._clock(free - now)}"
         )
 
     def _answering(self, now: float) -> str | None:
@@ -146,7 +147,9 @@ class Healer:
             memory.busy_since = now
         if now - memory.busy_since >= self.timeout:
             return None
-        return f"an answer is being written; it waits for at most {format_duration(self.timeout)}"
+        return (
+            f"an answer is being written; the repair waits at most {format_duration(self.timeout)}"
+        )
 
     def _clock(self, seconds: float) -> str:
         from datetime import timedelta
@@ -185,7 +188,7 @@ class Healer:
             try:
                 held.enter_context(lock_home(self.home))
             except (Trouble, OSError) as busy:
-                why = str(busy) if isinstance(busy, Trouble) else "the home cannot be locked"
+                why = str(busy) if isinstance(busy, Trouble) else "could not lock the home"
                 return self._held(ALL, why.partition(". ")[0], at), False
             told, ended = self._end(cut_off, at)
             if ended is None or ended or cut_off or self.signals.ending:
@@ -235,7 +238,7 @@ class Healer:
             return [*events, *self._outcomes(chosen, run, at)], True
         except Interrupted:
             self.signals.ending = True
-            text = "a repair was interrupted, and taken back"
+            text = "a repair was interrupted and rolled back"
             return [*events, WatchEvent(EventKind.FAILED, at, text)], False
         except (Trouble, CouldNotLook) as trouble:
             return [*events, *self._failed(due, str(trouble), at)], False
@@ -280,10 +283,10 @@ class Healer:
         for finding in findings:
             failure = self.ledger.fail(finding.key, now)
             if failure.times >= MAX_TRIES:
-                then = f"it was tried {failure.times} times and is left to a person"
+                then = f"tried {failure.times} times, so you have to repair it"
             else:
-                then = f"it is not tried again before {self._clock(failure.until - now)}"
-            text = f"not healed: {why.rstrip('.')}; {then}"
+                then = f"next try at {self._clock(failure.until - now)}"
+            text = f"not repaired: {why.rstrip('.')}; {then}"
             page = f"hermes-doctor explain {finding.code}"
             events.append(_event(EventKind.FAILED, at, finding, text, page))
         return events

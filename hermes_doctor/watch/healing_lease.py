@@ -95,11 +95,11 @@ class Lease:
         except BlockingIOError:
             who = next(iter(file_locks.holders([self.path]).get(self.path, [])), 0)
             named = f" (process {who})" if who else ""
-            return f"another watch{named} heals this home; this one looks"
+            return f"another watch{named} repairs this home; this one only checks"
         left = self._left(_record(fd))
         if not left:
             return None
-        return f"another watch has healed this home lately; this one may in {format_duration(left)}"
+        return f"another watch repaired this home; this one may repair in {format_duration(left)}"
 
     def _left(self, said: dict[str, Any]) -> float:
         """Seconds for which the record reserves the home for another watch."""

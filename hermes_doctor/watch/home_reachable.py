@@ -18,7 +18,7 @@ def reach_home(home: Home) -> tuple[str, str]:
     """Return the identity of the home's folder and why it cannot be examined; one is empty."""
     hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
     if hanging > HANGING:
-        return "", f"the disk does not answer: {hanging} looks of earlier rounds still wait for it"
+        return "", f"the disk does not answer: {hanging} earlier checks still wait for it"
     found: list[str] = []
     look = threading.Thread(
         target=lambda: found.append(_place(home)), name="probe-home", daemon=True
@@ -26,8 +26,8 @@ def reach_home(home: Home) -> tuple[str, str]:
     look.start()
     look.join(REACHABLE)
     if not found:
-        return "", f"the home does not answer: nothing came within {REACHABLE:g} s"
-    return found[0], "" if found[0] else "the home is not there: it was moved, deleted or unmounted"
+        return "", f"the disk of the home did not answer within {REACHABLE:g} s"
+    return found[0], "" if found[0] else "the home is missing: it was moved, deleted or unmounted"
 
 
 def _place(home: Home) -> str:

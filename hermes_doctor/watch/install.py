@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.home import Home
+from hermes_doctor.message import ago, count
 from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.schedule import crontab
@@ -75,7 +76,7 @@ def secret_file_lines(job: Job) -> Iterator[str]:
     store = store_of(job)
     for path in (store.webhook, store.command):
         if os.path.lexists(path):
-            yield f"For its user only, since it may hold a secret: {path}"
+            yield f"This file may contain a secret and is readable by its user only: {path}"
 
 
 def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
@@ -86,13 +87,13 @@ def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
     if memory is None:
         return None
     try:
-        ago = clock.read().wall - os.stat(store.file).st_mtime
+        age = clock.read().wall - os.stat(store.file).st_mtime
     except OSError:
         return None
     usual = max(memory.interval, crontab.MIN_INTERVAL) if scheduled else memory.interval
-    if ago <= 3 * usual + 60:
+    if age <= 3 * usual + 60:
         return None
-    return f"That is too long ago: a round was due every {format_duration(usual)}."
+    return f"The last check is too old: one was due every {format_duration(usual)}."
 
 
 def state_lines(job: Job) -> Iterator[str]:
@@ -105,21 +106,27 @@ def state_lines(job: Job) -> Iterator[str]:
     except OSError:
         memory = None
     if memory is None:
-        yield "It has not looked yet, or you may not read what it knows."
+        yield "No check was made yet, or you may not read the state of the watch."
         return
-    ago = format_duration(max(0.0, clock.read().wall - last))
-    at = datetime.fromtimestamp(last, UTC).astimezone()
-    every = format_duration(memory.interval)
-    yield f"Last round: {at:%Y-%m-%d %H:%M:%S} ({ago} ago), every {every}."
+    at = ago(datetime.fromtimestamp(last, UTC), clock.now())
+    yield f"Last check: {at}, repeated every {format_duration(memory.interval)}."
     bad = [one for one in memory.standing.items() if one[1].severity is not Severity.INFO]
-    yield f"Stands: {len(bad)} problem{'s' if len(bad) != 1 else ''}."
+    yield f"Open: {count(len(bad), 'problem')}."
     for (code, subject), standing in sorted(bad, key=lambda one: one[1].severity.rank)[:10]:
         yield f"  {standing.severity.value}  {code}  {subject}: {standing.title}"
     if memory.heals:
         done = len(memory.deeds)
-        yield f"Repairs: {done if done else 'none so far'}{'; the latest:' if done else '.'}"
+        yield f"Repairs: {done}; the latest:" if done else "Repairs: none so far."
     for deed in memory.deeds[-5:]:
-        yield f"  {str(deed.get('at', ''))[:19]}  {deed.get('what', '')}"
+        yield f"  {_local(str(deed.get('at', '')))}  {deed.get('what', '')}"
+
+
+def _local(moment: str) -> str:
+    """A stored time for people; one that cannot be read is shown as it is."""
+    try:
+        return ago(datetime.fromisoformat(moment))
+    except (ValueError, TypeError, OverflowError):
+        return moment[:19]
 
 
 def remove_state(job: Job) -> list[Path]:
@@ -198,13 +205,13 @@ def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
     if owner.uid == 0:
         return None
     if owner.name is None:
-        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no name on this machine")
+        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no account on this machine")
     if chosen.healing is None:
         return owner.name
     try:
         found = Probes(home).supervision().owner
     except CouldNotLook as why:
-        raise CannotFix(f"it is not known who supervises the gateway: {why}") from None
+        raise CannotFix(f"could not find out what supervises the gateway: {why}") from None
     return owner.name if found is None or found.kind == SYSTEMD_USER else None
 
 

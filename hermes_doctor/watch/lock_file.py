@@ -23,5 +23,5 @@ def open_lock_file(path: Path, *, create: bool) -> int:
     st = os.fstat(fd)
     if not stat.S_ISREG(st.st_mode) or (os.geteuid() == 0 and st.st_uid not in (0, owner)):
         os.close(fd)
-        raise OSError(errno.EPERM, "somebody put something else in its place", str(path))
+        raise OSError(errno.EPERM, "the lock file was replaced", str(path))
     return fd

@@ -110,7 +110,7 @@ class Notices:
             try:
                 waiting.put_nowait(Notice(event, self.home, self._broken))
             except queue.Full:
-                text = f"too many notices wait for {channel.name}, so that one was dropped"
+                text = f"{channel.name} is too slow; a notice was dropped"
                 self._notes.append(text)
 
     def _work(self, channel: Channel, waiting: queue.Queue[Notice]) -> None:
@@ -129,7 +129,7 @@ class Notices:
         """Report once that a channel does not work."""
         if channel.name not in self._failing:
             self._failing.add(channel.name)
-            self._notes.append(f"no notice could be given by {channel.name}: {why}")
+            self._notes.append(f"could not send a notice with {channel.name}: {why}")
 
     def _said(self) -> list[WatchEvent]:
         texts = [self._notes.popleft() for _ in range(len(self._notes))]

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hermes_doctor.examination.runner import describe_crash
 from hermes_doctor.home import Home
+from hermes_doctor.message import count
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.watch import changes, clocks
 from hermes_doctor.watch.clocks import ClockReading, MachineClock
@@ -111,7 +112,7 @@ class Watch:
                 self.memory.pid = 0
                 self._save()
                 self._say(
-                    WatchEvent(EventKind.END, self.clock.now(), f"ended after {self._count()}")
+                    WatchEvent(EventKind.END, self.clock.now(), f"stopped after {self._count()}")
                 )
         if self.notices:
             self.notices.close()
@@ -191,18 +192,16 @@ class Watch:
             self._anew()
             return None
         if known:
-            back = WatchEvent(
-                EventKind.BACK, at, "the home can be looked at again", was=Severity.ERROR
-            )
+            back = WatchEvent(EventKind.BACK, at, "the home is back", was=Severity.ERROR)
             self._say(back)
         self._mind_the_place(place)
         try:
             with self.signals.stoppable():
                 return self.examine()
         except CouldNotLook as doubt:
-            self._trouble(f"could not look: {doubt}")
+            self._trouble(f"could not check: {doubt}")
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
-            self._trouble(f"the look crashed: {describe_crash(error)}")
+            self._trouble(f"the check crashed: {describe_crash(error)}")
         return None
 
     def _mind_the_gap(self) -> None:
@@ -211,7 +210,9 @@ class Watch:
             why = clocks.gap(self._last, now, 3 * self.interval + 60)
             if why:
                 self._anew()
-                self._say(WatchEvent(EventKind.GAP, self.clock.now(), f"{why}; counting anew"))
+                self._say(
+                    WatchEvent(EventKind.GAP, self.clock.now(), f"{why}; counting starts again")
+                )
         self._last = now
 
     def _mind_the_place(self, place: str) -> None:
@@ -219,7 +220,7 @@ class Watch:
         if self._place and self._place != place:
             self._anew()
             self.memory.failures.clear()
-            text = "another folder is in the place of the home; counting anew"
+            text = "the folder of the home was replaced; counting starts again"
             self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
         self._place = self.memory.place = place
 
@@ -277,10 +278,10 @@ class Watch:
             self.store.save(self.memory)
         except (OSError, Trouble) as error:
             why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
-            self._trouble(f"what it knows could not be written down ({why})")
+            self._trouble(f"could not save the state of the watch ({why})")
 
     def _count(self) -> str:
-        return "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return count(self.rounds, "check")
 
 
 def _broken(report: Report) -> frozenset[str]:

@@ -20,7 +20,7 @@ def option_value(value: str, option: str) -> str:
     try:
         return read(option_file(value), LIMIT)[0].decode("utf-8", "replace").strip()
     except (OSError, CouldNotLook):
-        raise Trouble(f"{option} names a file that cannot be read.") from None
+        raise Trouble(f"Could not read the file that {option} names.") from None
 
 
 def option_file(value: str) -> Path:
@@ -38,13 +38,13 @@ def split_credentials(address: str) -> tuple[str, str | None]:
 
     scheme, _, rest = address.partition("://")
     if scheme not in ("https", "http"):
-        raise Trouble("--notify-webhook takes an address that begins with https:// or http://.")
+        raise Trouble("--notify-webhook needs an address that starts with https:// or http://.")
     whom = re.split("[/?#]", rest, maxsplit=1)[0]
     rest = rest[len(whom) :]
     if "@" in rest:
         raise Trouble(
-            "--notify-webhook: write an @ behind the host as %40, and in a password also / as "
-            "%2F, ? as %3F and # as %23; else it is not clear where the host begins."
+            "The host in --notify-webhook is not clear. Write @ after the host as %40; in a "
+            "password also / as %2F, ? as %3F and # as %23."
         )
     try:
         parts = urlsplit(address)
@@ -53,7 +53,7 @@ def split_credentials(address: str) -> tuple[str, str | None]:
         whole = False
     if not whole or any(ord(sign) < 33 or ord(sign) == 127 for sign in address):
         raise Trouble(
-            "--notify-webhook takes an address; this one has no host, a wrong port, or a blank."
+            "The address in --notify-webhook is invalid: no host, a wrong port, or a space in it."
         )
     user, at, place = whom.rpartition("@")
     if not at:

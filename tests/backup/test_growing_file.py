@@ -64,7 +64,7 @@ def test_somebody_does_more_than_that(home: Path, transcript: Path, how: str) ->
             new = support.put(home / "sessions" / "new", LINE * (150_000 + turn))
             new.rename(transcript)
 
-    with pytest.raises(Trouble, match=r"one\.jsonl is being written to"):
+    with pytest.raises(Trouble, match=r"Another program is writing to one\.jsonl"):
         back_up(home, progress=change)
     assert Vault(Home(home)).ids() == []
 

@@ -61,10 +61,10 @@ def test_all_that_lie_about(home: Path) -> None:
 
     assert found == {
         "pre-update-2026-01-01-000000.zip": [],
-        "hermes-backup-2026.zip": [f"{name} is not in it" for name in NAMES[2:]],
+        "hermes-backup-2026.zip": [f"{name} is missing" for name in NAMES[2:]],
         "20260102-000000-pre-update": [],
-        "20260103-000000-pre-update": ["state.db is not in it"],
-        "20260104-000000": ["it has no manifest: it was not finished"],
+        "20260103-000000-pre-update": ["state.db is missing"],
+        "20260104-000000": ["it has no manifest, so it was not finished"],
     }
     assert support.contents(home) == before
     assert os.listdir(home / "backups" / "doctor") == []

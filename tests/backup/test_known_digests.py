@@ -134,7 +134,7 @@ def test_a_damaged_one_is_told(home: Path, name: str, json: bool) -> None:
     if json:
         assert made.json["damaged_before"] == [{"backup": before.id, "path": name}]
     else:
-        said = f"Saved anew: {name}. Backup {before.id} is damaged"
+        said = f"Saved again: {name}. The copy in the earlier backup {before.id} is damaged"
         assert said in " ".join(made.out.split())
     assert store.verify(store.load(store.ids()[-1])) == []
 

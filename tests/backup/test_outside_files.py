@@ -72,7 +72,7 @@ def test_what_is_another_user_s(home: Path, tmp_path: Path) -> None:
     done = support.doctor("backup", "restore", id, "--yes", "--home", home)
 
     assert done.code == 0, done.err
-    assert "lies outside of the home" in done.out
+    assert "because outside of the home" in done.out
     assert theirs.read_text() == "now"
     assert (home / ".env").read_text() != "now"
     by_name = support.doctor("backup", "restore", id, str(theirs), "--yes", "--home", home)

@@ -109,7 +109,7 @@ def test_a_log_that_a_run_saved_stays(home: Path) -> None:
 
     found = prune(home, "--keep", "1")
 
-    assert reasons(found)[saved] == f"needed for the log that run {run} saved"
+    assert reasons(found)[saved] == f"needed for the write-ahead log that run {run} saved"
 
 
 def test_what_is_kept_is_said_in_text(home: Path) -> None:
@@ -216,7 +216,7 @@ def test_the_only_backup_by_its_name(home: Path) -> None:
     """It is said that none is left."""
     only = create(home, 2)
 
-    assert "No backup of this home is left." in prune(home, only)["lost"]
+    assert "No backup of this home would be left." in prune(home, only)["lost"]
 
 
 def test_an_interrupted_run_keeps_its_backup_even_if_named(home: Path) -> None:
@@ -297,7 +297,7 @@ def test_without_a_live_database_the_last_rows_stay(home: Path, how: str) -> Non
 
     found = prune(home, "--keep", "1")
 
-    why = "state.db is missing now" if how == "missing" else "state.db cannot be read now"
+    why = "state.db is missing now" if how == "missing" else "state.db could not be read"
     assert found["removed"] == [second]
     assert third in found["kept"]
     assert reasons(found)[first] == f"{why}, and no other backup has these 10 messages"
@@ -311,7 +311,7 @@ def test_a_copy_that_cannot_be_read_stays(home: Path) -> None:
     found = prune(home, "--keep", "1")
 
     assert found["removed"] == []
-    assert "cannot be compared" in reasons(found)[run]
+    assert "could not be compared" in reasons(found)[run]
 
 
 def test_a_backup_with_a_write_ahead_log(home: Path) -> None:
@@ -594,7 +594,7 @@ def test_a_log_of_another_database_stays(home: Path) -> None:
 
     why = reasons(prune(home, "--keep", "1"))[old]
 
-    assert "kanban.db-wal" in why and "cannot be compared" in why
+    assert "kanban.db-wal" in why and "could not be compared" in why
 
 
 def test_progress_is_shown_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

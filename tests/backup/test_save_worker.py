@@ -117,7 +117,7 @@ def test_a_reader_that_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         return real(path, *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(disk, "digest", digest)
-    with pytest.raises(Trouble, match="could not be read back"):
+    with pytest.raises(Trouble, match="Could not verify the backup"):
         back_up(home)
     assert not [one for one in os.listdir(Home(home).vault) if one != "runs"]
 

@@ -69,7 +69,7 @@ def test_exclude(home: Path) -> None:
     assert not made["whole"]
     assert {"state.db", "state.db-wal", "sessions/a.jsonl"} <= set(made["excluded"])
     text = support.doctor("backup", "create", *args, "--exclude", ".env", "--home", home).out
-    assert "Left out as you asked: 7 files: state.db (a database), env (secrets)" in text
+    assert "Left out by --exclude: 7 files, among them state.db (a database), env (secrets)" in text
 
 
 def test_a_log_goes_with_its_database(home: Path) -> None:

@@ -28,7 +28,7 @@ def test_whole(home: Path) -> None:
     done = deep(home)
 
     assert done.code == 0, done.out
-    assert "everything in it can be had back" in done.out
+    assert "all of it can be restored" in done.out
     after = support.tree(home, vault=True)
     changed = {name for name in before if before[name] != after.get(name)}
     assert changed <= {"backups/doctor"}, "a folder was made in the vault, and removed again"
@@ -44,7 +44,7 @@ def test_a_database_that_was_damaged_when_it_was_saved(home: Path) -> None:
     done = deep(home)
 
     assert done.code == 1
-    assert "state.db: it reads as it was saved, but SQLite finds it unsound" in " ".join(
+    assert "state.db: the copy is intact, but SQLite finds damage in it" in " ".join(
         done.out.split()
     )
 
@@ -88,7 +88,7 @@ def test_a_store_that_explodes(home: Path) -> None:
 
     [wrong] = try_restore(Vault(Home(home)), made)
 
-    assert wrong == "config.yaml: it reads as it was saved, but it cannot be parsed"
+    assert wrong == "config.yaml: the copy is intact, but it could not be parsed"
 
 
 @pytest.mark.parametrize("name", ["auth.json", "cron/jobs.json", "config.yaml"])
@@ -100,9 +100,7 @@ def test_a_store_that_hermes_could_not_read(home: Path, name: str) -> None:
     done = deep(home)
 
     assert done.code == 1
-    assert f"{name}: it reads as it was saved, but it cannot be parsed" in " ".join(
-        done.out.split()
-    )
+    assert f"{name}: the copy is intact, but it could not be parsed" in " ".join(done.out.split())
     assert "zQcanary" not in done.out + done.err
 
 
@@ -114,7 +112,7 @@ def test_a_damaged_copy(home: Path) -> None:
 
     said = deep(home).out
 
-    assert ".env: the copy is not what was saved" in said
+    assert ".env: the copy is damaged" in said
     assert "auth.json: the copy is missing" in said
 
 
@@ -148,7 +146,7 @@ def test_what_stands_in_the_way(home: Path) -> None:
     support.put(inside.parent, "x")
     before = support.contents(home)
 
-    for name, said in (("skills/a", "is a folder by now"), ("skills/b", "is no folder")):
+    for name, said in (("skills/a", "is now a folder"), ("skills/b", "is not a folder")):
         done = support.doctor("backup", "restore", id, name, "--yes", "--home", home)
         assert done.code == 2
         assert said in done.err

@@ -183,7 +183,7 @@ def test_verify_command(home: Path) -> None:
     """Whole is exit 0, one flipped bit is exit 1 with the file's name; --all covers all."""
     first, second = aged(home, 1), create(home)["id"]
     options = ("--home", home)
-    assert "is whole" in support.doctor("backup", "verify", *options).out
+    assert "is intact" in support.doctor("backup", "verify", *options).out
     copy = home / "backups" / "doctor" / first / "files" / "config.yaml"
     support.clobber(copy, bytes([copy.read_bytes()[3] ^ 1]), 3)
 
@@ -209,7 +209,7 @@ def test_flipped_bits_of_files(home: Path) -> None:
         whole = copy.read_bytes()
         for at in range(len(whole)):
             copy.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
-            assert store.verify(made) == [f"{entry.path}: the copy is not what was saved"]
+            assert store.verify(made) == [f"{entry.path}: the copy is damaged"]
         copy.write_bytes(whole + b"\0")
         assert len(store.verify(made)) == 1
         copy.unlink()
@@ -473,8 +473,8 @@ def test_restore_refusals(home: Path) -> None:
 
     assert "There is no backup" in refused("nonsense", "--yes")
     assert "There is no backup" in refused("../../..", "--yes")
-    assert "holds no 'nonsense'" in refused(id, "nonsense", "--yes")
-    assert "Say --yes" in refused(id)
+    assert "does not contain 'nonsense'" in refused(id, "nonsense", "--yes")
+    assert "add --yes" in refused(id)
     copy = home / "backups" / "doctor" / id / "files" / ".env"
     support.clobber(copy, b"X", 2)
     assert "damaged" in refused(id, "--yes")
@@ -651,7 +651,7 @@ def test_prune_asks(home: Path) -> None:
 
     assert done.code == 2
     assert ids[0] in done.out
-    assert "Say --yes" in done.err
+    assert "add --yes" in done.err
     assert Vault(Home(home)).ids() == ids
 
 

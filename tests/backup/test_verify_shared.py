@@ -46,7 +46,7 @@ def test_written_to_after_it_was_read(home: Path) -> None:
     assert store.verify(first, known=known) == []
     unseen(first.copy_of(entry(first, "config.yaml")), b"other")
 
-    assert store.verify(second, known=known) == ["config.yaml: the copy is not what was saved"]
+    assert store.verify(second, known=known) == ["config.yaml: the copy is damaged"]
 
 
 def test_the_same_number_on_another_device(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_the_same_number_on_another_device(home: Path, monkeypatch: pytest.Monke
         patch.setattr("hermes_doctor.backup.vault.os.lstat", alike)
         wrong = Vault(Home(home)).verify(made)
 
-    assert wrong == ["memories/two: the copy is not what was saved"]
+    assert wrong == ["memories/two: the copy is damaged"]
 
 
 def test_summed_up_in_two_ways(home: Path) -> None:

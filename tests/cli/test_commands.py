@@ -480,7 +480,7 @@ def test_undo(home: Path) -> None:
     assert (home / ".env").read_bytes() == MARKED
     twice = support.doctor("undo", run, "--yes", "--home", home)
     assert twice.code == 2
-    assert "undone already" in twice.err
+    assert "already undone" in twice.err
 
 
 def test_undo_of_a_changed_file(home: Path) -> None:
@@ -596,7 +596,7 @@ def test_usage_errors_are_plain() -> None:
         assert done.code == (2 if args else 0)
         text = done.out + done.err
         assert "�" not in text
-        assert re.search(r"^Commands:$", text, re.MULTILINE)
+        assert re.search(r"^(Commands|Diagnose):$", text, re.MULTILINE)
 
 
 # -- pipes, terminals, encodings ----------------------------------------------------------------

@@ -33,13 +33,24 @@ def test_table(tmp_path: Path) -> None:
     assert done.code == 0
     assert "openkey → custom  model.provider in config.yaml:3" in done.out
     assert "https://relay.example/v1  providers.openkey.base_url in config.yaml:6" in done.out
-    assert "not https://‹hidden›@old.example/v1?‹hidden›  model.base_url" in done.out
+    assert "ignored: https://‹hidden›@old.example/v1?‹hidden›  model.base_url" in done.out
     assert "MY_KEY" in done.out
     assert "no provider is called nowhere" in done.out
     assert "TELEGRAM_BOT_TOKEN  .env:2" in done.out
-    assert "only who is paired" in done.out
+    assert "only paired users" in done.out
     assert "canary" not in done.out
     assert "secret" not in done.out
+
+
+def test_the_same_value_twice(tmp_path: Path) -> None:
+    """A second place with the same value is not shown as another value."""
+    home = _home(tmp_path)
+    config = CONFIG.replace("name:secret@old.example/v1?key=secret", "relay.example/v1/")
+    support.put(home / "config.yaml", config)
+
+    done = support.doctor("config", "--home", home)
+    assert "ignored, same value  model.base_url in config.yaml:4" in done.out
+    assert done.out.count("https://relay.example/v1") == 1
 
 
 def test_document(tmp_path: Path) -> None:
@@ -62,7 +73,7 @@ def test_a_broken_file(tmp_path: Path) -> None:
     done = support.doctor("config", "--home", home)
 
     assert done.code == 0
-    assert "(line 2): Hermes goes on without it" in done.out
+    assert "(line 2): Hermes ignores the file and uses its defaults" in done.out
     assert support.doctor("config", "--json", "--home", home).json["fault"]["line"] == 2
 
 
@@ -74,7 +85,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     done = support.doctor("config", "--home", home)
 
     assert done.code == 2
-    assert "Cannot tell: .env" in done.err
+    assert "Could not read the settings: .env" in done.err
 
 
 def test_brackets_in_an_address(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.helpers.fake_provider import PAGE, error, serving
 from tests.helpers.provider_scenes import ENV, KEY, ROUTER, write
 from tests.helpers.support import Done
 
-RELAY = ("relay", "--key-env", "RELAY_API_KEY", "--base-url")
+RELAY = ("relay", "--key-env", "RELAY_API_KEY", "--model", "gpt-4o-mini", "--base-url")
 
 
 def files(home: Path) -> dict[str, bytes]:
@@ -56,8 +56,11 @@ def test_the_plan_changes_and_sends_nothing(home: Path) -> None:
 
     assert (done.code, provider.asked, files(home)) == (1, [], before)
     assert "+  provider: relay" in done.out
-    assert "RELAY_API_KEY is asked for" in done.out
-    assert f"--base-url {provider.url} --key-env RELAY_API_KEY --apply --home" in done.out
+    assert "RELAY_API_KEY is not set. You are asked for it" in done.out
+    assert (
+        f"--base-url {provider.url} --key-env RELAY_API_KEY --model gpt-4o-mini --apply --home"
+        in done.out
+    )
 
 
 def test_switched_and_proved(home: Path) -> None:
@@ -85,12 +88,12 @@ def test_switched_and_proved(home: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
-        (401, error("invalid_api_key", f"Incorrect API key: {KEY}"), "does not accept the key"),
+        (401, error("invalid_api_key", f"Incorrect API key: {KEY}"), "rejects the key"),
         (403, error("insufficient_user_quota"), "no credit"),
-        (404, error("model_not_found"), "does not know the model"),
+        (404, error("model_not_found"), "does not serve the model"),
         (200, PAGE, "/v1"),
-        (500, b"", "it fails"),
-        (200, {}, "cannot be told"),
+        (500, b"", "provider fails"),
+        (200, {}, "could not check"),
         (400, error("invalid_request_error"), "--no-test"),
     ],
 )
@@ -139,7 +142,11 @@ def test_keys_that_are_none(home: Path) -> None:
     """Without a key, with a placeholder or with a sentence, nothing is changed."""
     before = files(home)
     args = (*RELAY, "https://relay.example/v1", "--apply", "--yes")
-    for typed, words in ((None, "is not set"), ("changeme", "placeholder"), ("a b", "spaces")):
+    for typed, words in (
+        (None, "No key was given"),
+        ("changeme", "placeholder"),
+        ("a b", "spaces"),
+    ):
         done = switch(home, *args, key=typed)
         assert (done.code, words in done.err) == (2, True), done
     assert files(home) == before

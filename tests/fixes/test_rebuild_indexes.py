@@ -48,7 +48,7 @@ def test_the_index_of_a_key(home: Path) -> None:
     cured = fix_cycle.cure(home, "DB-INDEX", "rebuild-indexes", then="salvage-rows")
 
     assert fix_cycle.messages(path) == kept
-    assert cured.before[0].endswith("It goes on with salvage-rows.")
+    assert cured.before[0].endswith("The next fix is salvage-rows.")
     assert "messages: 279 rows were there: 279 saved." in cured.notes
     cured.undo()
 
@@ -64,7 +64,7 @@ def test_it_never_saves_rows_unasked(home: Path) -> None:
 
     assert "if that is not enough: salvage-rows, which asks first" in shown.out
     assert done.code == 1
-    assert "It goes on with salvage-rows." in " ".join(done.out.split())
+    assert "The next fix is salvage-rows." in " ".join(done.out.split())
     assert "save all readable rows into a new database" in " ".join(done.out.split())
     assert "--yes" in done.out
     assert support.contents(home) == sick

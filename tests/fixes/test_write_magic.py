@@ -60,7 +60,7 @@ def test_damage_further_on(home: Path) -> None:
     [run] = done.json["repair"]["runs"]
     [item] = run["items"]
     assert (item["fix"], item["outcome"]) == ("write-magic", "not-enough")
-    assert item["reason"].endswith("It goes on with salvage-rows.")
+    assert item["reason"].endswith("The next fix is salvage-rows.")
 
 
 def test_it_climbs(home: Path) -> None:

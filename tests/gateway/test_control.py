@@ -328,7 +328,7 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             gateway.stop()
         gateway.start_after_rollback(changed=True)
         assert (log.gateway, log.asked) == ("asked", process.pid)
-        assert f"process {process.pid} ends as soon as it is done" in (log.note or "")
+        assert f"process {process.pid} stops when its work is done" in (log.note or "")
         assert "Still process" in start_stopped_gateway(made.home, book, log)
         assert log.gateway == "asked"
         process.kill()

@@ -18,7 +18,7 @@ from tests.helpers import fake_gateway, support
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, write
 from tests.helpers.support import put
 
-NEW = SwitchRequest("relay", base_url=RELAY)
+NEW = SwitchRequest("relay", base_url=RELAY, model="gpt-4o-mini")
 
 
 def planned(
@@ -32,7 +32,7 @@ def planned(
 
 
 def test_a_new_relay(tmp_path: Path) -> None:
-    """Entry, provider, prefix, key and fallback change; comments and order stay."""
+    """Entry, provider, model, key and fallback change; comments and order stay."""
     switch, config, env = planned(write(tmp_path))
 
     assert config == (
@@ -84,8 +84,9 @@ def test_half_a_switch_is_finished(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_nothing_of_the_old_one_is_left(tmp_path: Path, config: str, left: str) -> None:
-    """What would bend the new provider goes out of `model:`; the rest stays."""
-    _, after, _ = planned(write(tmp_path, config), NEW._replace(fallback=False))
+    """Settings of the old provider are removed from `model:`; the others are kept."""
+    wish = NEW._replace(fallback=False, model=None if "/gpt" not in config else "gpt-4o")
+    _, after, _ = planned(write(tmp_path, config), wish)
 
     assert after.startswith(left)
 
@@ -154,6 +155,55 @@ def test_back_to_openrouter(tmp_path: Path) -> None:
     assert switch.fallback.requested.value == "relay"
 
 
+@pytest.mark.parametrize(
+    ("config", "name", "example"),
+    [
+        (ROUTER, "deepseek", "deepseek-v4-pro"),
+        (ROUTER, "anthropic", "claude-fable-5"),
+        ("model: {provider: deepseek, default: deepseek-chat}\n", "zai", "glm-5.2"),
+        (f"{ROUTER}providers: {{relay: {{base_url: '{RELAY}'}}}}\n", "relay", "gpt-4o-mini"),
+        (
+            "model: {provider: deepseek, default: deepseek-chat}\n"
+            f"providers: {{relay: {{base_url: '{RELAY}', models: [big, small]}}}}\n",
+            "relay",
+            "big",
+        ),
+        (
+            "model: {provider: huggingface, default: moonshotai/Kimi-K2.5}\n",
+            "openrouter",
+            "z-ai/glm-5.2",
+        ),
+    ],
+)
+def test_a_model_that_the_provider_may_not_serve(
+    tmp_path: Path, config: str, name: str, example: str
+) -> None:
+    """The current model is kept only if the new provider is known to serve it."""
+    home = write(tmp_path, config)
+    with pytest.raises(Trouble, match=f"may not serve .* --model {example}$"):
+        planned(home, SwitchRequest(name))
+
+    switch, _, _ = planned(home, SwitchRequest(name, model=example))
+    assert switch.after.model.value == example
+
+
+@pytest.mark.parametrize("models", ["models: [big, m]", "default_model: m", "name: Relay"])
+def test_a_model_that_the_provider_serves(tmp_path: Path, models: str) -> None:
+    """A listed model is kept; if no list exists, a note says that it could not be checked."""
+    config = "model: {provider: custom, base_url: 'http://127.0.0.1:1/v1', default: m}\n"
+    more = f"providers: {{relay: {{base_url: '{RELAY}', {models}}}}}\n"
+    switch, _, _ = planned(write(tmp_path, config + more), SwitchRequest("relay", fallback=False))
+
+    assert switch.after.model.value == "m"
+    assert ("Could not check" in " ".join(switch.notes)) is ("name" in models)
+
+
+def test_models_of_openrouter_itself(tmp_path: Path) -> None:
+    """`openrouter/auto` is a model, not a model with the prefix of its provider."""
+    switch, _, _ = planned(write(tmp_path), SwitchRequest("openrouter", model="openrouter/auto"))
+    assert switch.after.model.value == "openrouter/auto"
+
+
 def test_an_entry_is_changed_as_little_as_possible(tmp_path: Path) -> None:
     """Address, variable and protocol where they stand; a switched-off entry is switched on."""
     home = write(
@@ -176,7 +226,7 @@ def test_the_older_list(tmp_path: Path) -> None:
     """Entries of `custom_providers` are found, too."""
     more = f"custom_providers:\n- name: Relay\n  base_url: {RELAY}\n  api_key_env: MY_KEY\n"
     home = write(tmp_path, ROUTER + more, f"{ENV}MY_KEY={KEY}\n")
-    switch, config, _ = planned(home, SwitchRequest("relay"), None)
+    switch, config, _ = planned(home, SwitchRequest("relay", model="m"), None)
 
     assert config.count(more) == 1
     assert switch.after.key is not None
@@ -186,7 +236,7 @@ def test_the_older_list(tmp_path: Path) -> None:
 def test_local(tmp_path: Path) -> None:
     """A server on this machine needs no key."""
     home = write(tmp_path)
-    wish = SwitchRequest("here", "http://127.0.0.1:8000/v1")
+    wish = SwitchRequest("here", "http://127.0.0.1:8000/v1", model="m")
 
     assert plan.missing_key_variable(Installed(home), wish) is None
     _, config, env = planned(home, wish, None)
@@ -212,16 +262,16 @@ def test_twice_is_once(tmp_path: Path) -> None:
         (SwitchRequest("auto", RELAY), "cannot be the name"),
         (SwitchRequest("a b/c", RELAY), "cannot be the name"),
         (SwitchRequest("openrouter", RELAY), "built into Hermes"),
-        (SwitchRequest("nous"), "takes more than a key"),
-        (SwitchRequest("copilot"), "takes more than a key"),
+        (SwitchRequest("nous"), "needs more than a key"),
+        (SwitchRequest("copilot"), "needs more than a key"),
         (SwitchRequest("deepseek", key_env="MY_KEY"), "DEEPSEEK_API_KEY"),
-        (SwitchRequest("relay", "https://user:word@relay.example/v1"), "--base-url takes"),
-        (SwitchRequest("relay", "https://relay.example/v1?key=x"), "--base-url takes"),
-        (SwitchRequest("relay", "relay.example"), "--base-url takes"),
-        (SwitchRequest("relay", "https://[relay].example/v1"), "--base-url takes"),
-        (SwitchRequest("relay", RELAY, "PATH"), "--key-env takes"),
-        (SwitchRequest("relay", RELAY, "sk-canary-123"), "--key-env takes"),
-        (SwitchRequest("relay", RELAY, api_mode="telepathy"), "--api-mode takes"),
+        (SwitchRequest("relay", "https://user:word@relay.example/v1"), "--base-url needs"),
+        (SwitchRequest("relay", "https://relay.example/v1?key=x"), "--base-url needs"),
+        (SwitchRequest("relay", "relay.example"), "--base-url needs"),
+        (SwitchRequest("relay", "https://[relay].example/v1"), "--base-url needs"),
+        (SwitchRequest("relay", RELAY, "PATH"), "--key-env needs"),
+        (SwitchRequest("relay", RELAY, "sk-canary-123"), "--key-env needs"),
+        (SwitchRequest("relay", RELAY, api_mode="telepathy"), "Unknown --api-mode"),
     ],
 )
 def test_nonsense(tmp_path: Path, wish: SwitchRequest, words: str) -> None:
@@ -236,7 +286,7 @@ def test_nonsense(tmp_path: Path, wish: SwitchRequest, words: str) -> None:
 def test_a_vendors_key_goes_to_no_stranger(tmp_path: Path, more: str) -> None:
     """Unless its variable is named: the name of a relay alone is no consent."""
     home = write(tmp_path, ROUTER + more, f"{ENV}OPENAI_API_KEY=sk-proj-0123456789abcdef\n")
-    wish = SwitchRequest("openai", RELAY)
+    wish = SwitchRequest("openai", RELAY, model="gpt-4o")
     with pytest.raises(Trouble, match=r"for openai.com, and would be sent to relay.example"):
         planned(home, wish, None)
 
@@ -266,7 +316,7 @@ def test_refused(tmp_path: Path) -> None:
     put(home / ".managed", "nix\n")
     with pytest.raises(CannotFix, match="managed"):
         planned(home)
-    with pytest.raises(CannotFix, match="mend that first"):
+    with pytest.raises(CannotFix, match="repair that first"):
         planned(write(tmp_path / "broken", "model: [\n"), NEW._replace(model="m"))
 
 

@@ -77,7 +77,7 @@ def test_an_update_has_its_backup_and_its_check(
                 chat.keep_busy()
             chat.say("/update")
             said = chat.hear(ITSELF)
-            assert ("is made and verified" in said.partition(ITSELF)[0]) is busy
+            assert ("created and verified" in said.partition(ITSELF)[0]) is busy
             begun = place.last
             assert begun is not None
             assert begun.chat
@@ -128,7 +128,7 @@ def test_without_a_hook_the_launcher_of_the_shell_sees_it_through(tmp_path: Path
         with place.chat(first) as chat:
             chat.keep_busy()
             chat.say("/update")
-            chat.hear("is made and verified", ITSELF, f"became {LEFT}")
+            chat.hear("created and verified", ITSELF, f"was updated to {LEFT}")
     ended = place.last
     assert ended is not None
     assert ended.stage == "checked"

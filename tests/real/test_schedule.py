@@ -72,7 +72,7 @@ def test_the_timer_fires(tmp_path: Path) -> None:
         assert len(made.entries) > MANY
         told = doctor("status")
         assert told.code == 0, told.out + told.err
-        assert "installed already" in doctor("install", "--daily", "2").out
+        assert "Already installed" in doctor("install", "--daily", "2").out
         assert doctor("install", "--daily", "2", "--at", "05:00").code == 0
         assert "05:00:00" in machine.show(name, "NextElapseUSecRealtime")
         assert doctor("remove").code == 0

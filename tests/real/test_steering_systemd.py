@@ -259,10 +259,10 @@ def _watched(ward: Ward, give_up: Callable[[], bool]) -> None:
     assert done.code == 0 and "Installed and started" in done.out, done.out + done.err
     [unit] = {*machine.units.glob("*.service")} - {*before}
     again = ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
-    assert "installed and runs already" in again.out
-    until(lambda: "Last round: " in ward.doctor("watch", "status").out, "the first round")
+    assert "Already installed and running" in again.out
+    until(lambda: "Last check: " in ward.doctor("watch", "status").out, "the first round")
     assert ward.doctor("watch", "status").code == 0
-    assert "gateway runs (process " in said(), "it sees the gateway from within its service"
+    assert "gateway running (process " in said(), "it sees the gateway from within its service"
     assert "GW-DUPLICATE" not in ward.codes()
 
     until(give_up, "systemd to give up")
@@ -274,7 +274,7 @@ def _watched(ward: Ward, give_up: Callable[[], bool]) -> None:
     (machine.units / f"{NAME}.d" / "few.conf").unlink()
     machine.systemctl("daemon-reload")
     ward.doctor("watch", "install", "--heal", "--interval", "1s", "--after", "2")
-    until(lambda: "Last round: " in ward.doctor("watch", "status").out, "its first round")
+    until(lambda: "Last check: " in ward.doctor("watch", "status").out, "its first round")
     machine.systemctl("stop", NAME)
     until(lambda: "the gateway was stopped on purpose" in said(), "its word")
     assert machine.main_pid(NAME) == 0

@@ -150,7 +150,7 @@ def test_through_every_release_and_back(scratch: Scratch) -> None:
             before = gateway()
             done = scratch.doctor("update-guard", "--", *scratch.install(version))
             assert done.code == 0, (version, done)
-            assert "runs on the new code" in done.err, version
+            assert "is running on the new code" in done.err, version
             assert gateway() != before, version
             last = UpdateRecords(Home(scratch.home)).last()
             assert last is not None

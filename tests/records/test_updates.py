@@ -90,7 +90,7 @@ def test_what_this_tool_did_not_write_is_not_believed(
 
 def test_a_name_that_is_a_path_is_refused(home: Path) -> None:
     """Before anything is opened."""
-    with pytest.raises(Trouble, match="not the name"):
+    with pytest.raises(Trouble, match="not the id"):
         UpdateRecords(Home(home)).load("../../config")
 
 

@@ -66,7 +66,7 @@ def test_the_next_command_says_what_happened(
     """Whichever command comes next names the run, also when it then has nothing to do itself."""
     run = cut_off(server, sick, moment)
     ended = server(*command, "--home", sick)
-    assert run in ended.said and "cut off" in ended.said, ended.said
+    assert run in ended.said and "was interrupted" in ended.said, ended.said
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

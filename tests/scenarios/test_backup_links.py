@@ -77,4 +77,4 @@ def test_update_guard_with_such_links(linked: Path) -> None:
     done = support.doctor("update-guard", "--home", linked, "--", "true")
 
     assert "Traceback" not in done.err
-    assert "is made and verified" in done.err
+    assert "created and verified" in done.err

@@ -234,7 +234,7 @@ def test_one_file_that_cannot_be_removed(server: Server, sick: Path, tmp_path: P
     [left] = crash_server.leftovers(sick)
     assert left.startswith("..env") and left.endswith(".old")
     assert ended.code == 1, ended.said
-    assert left in ended.said.replace(" ", "") and "may hold secrets" in ended.said
+    assert left in ended.said.replace(" ", "") and "may contain secrets" in ended.said
     [run] = [run for run in crash_server.journals(sick) if run["unremoved"]]
     assert run["state"] == "done"
 

@@ -145,7 +145,7 @@ def test_a_failing_run_restores_owners(theirs: Path, tmp_path: Path) -> None:
     done = support.doctor("fix", "ODD-OWNER", "--apply", "--yes", *words)
 
     assert done.code == 1, done
-    assert "still finds it" in done.out
+    assert "still finds the problem" in done.out
     assert state(theirs) == before
 
 

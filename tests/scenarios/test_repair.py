@@ -368,7 +368,7 @@ def test_two_at_once(server: Server, home: Path, at_work: subprocess.Popen[str])
         assert refused.code == 2, refused.said
         assert str(at_work.pid) in refused.said and refused.err.count("hermes-doctor:") == 1
     assert "RUN-CUTOFF" not in server("check", "--json", "--home", home).out
-    assert "cut off" not in server("fix", "--home", home).said
+    assert "interrupted" not in server("fix", "--home", home).said
     assert crash_server.state(home, times=True, vault=True) == frozen
 
 

@@ -1,4 +1,4 @@
-"""A run that was cut off, and a database that somebody has worked on since.
+"""A run that was interrupted, and a database that somebody has worked on since.
 
 A database and the files beside it are one thing. An old database under a new log, or the
 reverse, is neither, so that recovery must leave them together or not touch them at all.
@@ -99,7 +99,7 @@ def saved(home: Path, name: str) -> list[bytes]:
 def recover(server: Server, home: Path) -> Ended:
     """The next command; it must say what became of the run."""
     done = server("undo", "--yes", "--home", home)
-    assert "was cut off" in done.said
+    assert "was interrupted" in done.said
     assert "bug in" not in done.said
     assert crash_server.leftovers(home) == []
     return done
@@ -121,7 +121,7 @@ def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None
     assert saved(board.parent, "kanban.db") == [old]
     if moment == "after":
         assert "kanban.db was written to since" in done.said
-        assert "the run is finished" in done.said
+        assert "the run is not rolled back but finished" in done.said
         assert "session_id" in columns(board)
     else:
         assert "what was written to kanban.db since is kept" in done.said
@@ -217,7 +217,7 @@ def test_hermes_is_still_running(server: Server, board: Path, moment: str) -> No
         hermes.execute("PRAGMA journal_mode=WAL")
         hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t2','a',1,2)")
         ended = server(*FIX, "--home", board.parent)
-        assert "was cut off" in ended.said, ended.said
+        assert "was interrupted" in ended.said, ended.said
         assert crash_server.leftovers(board.parent) == []
         hermes.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t3','b',1,2)")
     assert titles(board) == ["only in the log", "a", "b"]

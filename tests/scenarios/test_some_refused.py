@@ -169,7 +169,7 @@ def test_a_file_of_somebody_else(home: Path, mine: Path, tmp_path: Path) -> None
     ended = outcomes(done)
     assert ended["note-a"] == ("verified", None)
     assert ended["note-link"][0] == "refused"
-    assert "not the home's" in (ended["note-link"][1] or "")
+    assert "does not belong to the owner of the home" in (ended["note-link"][1] or "")
     assert victim.read_text() == "rude"
 
 

@@ -36,7 +36,7 @@ def done_but_unsaid(code: int, said: str) -> None:
     """Insist that it is said to be done, on one line."""
     assert code == 1, said
     [line] = said.splitlines()
-    assert "It was done, but could not be reported (no space left on device)" in line
+    assert "The changes were made, but could not be reported (no space left on device)" in line
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
@@ -95,5 +95,5 @@ def test_nothing_done(home: Path, command: tuple[str, ...], form: tuple[str, ...
     code, said = muted(*command, *form, "--home", home)
 
     assert code == 2
-    assert "It was done" not in said
+    assert "The changes were made" not in said
     assert "No space left on device" in said

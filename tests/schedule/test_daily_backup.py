@@ -102,7 +102,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert done.code == 0, done.err
         assert "every day at 04:05" in done.out
         assert (
-            "installed already"
+            "Already installed"
             in doctor("install", "--at", "4:05", "--daily", "2", "--exclude", "cron/*").out
         )
         [line] = tab.read_text().splitlines()
@@ -112,16 +112,16 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert ran.code == 0, ran.err
         told = doctor("status")
         assert told.code == 0, told.out
-        assert "(scheduled)" in told.out
+        assert "reason: scheduled" in told.out
         other = tmp_path / "another disk"
         assert doctor("install", "--vault", str(other)).code == 0
-        assert f"no backup of this home in {other}" in doctor("status").out
+        assert f"{other} contains no backup of this home" in doctor("status").out
         there = ("--home", str(home), "--vault", str(other))
         assert support.doctor("backup", "create", *there).code == 0
         assert doctor("status").code == 0
-        assert doctor("remove").out.startswith("It is gone")
+        assert doctor("remove").out.startswith("Removed the daily backup")
         assert not tab.exists()
-        assert doctor("remove").out.startswith("It was not installed")
+        assert doctor("remove").out.startswith("The daily backup was not installed")
         assert list((home / "backups" / "doctor").glob("*/manifest.json"))
 
 

@@ -89,7 +89,7 @@ def test_cut_off(home: Path, managers: Path) -> None:
     command(managers, "loginctl")
     with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
-    assert "taken back" in ended.text
+    assert "rolled back" in ended.text
     assert asked(managers)[-1] == f"loginctl disable-linger {name()}"
     assert (home / ".env").read_text() == support.ENV
 

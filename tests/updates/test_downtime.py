@@ -132,6 +132,6 @@ def test_a_gateway_that_never_came_up(home: Home, monkeypatch: pytest.MonkeyPatc
 
     assert not outcome.gateway_up and not outcome.good
     assert "again and again" in outcome.gateway
-    assert "did not come up before, and does not now" in render_update.versions(outcome)
+    assert "does not start, as before the update" in render_update.versions(outcome)
     update.beside = {str(home / "profiles" / "shop"): 42}
-    assert "broken that was not before" in render_update.versions(outcome)
+    assert "The update broke something" in render_update.versions(outcome)

@@ -60,7 +60,7 @@ def test_an_image_is_known_by_its_hash(home: Path, tmp_path: Path) -> None:
     text = " ".join(done.err.split())
     assert done.code == 2
     assert engine.held["names"] == {f"hermes-doctor/before:{update.id}": OLD}
-    assert f"make it from image hermes-doctor/before:{update.id}" in text
+    assert f"create it from image hermes-doctor/before:{update.id}" in text
     assert f"hermes-doctor backup restore {update.backup} --home {home}" in text
     assert "Nothing was changed" in text
     assert support.contents(home) == before
@@ -103,7 +103,7 @@ def test_words_of_a_record_that_nobody_should_paste(
     done = doctor(home, engine, "rollback", "--yes")
 
     assert done.code == 2
-    assert "is not one that this tool wrote" in done.err
+    assert "was not written by hermes-doctor" in done.err
     assert not [value for value in forged.values() if value in done.err]
 
 
@@ -113,7 +113,7 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
     engine = Engine(tmp_path, count)
     said = doctor(home, engine, "update-guard", "--", *UPDATE).err
 
-    assert "A rollback would bring back only the data" in said
+    assert "A rollback could restore only the data" in said
     assert last(home).before is None
     done = doctor(home, engine, "rollback", "--yes")
     assert done.code == 2
@@ -177,8 +177,8 @@ def test_the_image_cannot_be_marked(home: Path, tmp_path: Path) -> None:
     done = doctor(home, engine, "update-guard", "--", *UPDATE)
 
     assert done.code == 0
-    assert "A rollback would bring back only the data: `docker tag" in done.err
-    assert "its image of before is gone" in doctor(home, engine, "rollback", "--yes").err
+    assert "A rollback could restore only the data: `docker tag" in done.err
+    assert "its previous image is gone" in doctor(home, engine, "rollback", "--yes").err
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_no_engine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made up where nobody can be asked."""
     monkeypatch.setattr("hermes_doctor.supervisors.docker.engine", lambda: None)
     assert images.of_home(Home(home), required=False) is None
-    with pytest.raises(CouldNotLook, match="no container engine can be asked"):
+    with pytest.raises(CouldNotLook, match="no container engine was found"):
         images.of_home(Home(home))
 
 

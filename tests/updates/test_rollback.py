@@ -113,7 +113,7 @@ def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
     said = checkout.update("git stash -q; git merge -q up; git stash pop")
     before = checkout.git("status", "--porcelain")
     assert "UU run.py" in before
-    assert "a merge is unfinished" in said.err
+    assert "a git merge is unfinished" in said.err
     done = checkout.doctor("rollback", "--yes")
     assert done.code == 2
     assert "run.py" in done.err
@@ -199,10 +199,10 @@ def test_an_update_that_is_still_under_way(place: Path) -> None:
     last.guard = [2**22 + 1, 5]
     last.child = process_identity(os.getpid()) or []
     records.save(last)
-    refused(place, f"still under way (process {os.getpid()})")
+    refused(place, f"is still running (process {os.getpid()})")
     done = support.doctor("hook", "run", "post-update", "--home", str(place))
     assert done.code == 2
-    assert "still under way" in done.err
+    assert "is still running" in done.err
 
 
 class Service:
@@ -323,7 +323,7 @@ def test_interrupted(tmp_path: Path) -> None:
     done = rollback(home)
 
     assert done.code == 130
-    assert "The way back is unfinished: run it again." in done.err
+    assert "The rollback is not finished. Run it again." in done.err
     assert "half-done" not in done.err
 
 
@@ -344,7 +344,7 @@ def test_a_way_back_that_was_cut_off_can_be_settled_by_a_look(place: Path) -> No
 def test_two_at_once(place: Path) -> None:
     """The second waits for nothing and changes nothing."""
     with UpdateRecords(Home(place)).lock():
-        refused(place, "under way")
+        refused(place, "is running")
 
 
 def test_back_already(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_back_already(tmp_path: Path) -> None:
     with sqlite3.connect(home / "state.db") as database:
         database.execute("CREATE TABLE mine (x)")
     database.close()
-    refused(home, "taken back already")
+    refused(home, "already rolled back")
     [id] = UpdateRecords(Home(home)).ids()
     assert rollback(home, id).code == 0
 
@@ -404,7 +404,7 @@ def test_what_a_symlink_leads_to_is_another_s(tmp_path: Path) -> None:
     done = rollback(home)
 
     assert done.code == 0, done.err
-    assert "lies outside of the home" in done.err
+    assert "is outside of the home" in done.err
     assert theirs.read_text() == "now"
     assert (home / ".env").read_text() != "now"
 
@@ -429,7 +429,7 @@ def test_asked_for_in_a_profile(place: Path) -> None:
     done = support.doctor("rollback", "--yes", env=named)
 
     assert looked.json["after"] == "0.19.0"
-    assert "No update was made" not in done.err
+    assert "No guarded update was made" not in done.err
     assert UpdateRecords(Home(profile)).ids() == []
 
 

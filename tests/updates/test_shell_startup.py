@@ -74,7 +74,7 @@ def test_a_link_stays_a_link(user: Path) -> None:
 def test_a_link_to_nothing_is_refused(user: Path) -> None:
     """What it leads to may only be away, as on another disk."""
     (user / ".bashrc").symlink_to("dots/bashrc")
-    with pytest.raises(Trouble, match="where nothing is"):
+    with pytest.raises(Trouble, match="which does not exist"):
         shell_startup.install()
     assert [one.name for one in user.iterdir()] == [".bashrc"]
 
@@ -151,7 +151,7 @@ def test_what_comes_before_it_later_is_seen_and_put_right(user: Path, line: str)
     with (user / ".bashrc").open("a") as file:
         file.write(f"{line}\n")
     [why] = shell_startup.doubts()
-    assert "PATH is changed after" in why
+    assert "a later line changes PATH" in why
     assert [one.name for one in shell_startup.install()] == [".bashrc"]
     assert shell_startup.doubts() == []
     assert (user / ".bashrc").read_text().startswith(f"{line}\n")
@@ -177,8 +177,8 @@ def test_what_comes_behind_it_is_no_doubt(user: Path, line: str) -> None:
     [
         ("alias hermes=/opt/hermes\n", "alias"),
         ("hermes() { /opt/hermes; }\n", "function"),
-        ("return 0\n", "ends before"),
-        ("exec fish\n", "ends before"),
+        ("return 0\n", "exits before"),
+        ("exec fish\n", "exits before"),
     ],
 )
 def test_what_no_line_can_put_right(user: Path, text: str, why: str) -> None:
@@ -210,7 +210,7 @@ def test_only_what_the_users_own_shell_reads_counts(
     assert shell_startup.doubts() == []
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     [why] = shell_startup.doubts()
-    assert "tcsh reads none" in why
+    assert "start-up files of tcsh" in why
 
 
 def test_what_changes_the_path_of_fish_later(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,12 +41,12 @@ def test_a_shell_is_covered_by_its_own_files(user: Home, monkeypatch: pytest.Mon
     launcher.install()
     assert not shell(user).covered
     monkeypatch.setenv("PATH", f"{launcher.folder()}:/usr/bin:/bin")
-    assert shell(user).description.startswith("only in this shell: ")
+    assert shell(user).description.startswith("guarded only in this shell: ")
     shell_startup.install()
     assert shell(user).covered
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert shell(user) == update_paths.UpdatePath(
-        "hermes update", True, "in new shells; this one has another PATH"
+        "hermes update", True, "guarded in new shells, not in this one"
     )
 
 
@@ -57,8 +57,8 @@ def test_a_launcher_of_another_installation_is_not_called_none(
     launcher.install()
     chat_hook.install(user)
     monkeypatch.setattr("sys.executable", "/somewhere/else/python")
-    assert "of another hermes-doctor" in shell(user).description
-    assert "a hook of another hermes-doctor" in chats(user).description
+    assert "the launcher is of another version" in shell(user).description
+    assert "the hook of the gateway is of another version" in chats(user).description
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -151,7 +151,7 @@ def test_a_gateway_without_hermes_on_its_path(
             seen = chats(user)
             child.kill()
         assert seen.covered is covered
-        assert ("no hermes on its PATH" in seen.description) is not covered
+        assert ("its PATH has no hermes" in seen.description) is not covered
 
 
 def test_what_is_in_the_shells_goes_also_without_a_home(user: Home, tmp_path: Path) -> None:

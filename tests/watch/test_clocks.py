@@ -22,7 +22,7 @@ START = ClockReading(100.0, 200.0, 1e9)
         (ClockReading(130.0, 3830.0, 1e9 + 3630), "slept for 60 min"),
         (ClockReading(130.0, 230.0, 1e9 + 7230), "set forward by 2 h"),
         (ClockReading(130.0, 230.0, 1e9 - 86400 * 3), "set back by 3 d"),
-        (ClockReading(700.0, 800.0, 1e9 + 600), "nothing was looked at for 10 min"),
+        (ClockReading(700.0, 800.0, 1e9 + 600), "no check was made for 10 min"),
         (ClockReading(130.0, None, 1e9 + 30), None),
         (ClockReading(130.0, None, 1e9 + 630), "slept for 10 min"),
     ],
@@ -58,7 +58,7 @@ def test_spans(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-5", "0.5", "1w", "9" * 40, "1e9", "５s"])
 def test_spans_that_are_none(text: str) -> None:
     """Anything else is refused with the option's name."""
-    with pytest.raises(Trouble, match="--interval takes a time"):
+    with pytest.raises(Trouble, match="--interval needs a time"):
         durations.parse_seconds(text, "--interval", least=1.0)
 
 
@@ -66,7 +66,7 @@ def test_budgets() -> None:
     """A number of repairs in a length of time, and nothing else."""
     assert durations.parse_budget("3/30m") == (3, 1800.0)
     for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
-        with pytest.raises(Trouble, match="--budget takes"):
+        with pytest.raises(Trouble, match="--budget needs"):
             durations.parse_budget(wrong)
 
 

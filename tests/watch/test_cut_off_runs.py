@@ -25,7 +25,7 @@ ID = "20260102-030405-aaaa"
 
 
 def cut_off(home: Path, **more: Any) -> None:
-    """A run that was killed before it had changed anything."""
+    """A run that was killed before it changed anything."""
     known = {"kind": "fix", "vault": "", "started_at": "2026-01-02T03:04:05+00:00"}
     log = Journal(ID, home=str(home), **{**known, "state": journals.STAGING, **more})
     Journals(Home(home)).save(log)
@@ -70,7 +70,7 @@ def test_it_is_ended_though_nothing_else_is_due(home: Path) -> None:
     told = ward.rounds(2)
 
     assert told == ["found RUN-CUTOFF", "note", "gone RUN-CUTOFF"]
-    assert "before it had changed anything" in ward.heard.of(EventKind.NOTE)[0].title
+    assert "before it changed anything" in ward.heard.of(EventKind.NOTE)[0].title
     assert state(home) == journals.ABANDONED
     assert not ward.ledger.repairs
 
@@ -135,7 +135,7 @@ def test_a_gateway_that_the_run_had_stopped_is_started_again(home: Path, service
     ward.rounds(1)
 
     assert service.pid == 4711
-    assert "runs again (process 4711)" in ward.heard.of(EventKind.NOTE)[0].title
+    assert "is running again (process 4711)" in ward.heard.of(EventKind.NOTE)[0].title
 
 
 def test_a_gateway_that_the_run_had_not_stopped_is_not_started(

@@ -251,7 +251,7 @@ def test_the_budget_is_kept_and_its_end_is_told_once(home: Path) -> None:
 
     assert told == ["new ENV-BOM", "waits"]
     [held] = [one for one in ward.heard if one.kind == "waits"]
-    assert "the budget of 2 in 30 min is spent; the next repair may be at " in held.title
+    assert "the budget of 2 in 30 min is used up; the next repair is possible at " in held.title
     assert blotted(home)
     assert ward.rounds(13, every=140.0)[0] == "healed ENV-BOM", "and later it may again"
 
@@ -278,7 +278,7 @@ def test_what_fails_is_not_repeated_soon_and_not_for_ever(home: Path, tmp_path: 
     assert ward.rounds(1, every=140.0) == ["failed NEVER-WELL"]
     assert "failed NEVER-WELL" not in ward.rounds(3, every=1e6)
     last = [one for one in ward.heard if one.kind == "failed"][-1]
-    assert "tried 3 times and is left to a person" in last.title
+    assert "tried 3 times, so you have to repair it" in last.title
 
 
 def test_one_that_fails_does_not_keep_the_others_from_it(home: Path, tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ sys.stdin.read()
         blot(home)
         assert ward.rounds(3) == ["found ENV-BOM", "waits"]
         [held] = [one for one in ward.heard if one.kind == "waits"]
-        assert f"another watch (process {other.pid}) heals this home" in held.title
+        assert f"another watch (process {other.pid}) repairs this home" in held.title
     finally:
         other.communicate()
     assert ward.rounds(1) == ["healed ENV-BOM"]
@@ -374,4 +374,4 @@ def test_no_gateway_is_started_into_the_service_of_the_watch(
     ward.rounds(1)
 
     held = [one.title for one in ward.heard if one.kind == "waits"]
-    assert held and "would live inside the watch's own service" in held[0]
+    assert held and "would be part of the service of the watch" in held[0]

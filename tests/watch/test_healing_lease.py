@@ -57,7 +57,7 @@ def test_who_comes_and_goes_is_named_for_as_long_as_a_repair_counts(home: Path) 
     one.prolong(1800.0)
     one.close()
 
-    assert "another watch has healed this home lately" in (two.refusal() or "")
+    assert "another watch repaired this home" in (two.refusal() or "")
     assert one.refusal() is None, "its own"
     one.close()
     clock.turn(1801.0)

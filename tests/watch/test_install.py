@@ -102,7 +102,7 @@ def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
     mine = Job(mine.home, (), False, minutes * 60, mine.folder)
 
     assert crontab.Cron().text(mine).startswith(f"{line} env ")
-    assert any("comes evenly" in hint for hint in crontab.Cron().hints(mine))
+    assert any("a part of an hour" in hint for hint in crontab.Cron().hints(mine))
     even = Job(mine.home, (), False, 900.0, mine.folder)
     [hint] = crontab.Cron().hints(even)
     assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
@@ -122,7 +122,7 @@ def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
         [kept] = state.glob("*.command")
         assert kept.read_text() == "curl -H 'Token: zQcanary' x"
         assert kept.stat().st_mode & 0o777 == 0o600
-        assert f"it may hold a secret: {kept}" in done.out
+        assert f"readable by its user only: {kept}" in done.out
         support.doctor("watch", "remove", "--cron", "--home", home, env=env)
         assert not state.exists()
 
@@ -145,7 +145,7 @@ def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
 def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:
     """A crontab that does not tell is not overwritten."""
     fake_managers.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
-    with pytest.raises(CannotFix, match="does not tell"):
+    with pytest.raises(CannotFix, match="could not read the crontab"):
         crontab.Cron().install(job(home))
 
     assert fake_managers.asked(fakes) == ["crontab -l"]
@@ -226,22 +226,22 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert "zQcanary" not in shown.out + done.out + tab.read_text()
         [kept] = (tmp_path / "state" / "hermes-doctor").glob("*.webhook")
         assert kept.read_text() == webhook and kept.stat().st_mode & 0o777 == 0o600
-        assert "installed already" in doctor("install", "--heal", "--notify-webhook", webhook).out
+        assert "Already installed" in doctor("install", "--heal", "--notify-webhook", webhook).out
         line = tab.read_text().partition("env ")[2]
         words = shlex.split(line, comments=True)
         ran = support.doctor("watch", *words[words.index("watch") + 1 :], env=env)
         assert ran.code == 0 and "start" in ran.out
         told = doctor("status")
-        assert told.code == 0 and "Last round: " in told.out and "Stands: 0 problems." in told.out
+        assert told.code == 0 and "Last check: " in told.out and "Open: 0 problems." in told.out
         assert "scheduled" in told.out and "runs" not in told.out and "running" not in told.out
         [known] = (tmp_path / "state" / "hermes-doctor").glob("*.json")
         os.utime(known, (1e9, 1e9))
         late = doctor("status")
-        assert late.code == 1 and "too long ago: a round was due every 5 min" in late.out
+        assert late.code == 1 and "too old: one was due every 5 min" in late.out
         gone = doctor("remove")
         assert gone.code == 0 and not tab.exists()
         assert not (tmp_path / "state" / "hermes-doctor").exists()
-        assert doctor("remove").out.startswith("It was not installed")
+        assert doctor("remove").out.startswith("The watch was not installed")
 
 
 def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:

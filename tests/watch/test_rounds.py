@@ -35,7 +35,7 @@ def test_how_things_stand_and_then_what_changes(home: Path) -> None:
         made.round(begins=number == 0)
 
     assert heard.kinds == ["start", "found", "gone", "new"]
-    assert heard[0].title == "watches: 1 problem (1 error); no gateway runs"
+    assert heard[0].title == "watches: 1 problem (1 error); gateway not running"
 
 
 def test_one_that_begins_anew_knows_what_was(home: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(homes, "looks_like_home", lambda _: waits.wait(60))
     made, heard, _ = watch(home, [WELL, WELL])
     made.round(begins=True)
-    assert heard.kinds == ["away"] and "does not answer" in heard[0].title
+    assert heard.kinds == ["away"] and "not answer" in heard[0].title
     monkeypatch.setattr(homes, "looks_like_home", real)
     waits.set()
     made.round(begins=False)
@@ -312,7 +312,7 @@ def test_another_folder_in_the_place_of_the_home_counts_anew(home: Path) -> None
     home.rename(home.with_name("old"))
     support.healthy(home)
     made.round(begins=False)
-    assert heard.kinds[-1] == "gap" and "another folder" in heard[-1].title
+    assert heard.kinds[-1] == "gap" and "the folder of the home was replaced" in heard[-1].title
     assert made.memory.standing["A", "thing"].rounds == 1 and not made.memory.failures
     home.rename(home.with_name("second"))
     support.healthy(home)

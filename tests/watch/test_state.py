@@ -179,7 +179,7 @@ def test_a_pipe_in_the_place_of_a_file_hangs_nothing(tmp_path: Path) -> None:
     os.mkfifo(store.file)
 
     assert store.load("one") is None and not store.others()
-    with pytest.raises(OSError, match="something else in its place"):
+    with pytest.raises(OSError, match="the lock file was replaced"):
         store.take()
     looking = known()
     looking.heals = False
@@ -216,5 +216,5 @@ def test_root_takes_nobody_elses_lock(tmp_path: Path) -> None:
     store.lock.touch()
     os.chown(store.lock, 12345, 12345)
 
-    with pytest.raises(OSError, match="something else in its place"):
+    with pytest.raises(OSError, match="the lock file was replaced"):
         store.take()
