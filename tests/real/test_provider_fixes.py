@@ -17,8 +17,8 @@ from tests.helpers.real.made_homes import Made
 from tools import real_home
 
 pytestmark = pytest.mark.real
-UNASKED = ("128K",)
-"""What is wrong here is none of the fields that are compared."""
+UNASKED = ("128K", "an address beside the provider's own")
+"""What is wrong here is none of the fields that are compared, or only a setting is ignored."""
 
 
 def answer(real: dict[str, Any], mistake: Mistake) -> tuple[Any, Any, Any]:

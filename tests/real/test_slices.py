@@ -250,7 +250,7 @@ def test_every_column_that_hermes_does_not_heal(patient: Patient) -> None:
     sick = support.contents(patient.home)
 
     evidence = patient.finding("KANBAN-SCHEMA")["evidence"][0]["what"]
-    assert evidence.removeprefix("missing: ").split(", ") == sorted(map(".".join, columns))
+    assert evidence.removeprefix("missing columns: ").split(", ") == sorted(map(".".join, columns))
     with pytest.raises(RuntimeError):
         patient.ask(BOARD)
 
