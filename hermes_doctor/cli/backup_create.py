@@ -179,7 +179,8 @@ def _show(
         show([row(("! ", "warning"), text)])
     for entry in made.entries:
         if entry.integrity not in (None, "ok"):
-            text = f"{entry.path} is damaged and was saved in that state: {entry.integrity}"
+            text = f"{entry.path} is damaged; the backup contains it as it is"
+            text += "" if entry.integrity == "damaged" else f": {entry.integrity}"
             show([row(("! ", "warning"), text, hang=2)])
     if made.damaged_before:
         damaged = [path for _, path in made.damaged_before]

@@ -53,14 +53,14 @@ class GroupedCommands(TyperGroup):
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         """Write one section per task; the columns of all sections are aligned."""
-        sections = {task: [("", "")][:0] for task in TASKS}
         width = max(map(len, self.commands), default=0)
-        for name, command in self.commands.items():
-            if not command.hidden:
-                task = getattr(command, "rich_help_panel", None) or REFERENCE
-                summary = command.get_short_help_str(limit=formatter.width)
-                sections.setdefault(str(task), []).append((f"{name:<{width}}", summary))
-        for task, rows in sections.items():
+        shown = [(name, one) for name, one in self.commands.items() if not one.hidden]
+        for task in TASKS:
+            rows = [
+                (f"{name:<{width}}", one.get_short_help_str(limit=formatter.width))
+                for name, one in shown
+                if getattr(one, "rich_help_panel", None) == task
+            ]
             if rows:
                 with formatter.section(task):
                     formatter.write_dl(rows)

@@ -23,7 +23,9 @@ Exit codes:
 def explain(
     code: Annotated[
         str,
-        typer.Argument(help="The code to explain, such as CFG-YAML.", autocompletion=complete_code),
+        typer.Argument(
+            help="The code to explain, as `check` shows it.", autocompletion=complete_code
+        ),
     ],
     plugins: PluginsOption = None,
 ) -> int:

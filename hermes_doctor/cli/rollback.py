@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 What it does:
-  Stops the gateway, reinstalls the previous Hermes, restores the data from the
-  backup, and starts the gateway. The current data is backed up first;
+  Stops the gateway, reinstalls the previous Hermes, restores the data from
+  the backup, and starts the gateway. The current data is backed up first;
   `hermes-doctor undo` restores it.
 
 \b

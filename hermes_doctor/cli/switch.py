@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  hermes-doctor switch-provider openkey --base-url https://openkey.cloud/v1
+  hermes-doctor switch-provider openkey \\
+      --base-url https://openkey.cloud/v1 --model gpt-4o-mini
   hermes-doctor switch-provider openkey --model gpt-4o-mini --apply
   hermes-doctor switch-provider deepseek --model deepseek-chat --apply --yes
   hermes-doctor switch-provider openrouter --model openai/gpt-4o-mini --apply

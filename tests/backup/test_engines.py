@@ -110,7 +110,7 @@ def test_where_to(home: Path, tmp_path: Path) -> None:
     assert "No destination given" in support.doctor("backup", "push", "--home", home).err
     for option in ("restic", "rsync"):
         words = ("backup", "push", f"--{option}", "x", "--home", home)
-        assert f"{option} is not installed" in support.doctor(*words, env=bare).err
+        assert f"{option} is needed but not installed" in support.doctor(*words, env=bare).err
     assert (
         "not a valid destination"
         in support.doctor("backup", "push", "--rsync", "-e sh", "--home", home).err

@@ -88,7 +88,7 @@ def test_as_an_ordinary_user(theirs: Path) -> None:
     done = support.doctor("undo", run, "--yes", "--home", theirs, user=USER, env={"HOME": "/"})
 
     assert done.code == 1, done
-    assert "its owner stays uid 4242: only root can restore its owner, uid 0" in done.out
+    assert "its owner is still uid 4242: only root can restore its owner, uid 0" in done.out
     assert state(theirs) == after
     assert support.doctor("undo", run, "--yes", "--home", theirs).code == 0
     assert {one[0] for one in state(theirs).values()} == {0}
@@ -105,7 +105,7 @@ def test_without_a_mark_the_owner_stays(theirs: Path) -> None:
     outcomes = {item["subject"]: (item["outcome"], item["reason"]) for item in done.json["items"]}
     assert outcomes["state.db"][0] == "verified"
     assert outcomes["auth.json"][0] == "rolled-back"
-    assert "its owner stays uid 4242: nothing on this disk proves" in outcomes["auth.json"][1]
+    assert "its owner is still uid 4242: could not prove" in outcomes["auth.json"][1]
     assert (state(theirs)["auth.json"][0], state(theirs)["state.db"][0]) == (USER, 0)
 
 

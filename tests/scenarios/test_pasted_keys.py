@@ -1,4 +1,4 @@
-"""A key that is pasted where the name of a variable belongs is shown nowhere."""
+"""A key that is pasted instead of the name of a variable is shown nowhere."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_what_is_hidden_is_described(home: Path) -> None:
     assert "+    key_env: (36-character value)" in support.doctor("fix", "--home", home).out
     switched = support.doctor("switch-provider", "first", "--home", home)
     assert switched.code == 2
-    assert "has a 36-character value where the name of a variable belongs" in switched.err
+    assert "has a 36-character value instead of the name of a variable" in switched.err
     assert "--key-env FIRST_API_KEY" in switched.err
 
 

@@ -36,7 +36,10 @@ def done_but_unsaid(code: int, said: str) -> None:
     """Insist that it is said to be done, on one line."""
     assert code == 1, said
     [line] = said.splitlines()
-    assert "The changes were made, but could not be reported (no space left on device)" in line
+    assert (
+        "The changes were made, but the report could not be written (no space left on device)"
+        in line
+    )
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
