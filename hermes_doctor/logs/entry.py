@@ -6,7 +6,7 @@ from hermes_doctor.lazy import NamedTuple
 
 
 class LogEntry(NamedTuple):
-    """A log entry with its following lines. Its text may contain anything: never show it whole."""
+    """A log entry with its following lines, whose text is never shown whole."""
 
     at: float
     """The time in seconds since 1970, UTC."""

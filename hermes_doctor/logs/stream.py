@@ -53,7 +53,7 @@ _UNDATED = ("gateway.error.log", "gateway-stdio.log")
 
 
 class LogStream:
-    """One pass over the sources. It can be iterated once."""
+    """One pass over all log sources, which can be iterated once."""
 
     def __init__(
         self, home: Home, span: LogWindow, max_bytes: int | None, zone: tzinfo | None

@@ -32,7 +32,7 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=4)
     def settings(self) -> Settings:
-        """The gateway's variables and config.yaml. Contains secrets."""
+        """The gateway's variables and config.yaml, including secrets."""
         from hermes_doctor.probes import effective_settings
 
         return effective_settings.read(self)

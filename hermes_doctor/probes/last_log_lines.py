@@ -17,7 +17,7 @@ _START = "Starting Hermes Gateway"
 
 
 class GatewayLogLine(NamedTuple):
-    """A log line. Its text may contain anything: show only parts of it, redacted."""
+    """A log line, of whose text only redacted parts may be shown."""
 
     at: datetime
     logger: str

@@ -21,7 +21,7 @@ class StoreProbes(DatabaseProbes):
 
     @once(limit=3)
     def stores(self) -> Stores:
-        """The stores of this home, examined. Contains secrets."""
+        """The stores of this home, examined, including secrets."""
         from hermes_doctor.stores import store_file
 
         found = self.installation()

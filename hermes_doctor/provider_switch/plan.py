@@ -37,7 +37,7 @@ _CHAIN = "fallback_providers"
 
 
 class SwitchPlan(NamedTuple):
-    """The plan of a switch. Only its steps contain secrets."""
+    """The plan of a switch, whose steps alone contain secrets."""
 
     before: Route
     after: Route

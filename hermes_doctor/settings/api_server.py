@@ -13,7 +13,7 @@ _STRONG, _FAIR = 16, 8
 
 
 class ApiServer(NamedTuple):
-    """The API server that would start. Does not contain its key."""
+    """The API server that would start, without its key."""
 
     host: str
     local: bool

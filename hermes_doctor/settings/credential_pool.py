@@ -22,7 +22,7 @@ _HOUR, _MINUTE = 3600, 60
 
 
 class Credential:
-    """One credential. Its token is a secret."""
+    """One stored credential with its secret token."""
 
     def __init__(
         self,

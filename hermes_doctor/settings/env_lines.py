@@ -235,7 +235,7 @@ def odd_ports(found: Resolved) -> Iterator[OddPort]:
 
 
 def lines_of(file: EnvFile, world: SettingInputs, name: str) -> list[tuple[int, str]] | None:
-    """Return the lines that set a variable; None if one is multi-line. Contains secrets."""
+    """Return the lines that set a variable; None if one is multi-line, including secrets."""
     values, again = world.readings.dotenv.values, world.readings.dotenv.again
     lines = _BREAK.split(file.text or "")
     last = values[name].source.line if name in values else None

@@ -27,7 +27,7 @@ _STRUCTURED = ("://", "?", "&")
 
 
 class ParsedEnv(NamedTuple):
-    """The variables as one parser reads them. Contains secrets."""
+    """The variables as one parser reads them, including secrets."""
 
     values: Mapping[str, Text]
     again: Mapping[str, tuple[int, ...]]

@@ -16,7 +16,7 @@ _PLACES = ("fallback_providers", "fallback_model")
 
 
 class FallbackEntry(NamedTuple):
-    """One entry of the chain. Hermes does not expand `${NAME}` in it."""
+    """One entry of the fallback chain, in which Hermes does not expand `${NAME}`."""
 
     path: str
     provider: Text

@@ -14,7 +14,7 @@ _LIMIT = 4 * MEGABYTE
 
 
 class OldSettings(NamedTuple):
-    """The contents of gateway.json. Contains secrets."""
+    """The contents of gateway.json, including secrets."""
 
     snapshot: Snapshot
     values: Mapping[str, Any] | None

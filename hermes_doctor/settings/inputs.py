@@ -20,7 +20,7 @@ ABSENT = Text("")
 
 
 class SettingInputs:
-    """The files and variables of one gateway. Contains secrets."""
+    """The files and variables of one gateway, including secrets."""
 
     def __init__(
         self,

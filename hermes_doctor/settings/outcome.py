@@ -22,7 +22,7 @@ class Unresolved(Exception):
 
 
 class RequestSettings(NamedTuple):
-    """The provider, address, protocol and key of a request. The key is a secret."""
+    """The provider, address, protocol and secret key of a request."""
 
     provider: str
     base_url: Text

@@ -40,7 +40,7 @@ def find(inputs: SettingInputs) -> Iterator[PlainSecret]:
 
 
 def suspects(values: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield the texts whose names are those of secrets. Contains secrets."""
+    """Yield the texts whose names are those of secrets, including secrets."""
     for path, value in _texts(values):
         name = str(path[-1])
         if len(value) >= _SHORTEST and name not in _NOT and _SECRET.search(name):

@@ -13,7 +13,7 @@ _FALSE = ("false", "0", "no", "off")
 
 
 class Block:
-    """The settings of a platform by key. Contains secrets.
+    """The settings of a platform by key, including secrets.
 
     Hermes reads some keys in one place only. This class finds a setting in any place, so that one
     in the wrong place is not reported as missing.

@@ -60,7 +60,7 @@ class Resolved(NamedTuple):
     tasks: tuple[SideTask, ...]
     platforms: tuple[Access, ...]
     world: SettingInputs
-    """The inputs. Contains secrets."""
+    """The inputs, including secrets."""
     doubts: tuple[str, ...] = ()
     """What could not be read, and why."""
 

@@ -44,7 +44,7 @@ BUILT_IN = Source(DEFAULT, "built in")
 
 
 class Text(str):
-    """A text that remembers its source. May be a secret: only its source may be shown."""
+    """A text, possibly a secret, that remembers its source."""
 
     __slots__ = ("source",)
     source: Source

@@ -20,7 +20,7 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 
 
 class Settings(NamedTuple):
-    """The gateway's variables and config.yaml. Contains secrets: show only names."""
+    """The gateway's variables and config.yaml, of which only names may be shown."""
 
     variables: Mapping[str, str]
     file: frozenset[str]

@@ -56,7 +56,8 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     """Receipts that name no saved log load nothing to compare with."""
     support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
     assert fix_cycle.apply(home, "ENV-BOM").code == 0
-    quiet = "import hermes_doctor.processes.gateway_processes as p; p.all_pids = lambda: []"
+    quiet = "import hermes_doctor.processes.gateway_processes as p; assert p.all_pids; "
+    quiet += "p.all_pids = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
     assert "hermes_doctor.records.saved_logs" in loaded
     not_loaded(loaded, "hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault")

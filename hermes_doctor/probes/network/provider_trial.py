@@ -36,7 +36,7 @@ PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 class Trial(NamedTuple):
-    """How one provider answered. Contains no secret."""
+    """How one provider answered, without secrets."""
 
     route: Route
     proxy: Proxy | None

@@ -37,7 +37,7 @@ _HOST = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)")
 
 
 class Request(NamedTuple):
-    """A request. Contains a secret: only its route is ever shown."""
+    """A request with its key, of which only the route may be shown."""
 
     route: Route
     url: str

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes_doctor.model import CannotFix
+from hermes_doctor.settings.document import dotted_path
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put
 
 _DEEPEST = 100
@@ -51,7 +52,9 @@ def _set(here: Any, part: str | int, value: Any, path: Path) -> None:
     elif isinstance(here, list) and isinstance(part, int) and 0 <= part <= len(here):
         here[part : part + 1] = [value]
     else:
-        raise CannotFix(f"{dotted(path)} cannot be set: what it would stand in is something else")
+        raise CannotFix(
+            f"{dotted_path(path)} cannot be set: what it would stand in is something else"
+        )
 
 
 def _drop(values: Any, path: Path) -> None:
@@ -68,7 +71,7 @@ def _rename(values: Any, path: Path, new: str) -> None:
     if not isinstance(here, dict) or path[-1] not in here:
         return
     if new in here:
-        raise CannotFix(f"{dotted((*path[:-1], new))} is there already, beside {path[-1]}")
+        raise CannotFix(f"{dotted_path((*path[:-1], new))} is there already, beside {path[-1]}")
     pairs = list(here.items())
     here.clear()
     here.update({new if key == path[-1] else key: value for key, value in pairs})
@@ -87,11 +90,3 @@ def _child(here: Any, part: str | int) -> Any:
     if isinstance(here, list) and isinstance(part, int) and 0 <= part < len(here):
         return here[part]
     return None
-
-
-def dotted(path: Path) -> str:
-    """Return a path in the usual dotted notation."""
-    said = ""
-    for part in path:
-        said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part
-    return said

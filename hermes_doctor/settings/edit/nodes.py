@@ -14,7 +14,7 @@ MARK = "\ufeff"
 
 
 class Nodes:
-    """The nodes of one text. Positions include a byte order mark."""
+    """The YAML nodes of one text, with positions that include a byte order mark."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -10,9 +10,10 @@ import yaml
 
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
+from hermes_doctor.settings.document import dotted_path
 from hermes_doctor.settings.edit import yaml_values
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put, Rename
-from hermes_doctor.settings.edit.expected_values import apply_to_values, dotted
+from hermes_doctor.settings.edit.expected_values import apply_to_values
 from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
 
 
@@ -28,7 +29,7 @@ def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
     made = text.encode("utf-8")
     now, fault = config_file.parse(made)
     if fault is not None or not yaml_values.is_same(apply_to_values(now, ()), wanted):
-        names = ", ".join(dotted(edit.path) for edit in edits)
+        names = ", ".join(dotted_path(edit.path) for edit in edits)
         raise CannotFix(f"{names} is written in a way that only a person should change")
     return made
 
@@ -161,17 +162,17 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
         place -= 1
     for part in reversed(path[place + 1 :]):
         if not isinstance(part, str):
-            raise CannotFix(f"{dotted(path)} cannot be added: there is no list to put it in")
+            raise CannotFix(f"{dotted_path(path)} cannot be added: there is no list to put it in")
         value = {part: value}
     above, part = nodes.find(path[:place]), path[place]
     if above is None:
         return _first(nodes, {part: value})
     if isinstance(above, yaml.ScalarNode):
         if above.value not in ("", "null", "~", "Null", "NULL") or above.style or not place:
-            raise CannotFix(f"{dotted(path[:place])} is a plain value, not a section")
+            raise CannotFix(f"{dotted_path(path[:place])} is a plain value, not a section")
         return _put(nodes, path[:place], {part: value})
     if not isinstance(above, yaml.CollectionNode):
-        raise CannotFix(f"{dotted(path[:place])} cannot be added to")
+        raise CannotFix(f"{dotted_path(path[:place])} cannot be added to")
     pair = {part: value} if isinstance(above, yaml.MappingNode) else [value]
     if above.flow_style or not above.value:
         return _into_braces(nodes, above, pair)
@@ -236,7 +237,7 @@ def _dropped(nodes: Nodes, edit: Drop) -> str:
     if not text[line:start].strip():
         return text[:line] + text[nodes.after_line(end) :]
     if place + 1 >= len(spans) or text[end : spans[place + 1][0]].strip():
-        raise CannotFix(f"{dotted(edit.path)} shares its line with something else")
+        raise CannotFix(f"{dotted_path(edit.path)} shares its line with something else")
     return text[:start] + text[spans[place + 1][0] :]
 
 
