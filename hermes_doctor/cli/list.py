@@ -57,7 +57,7 @@ def listing(
     if broken:
         show([BLANK])
     for one in broken:
-        show([row(("? ", "warning"), f"could not load {one['path']}: {one['why']}", hang=2)])
+        show([row(("? ", "warning"), f"Could not load {one['path']}: {one['why']}", hang=2)])
     return 0
 
 
