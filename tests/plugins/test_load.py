@@ -176,7 +176,7 @@ def test_a_warning_that_asks_first(rude: Path, mine: Path) -> None:
 
     done = support.doctor("fix", "--apply", *options)
 
-    assert "there is no terminal to ask on" in done.out
+    assert "no terminal is open" in done.out
     assert (rude / "greeting.txt").read_text() == "go away"
     assert done.code == 1
 
