@@ -97,9 +97,7 @@ class Vault:
         """Load one backup and check the seal of its manifest."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
         if not named or not self._is_trusted(id):
-            raise Trouble(
-                f"There is no backup {id!r} in {self.root}. See: hermes-doctor backup list"
-            )
+            raise Trouble(f"No backup {id!r} in {self.root}. See: hermes-doctor backup list")
         folder = self.root / id
         backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)

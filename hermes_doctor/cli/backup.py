@@ -163,7 +163,7 @@ def list_(
         return 0
     if not known:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
-        show([row("There is no backup yet. Create one: ", (make, "command"))])
+        show([row("No backup exists yet. Create one: ", (make, "command"))])
     for id, one in known:
         if one is None:
             show([row((id, "strong"), "  ", ("damaged: its manifest cannot be read", "error"))])

@@ -95,7 +95,7 @@ def verify(
                 show([row(("✓ ", "good"), f"Backup {one} {text}.", hang=2)])
             show([row(("✗ ", "error"), f"Backup {one}: {text}", hang=2) for text in wrong])
         if not results:
-            show([row("There is no backup to verify.")])
+            show([row("No backup to verify.")])
     return int(any(wrong for _, wrong in results) or any(lacking.values()))
 
 
@@ -142,7 +142,7 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
         raise Trouble(
-            f"There is no backup {id!r} in {store.root}. "
+            f"No backup {id!r} in {store.root}. "
             f"See: hermes-doctor backup list{repeat_options(named_home(home), vault=vault)}"
         )
     if not ids:

@@ -32,7 +32,7 @@ class Consent:
 
         if can_ask() and not self.quiet:
             return "You answered no."
-        return "It asks first, but there is no terminal. To answer yes: add --yes."
+        return "It asks first, but no terminal is open. To answer yes: add --yes."
 
     def agrees(self, item: PlannedItem) -> bool:
         """Whether a plan may be applied: safe ones may, the others are shown and asked about."""

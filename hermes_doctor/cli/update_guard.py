@@ -137,7 +137,7 @@ def _before(
     except (Trouble, CouldNotLook, CannotFix, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
-            _stopped("The update was not started, because there is no backup", again, json=json)
+            _stopped("The update was not started, because the backup failed", again, json=json)
             return None
         update = before_update.record_state(home, None, vault, moment, command)
     if update.others and update.before is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Report, Severity
 
 
@@ -24,45 +26,67 @@ def order(report: Report, finding: Finding) -> tuple[int, bool, int, str, str]:
     return finding.severity.rank, part == DOWN, weight, finding.code, finding.subject
 
 
-def problems(report: Report) -> list[list[Finding]]:
-    """The problems that no other problem caused, the first to look at in front.
+class Problems:
+    """The problems of a report as trees: each below the problem that caused it."""
 
-    Those that differ only in their subject are together. A cause is as bad as its consequences.
-    """
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for one in bad:
-        if cause(report, one) is None:
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._bad = [one for one in report.findings if one.severity is not Severity.INFO]
+        self._first: dict[str, int] = {}
+        for number, one in enumerate(self._bad):
+            self._first.setdefault(one.code, number)
+        self._below: dict[int, list[int]] = {}
+        self._roots: list[int] = []
+        for number in range(len(self._bad)):
+            cause = self._cause(number)
+            if cause is None:
+                self._roots.append(number)
+            else:
+                self._below.setdefault(cause, []).append(number)
+
+    def _cause(self, number: int) -> int | None:
+        """The problem that caused this one, unless it is missing or the chain is circular."""
+        code = self._bad[number].caused_by
+        cause = self._first.get(code or "")
+        seen = {self._bad[number].code}
+        step = cause
+        while step is not None:
+            if self._bad[step].code in seen:
+                return None
+            seen.add(self._bad[step].code)
+            step = self._first.get(self._bad[step].caused_by or "")
+        return cause
+
+    @cached_property
+    def groups(self) -> list[list[Finding]]:
+        """The problems that no other problem caused, the first to look at in front.
+
+        Those that differ only in their subject are together. A cause is as bad as its consequences.
+        """
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for number in self._roots:
+            one = self._bad[number]
             title = one.title.replace(one.subject, "") if one.subject else one.title
             key = one.severity, one.code, title, one.detail, one.fix
-            groups.setdefault(key, []).append(one)
-    return sorted(
-        groups.values(),
-        key=lambda group: min(order(report, one) for one in (*group, *consequences(report, group))),
-    )
+            groups.setdefault(key, []).append(number)
+        ordered = sorted(groups.values(), key=self._worst)
+        return [[self._bad[number] for number in group] for group in ordered]
 
+    def consequences(self, group: list[Finding]) -> list[Finding]:
+        """Everything that these problems caused, in the order of time, then the worst first."""
+        codes = {one.code for one in group}
+        roots = [n for n in self._roots if self._bad[n].code in codes and self._bad[n] in group]
+        found = [self._bad[number] for number in self._all_below(roots)]
+        return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
-def consequences(report: Report, group: list[Finding]) -> list[Finding]:
-    """Everything that these problems caused, in the order of time, then the worst first."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    found: list[Finding] = []
-    step = list(group)
-    while step:
-        step = [one for one in bad if cause(report, one) in step and one not in found]
-        found += step
-    return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
+    def _worst(self, group: list[int]) -> tuple[int, bool, int, str, str]:
+        every = (*group, *self._all_below(group))
+        return min(order(self._report, self._bad[number]) for number in every)
 
-
-def cause(report: Report, finding: Finding) -> Finding | None:
-    """The problem that caused this one, unless it is missing or the chain is circular."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
-    found = next((f for f in bad if f.code == finding.caused_by and f != finding), None)
-    seen = {finding.code}
-    step: Finding | None = found
-    while step is not None:
-        if step.code in seen:
-            return None
-        seen.add(step.code)
-        code = step.caused_by
-        step = next((f for f in bad if f.code == code), None)
-    return found
+    def _all_below(self, group: list[int]) -> list[int]:
+        found: list[int] = []
+        step = list(group)
+        while step:
+            step = [one for number in step for one in self._below.get(number, ())]
+            found += step
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes_doctor.examination.ranking import order, problems as problems_of, silences
+from hermes_doctor.examination.ranking import Problems, order, silences
 from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
 from hermes_doctor.model import (
     DOWN,
@@ -53,7 +53,7 @@ def judge(report: Report) -> Verdict:
 
 def first_cause(report: Report) -> Finding | None:
     """The problem to look at first: the worst of those that no other problem caused."""
-    problems = problems_of(report)
+    problems = Problems(report).groups
     return min(problems[0], key=lambda one: order(report, one)) if problems else None
 
 
@@ -77,7 +77,7 @@ def _platform_parts(report: Report) -> tuple[Part, ...]:
 
 
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
-    roots = problems_of(report)
+    roots = Problems(report).groups
     primary = first_cause(report)
     if len(roots) > 1 and primary:
         repairable = sum(any(map(report.offer, group)) for group in roots)

@@ -37,7 +37,7 @@ def read_inputs(probes: InstalledProbes) -> tuple[SettingInputs, tuple[str, ...]
         doubts.append(str(doubt))
     found = probes.installation()
     if found is None:
-        doubts.append("no Hermes is found: the rules of the newest known release are applied")
+        doubts.append("Hermes was not found, so the rules of the newest known release are used")
     release = Release(found.release if found else None)
     written, env = probes.config(), probes.env()
     home = probes.home.path

@@ -204,7 +204,7 @@ class Journals:
         except FileNotFoundError:
             known = self.ids()
             newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
-            raise Trouble(f"There is no run {id!r} in {self.home.path}.{newest}") from None
+            raise Trouble(f"No run {id!r} in {self.home.path}.{newest}") from None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Trouble(f"The receipt of run {id} is damaged ({path}).") from None
         except CouldNotLook as why:

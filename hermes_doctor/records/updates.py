@@ -214,7 +214,7 @@ class UpdateRecords:
             newest = (
                 f" The newest is {known[-1]}." if known else " No guarded update was made here."
             )
-            raise Trouble(f"There is no update {id!r}.{newest}") from None
+            raise Trouble(f"No update {id!r} is recorded.{newest}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Trouble(f"The record of update {id} is damaged ({self._file(id)}).") from None
         except CouldNotLook as why:

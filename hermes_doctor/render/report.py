@@ -82,17 +82,19 @@ def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iter
     if report.states:
         yield from _states(report)
         yield BLANK
-    problems = ranking.problems(report)
+    tree = ranking.Problems(report)
+    problems = tree.groups
     if level == "full" and len(problems) > 3:
         level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
         brief = "brief" if ranking.silences(report, group[0]) and number <= explained else "titles"
-        yield from _problem(report, group, number, brief if level == "brief" else level)
+        shown = brief if level == "brief" else level
+        yield from _problem(report, tree, group, number, shown)
     rest = list(_rest(report, level == "all", bool(problems)))
     if problems and rest:
         yield BLANK
     yield from rest
-    yield from _next(report, judged, problems)
+    yield from _next(report, judged, tree)
 
 
 def _headline(judged: Verdict) -> Line:
@@ -109,7 +111,9 @@ def _states(report: Report) -> Iterator[Line]:
         yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
 
 
-def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[Line]:
+def _problem(
+    report: Report, tree: ranking.Problems, group: Group, number: int, level: str
+) -> Iterator[Line]:
     first = group[0]
     mark = Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED
     sign, style = MARKS[mark]
@@ -129,7 +133,7 @@ def _problem(report: Report, group: Group, number: int, level: str) -> Iterator[
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif level in ("all", "full", "evidence"):
         yield from _evidence(first, level == "all")
-    behind = ranking.consequences(report, group)
+    behind = tree.consequences(group) if level != "brief" else []
     if first.detail and (level in ("all", "brief") or (whole and not behind)):
         yield row(first.detail, indent=4)
     if first.since and level == "all":
@@ -245,14 +249,15 @@ def _open_question(check: CheckResult) -> str:
     return f"Could not check {check.id}: {reason}"
 
 
-def _next(report: Report, judged: Verdict, problems: Sequence[Group]) -> Iterator[Line]:
+def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[Line]:
     """The commands to type now."""
+    problems = tree.groups
     if not problems:
         return
     fixable = [
         number
         for number, group in enumerate(problems, 1)
-        if any(report.offer(one) for one in (*group, *ranking.consequences(report, group)))
+        if any(report.offer(one) for one in (*group, *tree.consequences(group)))
     ]
     code = judged.primary.code if judged.primary else problems[0][0].code
     explain = f"hermes-doctor explain {code}{report.page_options}"

@@ -114,7 +114,7 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
     """
     fixes = _chain(plugins, finding)
     if not fixes:
-        return PlannedItem(finding, None, (), "there is no fix for it")
+        return PlannedItem(finding, None, (), "no fix is known for it")
     for place, fix in enumerate(fixes):
         planned = _steps(probes, finding, fix)
         if planned.refusal is None:

@@ -188,7 +188,7 @@ def last_run(all_journals: Journals) -> Journal:
             return journal
     raise Trouble(
         text(
-            "There is no run to undo in {home_path}.",
+            "No run is left to undo in {home_path}.",
             home_path=all_journals.home.path,
         )
     )

@@ -114,7 +114,7 @@ def model_answer(inputs: SettingInputs) -> ResolvedValue:
 
 def _default_model(inputs: SettingInputs, provider: str) -> ResolvedValue:
     found = inputs.release.topic("models").get(provider, "")
-    return ResolvedValue(str(found), Source(DEFAULT, f"what {provider} has when none is set"))
+    return ResolvedValue(str(found), Source(DEFAULT, f"default of {provider}"))
 
 
 def _instead(inputs: SettingInputs, main: Route) -> Route | None:
@@ -164,7 +164,7 @@ def _route(
 
 
 def _mode_source(mode: str) -> Source:
-    told = Source(DEFAULT, "told from the provider and the address")
+    told = Source(DEFAULT, "guessed from the provider and the address")
     return mode.source if isinstance(mode, Text) else told
 
 

@@ -45,7 +45,7 @@ def is_too_early(item: PlannedItem, current: CurrentFinding | None, min_rounds: 
 def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
     """Why the plan is not applied unattended; None if it may be."""
     if item.refusal is not None or item.fix is None:
-        return item.refusal or "there is no fix for it"
+        return item.refusal or "no fix is known for it"
     if item.personal:
         return f"{item.fix.id} gives a person access, which you have to decide"
     if item.optional:

@@ -120,7 +120,7 @@ def test_live_database(home: Path) -> None:
 
 def test_list(home: Path) -> None:
     """Oldest first; a damaged one is shown as such and does not hide the others."""
-    assert "There is no backup yet" in support.doctor("backup", "list", "--home", home).out
+    assert "No backup exists yet" in support.doctor("backup", "list", "--home", home).out
     old, bad, new = aged(home, 3), aged(home, 2), aged(home, 1)
     support.clobber(home / "backups" / "doctor" / bad / "manifest.json", b"X", 5)
 
@@ -255,7 +255,7 @@ def test_partial_never_counts(home: Path) -> None:
     store = Vault(Home(home))
 
     assert store.ids() == []
-    with pytest.raises(Trouble, match="There is no backup"):
+    with pytest.raises(Trouble, match="No backup"):
         store.load(made.id)
     assert (
         json.loads(support.doctor("backup", "list", "--json", "--home", home).out)["backups"] == []
@@ -471,8 +471,8 @@ def test_restore_refusals(home: Path) -> None:
         assert support.contents(home) == before
         return done.err
 
-    assert "There is no backup" in refused("nonsense", "--yes")
-    assert "There is no backup" in refused("../../..", "--yes")
+    assert "No backup" in refused("nonsense", "--yes")
+    assert "No backup" in refused("../../..", "--yes")
     assert "does not contain 'nonsense'" in refused(id, "nonsense", "--yes")
     assert "add --yes" in refused(id)
     copy = home / "backups" / "doctor" / id / "files" / ".env"

@@ -411,7 +411,7 @@ def test_confirm_is_left_in_a_pipe(sick: Path) -> None:
     assert done.code == 1
     assert (sick / ".env").read_bytes() == b"A=1\n"
     assert (sick / "config.yaml").read_bytes() == broken
-    assert "there is no terminal" in done.out
+    assert "no terminal is open" in done.out
     hint = f"hermes-doctor fix CFG-YAML --apply --yes --home {sick}"
     assert hint in done.out
     assert shell(hint).returncode == 0

@@ -60,7 +60,7 @@ def test_asks_first(home: Path) -> None:
     done = support.doctor("fix", "--apply", "--home", home)
 
     assert done.code == 1
-    assert "there is no terminal" in done.out
+    assert "no terminal is open" in done.out
     assert support.contents(home) == sick
 
 

@@ -61,7 +61,7 @@ def test_no_copy(home: Path) -> None:
     finding = support.finding(support.check(home), "DB-EMPTY")
 
     assert finding["fix"] is None
-    assert fix_cycle.refused(home, "DB-EMPTY") == "there is no fix for it"
+    assert fix_cycle.refused(home, "DB-EMPTY") == "no fix is known for it"
 
 
 def test_a_log_beside_the_empty_file(home: Path) -> None:

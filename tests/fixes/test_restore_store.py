@@ -159,7 +159,7 @@ def test_zip_beside_another_home(home: Path) -> None:
         archive.writestr("auth.json", store_files.text("auth.json"))
     store_files.write(home, "auth.json", b"\xff")
 
-    assert "there is no fix for it" in refused(home, "AUTHJSON")
+    assert "no fix is known for it" in refused(home, "AUTHJSON")
 
 
 def test_profile_in_the_zip_of_the_root(tmp_path: Path) -> None:

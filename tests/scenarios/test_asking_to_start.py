@@ -70,7 +70,7 @@ def test_named_without_a_terminal(home: Path, env: dict[str, str]) -> None:
     done = fix(home, env, "GW-DOWN")
 
     assert done.code == 1 and running(home) == []
-    assert "there is no terminal" in done.out
+    assert "no terminal is open" in done.out
     assert f"hermes-doctor fix GW-DOWN --apply --yes --home {home}" in done.out
     told = support.doctor("fix", "GW-DOWN", "--home", home, "--json", env=env).json
     [planned] = told["repair"]["plan"]

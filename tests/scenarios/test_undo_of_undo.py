@@ -58,7 +58,7 @@ def test_undo_of_what_was_done_again(home: Path) -> None:
 
     done = support.doctor("undo", "--yes", "--home", home)
     assert done.code == 2
-    assert "There is no run to undo" in done.err
+    assert "No run is left to undo" in done.err
     assert crash_server.state(home) == sick
 
 
