@@ -35,6 +35,7 @@ class Problems:
         self._first: dict[str, int] = {}
         for number, one in enumerate(self._bad):
             self._first.setdefault(one.code, number)
+        self._numbers: list[list[int]] = []
         self._below: dict[int, list[int]] = {}
         self._roots: list[int] = []
         for number in range(len(self._bad)):
@@ -69,14 +70,13 @@ class Problems:
             title = one.title.replace(one.subject, "") if one.subject else one.title
             key = one.severity, one.code, title, one.detail, one.fix
             groups.setdefault(key, []).append(number)
-        ordered = sorted(groups.values(), key=self._worst)
-        return [[self._bad[number] for number in group] for group in ordered]
+        self._numbers = sorted(groups.values(), key=self._worst)
+        return [[self._bad[number] for number in group] for group in self._numbers]
 
-    def consequences(self, group: list[Finding]) -> list[Finding]:
-        """Everything that these problems caused, in the order of time, then the worst first."""
-        codes = {one.code for one in group}
-        roots = [n for n in self._roots if self._bad[n].code in codes and self._bad[n] in group]
-        found = [self._bad[number] for number in self._all_below(roots)]
+    def consequences(self, place: int) -> list[Finding]:
+        """What the group at this place caused, in the order of time, then the worst first."""
+        assert self.groups
+        found = [self._bad[number] for number in self._all_below(self._numbers[place])]
         return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
     def _worst(self, group: list[int]) -> tuple[int, bool, int, str, str]:

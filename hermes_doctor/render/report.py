@@ -127,13 +127,16 @@ def _problem(
         right=(first.code, "faint"),
     )
     whole = level in ("all", "full")
+    behind = tree.consequences(number - 1)
+    if behind and level in ("titles", "brief"):
+        codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
+        yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
     if level == "titles":
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif level in ("all", "full", "evidence"):
         yield from _evidence(first, level == "all")
-    behind = tree.consequences(group) if level != "brief" else []
     if first.detail and (level in ("all", "brief") or (whole and not behind)):
         yield row(first.detail, indent=4)
     if first.since and level == "all":
@@ -257,7 +260,7 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     fixable = [
         number
         for number, group in enumerate(problems, 1)
-        if any(report.offer(one) for one in (*group, *tree.consequences(group)))
+        if any(report.offer(one) for one in (*group, *tree.consequences(number - 1)))
     ]
     code = judged.primary.code if judged.primary else problems[0][0].code
     explain = f"hermes-doctor explain {code}{report.page_options}"

@@ -427,7 +427,7 @@ def test_asks_on_a_terminal(home: Path, answer: str, code: int) -> None:
     done, text = terminal("fix", "--apply", "--home", home, answer=answer)
 
     assert done == code
-    assert "Apply this fix for CFG-YAML? [y/N]" in plain(text)
+    assert "Apply this fix for CFG-YAML? You can undo it. [y/N]" in plain(text)
     assert ((home / "config.yaml").read_text() == "a: 1\n") == (code == 0)
 
 

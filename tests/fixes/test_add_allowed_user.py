@@ -199,7 +199,9 @@ def test_no_watch_does_it(home: Path) -> None:
     [one] = planned(scene, PLUGINS, findings)
 
     assert one.steps
-    assert "must know" in (consent.refusal(one, frozenset({CODE, "add-allowed-user"})) or "")
+    assert "you have to decide" in (
+        consent.refusal(one, frozenset({CODE, "add-allowed-user"})) or ""
+    )
 
 
 def test_the_question_and_the_hint_name_the_person(home: Path) -> None:

@@ -58,7 +58,7 @@ def test_undo_and_redo(theirs: Path) -> None:
 
     undone = support.doctor("undo", run, "--yes", "--home", theirs)
     assert undone.code == 0, undone
-    assert "chown 0:0 auth.json" in undone.out
+    assert "auth.json: restored" in undone.out
     assert state(theirs) == before
     newest = sorted(path.name for path in (theirs / "backups/doctor/runs").iterdir())[-1]
     redone = support.doctor("undo", newest, "--yes", "--home", theirs)

@@ -288,7 +288,7 @@ def test_a_hidden_fault_that_no_fix_can_cure(home: Path, tmp_path: Path) -> None
     assert done.code == 1
     said = " ".join(done.out.split())
     assert "repaired and checked" in said
-    assert "LAYER 1 layers: no fix can do it" in said
+    assert "LAYER 1 layers." in said
 
 
 def test_a_hidden_fault_that_asks_first(home: Path, tmp_path: Path) -> None:

@@ -150,6 +150,6 @@ def test_a_home_where_nothing_can_be_run(tmp_path: Path) -> None:
     )
     said = " ".join(done.stdout.split())
     assert said.count("Already installed.") == 1, done
-    assert "hermes update: nothing can be run in ~" in said.replace(str(place), "~")
+    assert "cannot run (noexec?)" in said
     assert "writes an answer: programs in" in said
     assert done.stdout.endswith("exit 1\n")
