@@ -78,7 +78,7 @@ def test_only_who_is_named(split: Path) -> None:
 
     assert [one.personal for one in plans] == [True, True]
     agreed = frozenset({"PAIRING-ASTRAY", "merge-approvals"})
-    assert all("must know" in (consent.refusal(one, agreed) or "") for one in plans)
+    assert all("you have to decide" in (consent.refusal(one, agreed) or "") for one in plans)
 
 
 def test_managed_home(split: Path) -> None:
