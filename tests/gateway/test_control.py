@@ -329,11 +329,11 @@ def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         gateway.start_after_rollback(changed=True)
         assert (log.gateway, log.asked) == ("asked", process.pid)
         assert f"process {process.pid} stops when its work is done" in (log.note or "")
-        assert "Still process" in start_stopped_gateway(made.home, book, log)
+        assert "has not stopped yet: process" in start_stopped_gateway(made.home, book, log)
         assert log.gateway == "asked"
         process.kill()
         end(process)
-        assert "runs again" in start_stopped_gateway(made.home, book, log)
+        assert "is running again" in start_stopped_gateway(made.home, book, log)
         assert (log.gateway, log.asked) == ("started", None)
     finally:
         for one in (process, *begun):

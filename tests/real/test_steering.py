@@ -158,7 +158,7 @@ def test_cut_off(hermes_home: MakeHome) -> None:
         done = one.fix("DB-NOTADB")
 
         assert done.code == 0, done.out + done.err
-        assert "runs again" in done.json["repair"]["recovered"][0]
+        assert "is running again" in done.json["repair"]["recovered"][0]
         assert one.pid != first and answers(one.port)
         assert "DB-NOTADB" not in one.check().codes
         runs = one.home / "backups" / "doctor" / "runs"

@@ -402,7 +402,7 @@ def test_copies(copy: Path, tmp_path: Path) -> None:
 def test_what_nobody_knows(home: Path) -> None:
     """A database of a name that the atlas does not have has no plan."""
     probes = Probes(Home(home))
-    with contextlib.closing(probes), pytest.raises(CannotFix, match="is not known here"):
+    with contextlib.closing(probes), pytest.raises(CannotFix, match="is unknown"):
         database_repair.blueprint_of(probes, home / "retaindb_queue.db")
 
 
