@@ -65,7 +65,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> CopyRe
                         progress(now - final)
                     final = now
                     if not reader.alive:
-                        raise CannotFix("the reader that held it still is gone")
+                        raise CannotFix("the process that kept it unchanged has stopped")
             follower.close_input()
             places: list[Path] = []
             verdict = run_as_owner(target, lambda place: _finished(place, places))
@@ -78,7 +78,8 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> CopyRe
         disk.remove(target)
         raise Trouble(
             text(
-                "{source} is in use and cannot be copied ({why}). Stop the gateway and try again.",
+                "{source} is in use and could not be copied ({why}). "
+                "Stop the gateway and try again.",
                 source=source.name,
                 why=why,
             )

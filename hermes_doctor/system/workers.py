@@ -52,7 +52,7 @@ class Worker:
                 continue
             chunk = os.read(self._read_fd, 65536)
             if not chunk:
-                raise CannotFix("the work under the owner's rights was cut off")
+                raise CannotFix("the worker process was cut off")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         word, _, text = line.decode("utf-8", "replace").partition(" ")

@@ -154,7 +154,7 @@ def test_nothing_is_touched(project: Project, how: str) -> None:
 
     assert done.code == 2
     assert "cannot be recreated automatically:" in done.err
-    assert ("with volume another" in done.err) == (how == "meaning")
+    assert ("a different volume another" in done.err) == (how == "meaning")
     assert f"hermes-doctor backup restore {update.backup} --home {project.home}" in done.err
     assert state(project) == before
 

@@ -86,7 +86,7 @@ def test_an_unknown_tokenizer_is_not_judged(home: Path, how: tuple[str, ...]) ->
     schema30.with_cjk(schema30.make(home / "state.db"))
 
     assert searched(home, *how) == []
-    assert "messages_fts_cjk was not judged: this SQLite does not have its tokenizer" in reasons(
+    assert "could not check messages_fts_cjk: this SQLite does not have its tokenizer" in reasons(
         home
     )
 
@@ -128,7 +128,7 @@ def test_a_hostile_view_is_not_evaluated(home: Path, kind: str) -> None:
     found = support.check(home)
 
     assert not [one for one in found.json["findings"] if one["code"].startswith("DB-FTS")]
-    assert "messages_fts_trigram was not judged: SQLite could not evaluate" in reasons(home)
+    assert "could not check messages_fts_trigram: SQLite could not evaluate" in reasons(home)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -154,7 +154,7 @@ def test_a_view_that_takes_too_long_is_not_judged(home: Path) -> None:
     found = support.check(home)
 
     assert not [one for one in found.json["findings"] if one["code"].startswith("DB-FTS")]
-    assert "messages_fts_trigram was not judged: there was no time to compare it" in reasons(home)
+    assert "could not check messages_fts_trigram: there was no time to compare it" in reasons(home)
 
 
 def test_the_work_of_a_view_is_bounded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

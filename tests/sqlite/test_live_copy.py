@@ -191,7 +191,7 @@ def test_the_reader_never_gets_the_database(home: Path) -> None:
         writer.tell("PRAGMA locking_mode=EXCLUSIVE")
         writer.write(2)
 
-        with pytest.raises(Trouble, match=r"cannot be copied \(SQLITE_BUSY"):
+        with pytest.raises(Trouble, match=r"could not be copied \(SQLITE_BUSY"):
             back_up(home)
 
     nothing_made(home)

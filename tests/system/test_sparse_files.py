@@ -121,7 +121,7 @@ def test_room_is_what_is_allocated(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert entry is not None and entry.size == file.stat().st_size
     free(monkeypatch, 1 * M)
     (home / "config.yaml").write_text("model: x\n")
-    with pytest.raises(Trouble, match=r"free, and .* are needed"):
+    with pytest.raises(Trouble, match=r"free, but .* are needed"):
         back_up(home)
 
 

@@ -248,4 +248,4 @@ def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
     """A home that does not last gets no service."""
     done = support.doctor("watch", "install", "--home", home)
 
-    assert done.code == 2 and "does not last" in done.err
+    assert done.code == 2 and "temporary folder" in done.err
