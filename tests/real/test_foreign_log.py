@@ -101,7 +101,7 @@ def test_under_a_running_gateway(hermes_home: MakeHome) -> None:
         found = one.check("--only", "databases")
         assert "DB-WAL-STALE" in found.codes, found.codes
         plan = one.doctor("fix", "DB-WAL-STALE").out
-        assert "stopping the gateway would mix" in " ".join(plan.split())
+        assert "a stop of the gateway would write" in " ".join(plan.split())
 
         done = one.fix("DB-WAL-STALE")
 
