@@ -75,7 +75,7 @@ def test_the_plan_writes_nothing(server: Server, sick: Path) -> None:
     """`fix` without --apply changes nothing at all."""
     before = crash_server.state(sick, times=True, vault=True)
     shown = server("fix", "--home", sick)
-    assert shown.code == 1 and shown.calls == ()
+    assert shown.code == 0 and shown.calls == ()
     assert crash_server.state(sick, times=True, vault=True) == before
 
 
