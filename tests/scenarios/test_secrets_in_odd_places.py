@@ -44,7 +44,7 @@ def test_the_plan_of_a_broken_config(home: Path, kind: str) -> None:
     for form in ((), ("--json",)):
         done = support.doctor("fix", "CFG-YAML", *form, "--home", home)
 
-        assert done.code == 1, done.err
+        assert done.code == 0, done.err
         assert "config.yaml" in done.out
         assert CANARY not in done.out + done.err
         assert "4242" not in done.out
@@ -74,7 +74,7 @@ def test_a_key_in_the_place_of_the_first_name(home: Path, kind: str, mark: bytes
     for command in (("check",), ("check", "--json"), ("fix",), ("fix", "--json")):
         done = support.doctor(*command, "--home", home)
 
-        assert done.code == 1, done.out + done.err
+        assert done.code == int(command[0] != "fix"), done.out + done.err
         assert ".env" in done.out
         assert "CANARY" not in (done.out + done.err).upper(), command
         assert "Q0FOQVJZ" not in done.out + done.err, command

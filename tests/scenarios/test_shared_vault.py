@@ -57,7 +57,7 @@ def test_nothing_of_this_home(home: Path, other: Path, shared: Path) -> None:
     done = support.doctor("backup", "verify", "--home", home, "--vault", shared)
 
     assert done.code == 2
-    pasted(done.err, "Make one: ")
+    pasted(done.err, "Create one: ")
     assert support.doctor("backup", "verify", "--home", home, "--vault", shared).code == 0
 
 
