@@ -25,7 +25,7 @@ SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
 _UNIT = """\
 # Made by `hermes-doctor watch install`; remove it with `hermes-doctor watch remove`.
 [Unit]
-Description=hermes-doctor watches {home}
+Description=hermes-doctor watches {home} all the time
 StartLimitIntervalSec=0
 {order}
 [Service]

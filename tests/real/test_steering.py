@@ -90,7 +90,7 @@ def test_frozen(hermes_home: MakeHome) -> None:
 
         assert done.code == 0, done.out + done.err
         [item] = done.json["repair"]["runs"][0]["items"]
-        assert f"process {first} was killed" in item["notes"][0]
+        assert f"process {first} was frozen and was killed" in item["notes"][0]
         assert one.pid != first and answers(one.port)
         assert not (one.home / ".gateway-planned-stop.json").exists()
         assert other.pid == beside and answers(other.port)

@@ -170,7 +170,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         (ward.outside / "gateway.lock").unlink()
         said = ward.fix("GW-LOCK-LOST")
         third = machine.main_pid(NAME)
-        assert any(f"user unit {NAME}" in line for line in said)
+        assert any(f"user service {NAME}" in line for line in said)
         assert third not in (0, second) and ward.state() == (third, "running")
         assert machine.show(NAME, "NRestarts") == "0", "stopped and started, not revived"
 
@@ -188,7 +188,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         assert "GW-LOOP-BLOCKED" in ward.codes()
         said = ward.fix("GW-LOOP-BLOCKED")
         fourth = machine.main_pid(NAME)
-        assert any(f"user unit {NAME}" in line for line in said)
+        assert any(f"user service {NAME}" in line for line in said)
         assert fourth not in (0, third) and ward.state() == (fourth, "running")
         assert machine.show(NAME, "NRestarts") == "0" and answers(port)
 

@@ -240,7 +240,7 @@ def test_wrong_path(machine: Machine, home: Path, hermes: Path, line: str, numbe
     finding = support.finding(done, "GW-UNIT-BAD-PATH")
     assert codes(done) == ["GW-UNIT-BAD-PATH"]
     seen = {one["where"]: one["what"] for one in finding["evidence"]}
-    assert seen[str(gone) if line == "program" else "/nowhere/at/all"] == "is not there"
+    assert seen[str(gone) if line == "program" else "/nowhere/at/all"] == "does not exist"
     assert number in seen[name]
 
 
@@ -371,7 +371,7 @@ def test_by_hand(machine: Machine, home: Path, hermes: Path) -> None:
 
     assert alone["severity"] == "warning"
     assert codes(beside) == ["GW-UNSUPERVISED"]
-    assert "hermes-gateway-idle.service" in support.finding(beside, "GW-UNSUPERVISED")["detail"]
+    assert "hermes-gateway-idle.service" in support.finding(beside, "GW-UNSUPERVISED")["next"]
     assert codes(look(machine, home)) == []
 
 

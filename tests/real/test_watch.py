@@ -44,7 +44,7 @@ def test_a_gateway_that_is_killed_comes_back(hermes_home: MakeHome) -> None:
         options = ("--heal", "--after", "2", "--budget", "2/30m")
         env: dict[str, str | None] = {**one.env}
         with watching(home, *options, env=env) as child:
-            child.until("gateway runs")
+            child.until("gateway running")
             seen = {one.pid}
             for number in range(1, 3):
                 os.kill(one.pid, signal.SIGKILL)
@@ -126,7 +126,11 @@ EVENT = WatchEvent(
 
 @pytest.mark.parametrize(
     ("version", "why"),
-    [("0.13.0", "has no `hermes send`"), ("0.16.0", "ended with 1"), ("0.19.0", "ended with 1")],
+    [
+        ("0.13.0", "has no `hermes send`"),
+        ("0.16.0", "failed with exit code 1"),
+        ("0.19.0", "failed with exit code 1"),
+    ],
 )
 def test_hermes_send(
     hermes_home: MakeHome, version: str, why: str, monkeypatch: pytest.MonkeyPatch
