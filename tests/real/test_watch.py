@@ -58,7 +58,7 @@ def test_a_gateway_that_is_killed_comes_back(hermes_home: MakeHome) -> None:
                 until(lambda: "gone   GW-DOWN" in child.lines[-1] + child.lines[-2], "a look")
             last = one.pid
             os.kill(last, signal.SIGKILL)
-            child.until("the budget of 2 in 30 min is spent; the next repair may be at ")
+            child.until("the budget of 2 in 30 min is used up; the next repair is possible at ")
             assert not alive(last)
             assert child.end() == 0
 

@@ -71,7 +71,8 @@ def test_a_key_in_the_place_of_the_first_name(home: Path, kind: str, mark: bytes
     """ENV-BOM names the variable that Hermes does not see, but not a key that stands there."""
     support.put(home / ".env", mark + FIRST[kind].encode() + b"\nSECOND=two\n")
 
-    for command in (("check",), ("check", "--json"), ("fix",), ("fix", "--json")):
+    commands: list[tuple[str, ...]] = [("check",), ("check", "--json"), ("fix",), ("fix", "--json")]
+    for command in commands:
         done = support.doctor(*command, "--home", home)
 
         assert done.code == int(command[0] != "fix"), done.out + done.err
