@@ -23,7 +23,7 @@ from hermes_doctor.system.files import walk
 from hermes_doctor.updates import before_update
 from tests.helpers import crash_server, support
 from tests.helpers.database_writer import back_up
-from tests.steps.test_steps import apply, item, replaced
+from tests.scenarios.test_steps import apply, item, replaced
 
 ORDINARY = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes an ordinary user")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.test_foreign_log import damaged_log
 from tests.helpers import crash_server, damage, fix_cycle, support
+from tests.scenarios.test_foreign_log import damaged_log
 
 
 def stale(home: Path) -> Path:

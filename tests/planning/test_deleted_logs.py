@@ -31,7 +31,7 @@ from hermes_doctor.steps.gateway import GatewayStep
 from hermes_doctor.system import disk, open_files
 from tests.helpers import crash_server, damage
 from tests.helpers.real.gateways import end
-from tests.steps.test_steps import Child, apply, item
+from tests.scenarios.test_steps import Child, apply, item
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 

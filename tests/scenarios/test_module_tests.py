@@ -55,3 +55,18 @@ def test_no_module_is_long() -> None:
     }
 
     assert {m: n for m, n in lengths.items() if n > LIMIT and m not in LONG} == {}
+
+
+def test_a_test_file_belongs_to_a_module() -> None:
+    """Tests of more than one module are in `tests/scenarios`; those of pages in `tests/docs`."""
+    alone = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        folder, name = path.relative_to(ROOT / "tests").parent, path.stem.removeprefix("test_")
+        if folder.parts[:1] in (("scenarios",), ("real",), ("docs",), ("data",)):
+            continue
+        plugin = folder.parts[:1] in (("checks",), ("fixes",))
+        module = (ROOT if plugin else ENGINE) / folder / f"{name}.py"
+        if not module.is_file():
+            alone.append(str(path.relative_to(ROOT)))
+
+    assert alone == []

@@ -25,7 +25,7 @@ from hermes_doctor.system.files import ABSENT
 from tests.helpers import crash_server, support
 from tests.helpers.fake_managers import asked, command
 from tests.helpers.real.gateways import end
-from tests.steps.test_steps import Child, apply, cured, forked, ill, item, replaced, undo
+from tests.scenarios.test_steps import Child, apply, cured, forked, ill, item, replaced, undo
 
 
 @pytest.fixture

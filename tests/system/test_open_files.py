@@ -22,7 +22,7 @@ from hermes_doctor.system.open_files import open_file_of_process
 from tests.helpers import crash_server, damage, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.real.gateways import end
-from tests.steps.test_steps import Child, apply, item
+from tests.scenarios.test_steps import Child, apply, item
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/proc/locks").exists(), reason="needs root and /proc"

@@ -25,7 +25,7 @@ from hermes_doctor.system.workers import start_worker
 from tests.helpers import crash_server, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.warm_server import ROOT
-from tests.steps.test_steps import apply, forked, item
+from tests.scenarios.test_steps import apply, forked, item
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root works for others")
 

@@ -10,9 +10,9 @@ import pytest
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite.salvage.account import SalvageResult
 from hermes_doctor.sqlite.salvage.salvage import salvage
-from tests.checks.test_foreign_log import damaged_log
 from tests.helpers import damage, fix_cycle
 from tests.helpers.one_check import codes
+from tests.scenarios.test_foreign_log import damaged_log
 
 
 def salvaged(path: Path, target: Path) -> SalvageResult:
