@@ -24,7 +24,7 @@ _ROTATED = pattern(r"(?:\.(?P<number>\d{1,4})|(?P<day>-\d{8}(?:-\d{1,10})?))(?:\
 _ARCHIVED = pattern(r"@[0-9a-f]{24}\.[su]")
 
 
-class Part(NamedTuple):
+class RotatedPart(NamedTuple):
     """A file of a rotated log that must be read."""
 
     file: OpenLog
@@ -87,7 +87,7 @@ def entries(
                 report_unread(Unread(part.file.name, why, partly=True))
 
 
-def _begin(oldest: Part, form: Format, since: float) -> float:
+def _begin(oldest: RotatedPart, form: Format, since: float) -> float:
     """Return when the first line that is read was written, if that is after `since`."""
     first = next(_shown(oldest.file, oldest.start, form), None)
     at = since if first is None else oldest.clock.latest(first)
@@ -102,9 +102,9 @@ def _parts(
     zone: tzinfo | None,
     report_unread: ReportUnread,
     stack: ExitStack,
-) -> list[Part]:
+) -> list[RotatedPart]:
     """Return what must be read of which files, newest first."""
-    parts: list[Part] = []
+    parts: list[RotatedPart] = []
     seen: set[FileIdentity] = set()
     left = max_bytes
     for path, name in files:
@@ -151,7 +151,7 @@ def _part(
     left: int | None,
     zone: tzinfo | None,
     newer: LogClock | None,
-) -> tuple[Part, bool]:
+) -> tuple[RotatedPart, bool]:
     packed = isinstance(file, CompressedLog)
     if form.utc:
         read_by = LogClock(UTC)
@@ -164,12 +164,12 @@ def _part(
         return None if shows is None else read_by.latest(shows)
 
     if packed:
-        return Part(file, 0, read_by), bool(window.starts_before(file, 0, moment, since))
+        return RotatedPart(file, 0, read_by), bool(window.starts_before(file, 0, moment, since))
     floor = 0 if left is None else max(0, file.size - left)
     start, reached = window.find(file, moment, since, floor)
     if read_by.offset is None:
         read_by.settle(_shown(file, start, form), file.written)
-    return Part(file, start, read_by), reached
+    return RotatedPart(file, start, read_by), reached
 
 
 def _shown(file: OpenLog, start: int, form: Format) -> Iterator[float]:

@@ -18,7 +18,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.saved_logs import SavedLog
 from hermes_doctor.sqlite import saved_rows
-from hermes_doctor.sqlite.saved_rows import Message
+from hermes_doctor.sqlite.saved_rows import SavedMessage
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find(
     probes: DatabaseProbes, logs: Sequence[SavedLog]
 ) -> Iterator[UnrestoredRows | CouldNotLook]:
     """Compare each backup with the live databases; rows in several backups count once."""
-    counted: set[tuple[str, Message]] = set()
+    counted: set[tuple[str, SavedMessage]] = set()
     for log in logs:
         try:
             backup = _loaded(probes, log)
@@ -97,7 +97,7 @@ def _compared(
     log: SavedLog,
     backup: Backup,
     entry: BackupEntry,
-    counted: set[tuple[str, Message]],
+    counted: set[tuple[str, SavedMessage]],
 ) -> UnrestoredRows | None:
     path = probes.home / entry.path
     if any(lost.database == path for lost in probes.lost_files()):

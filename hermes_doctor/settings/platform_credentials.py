@@ -52,7 +52,7 @@ class PlatformSetup(NamedTuple):
     doubts: tuple[Doubt, ...]
 
 
-class UnknownPlatform(NamedTuple):
+class UnsupportedPlatform(NamedTuple):
     """A platform that is set up but unknown to the release."""
 
     name: str
@@ -63,7 +63,7 @@ class UnknownPlatform(NamedTuple):
     place: str
 
 
-def unknown_platforms(world: SettingInputs) -> Iterator[UnknownPlatform]:
+def unknown_platforms(world: SettingInputs) -> Iterator[UnsupportedPlatform]:
     """Yield platforms whose variables are all set and that only newer releases start."""
     labels: Mapping[str, Any] = load_knowledge("platforms")["platforms"]
     for name, forms in load_knowledge("enabling").items():
@@ -74,7 +74,7 @@ def unknown_platforms(world: SettingInputs) -> Iterator[UnknownPlatform]:
             values = [world.getenv(one) for one in names]
             if all(values) and values[0].lower() not in ("false", "0", "no", "off"):
                 place = values[0].source.place
-                yield UnknownPlatform(name, labels[name]["label"], first, names[0], place)
+                yield UnsupportedPlatform(name, labels[name]["label"], first, names[0], place)
                 break
 
 

@@ -30,7 +30,7 @@ Ask = Callable[[str], Sequence[Sequence[Any]]]
 """Runs one query; raises CouldNotLook if it fails."""
 
 
-class Message(NamedTuple):
+class SavedMessage(NamedTuple):
     """What identifies a message; the id is not enough, because Hermes may renumber messages."""
 
     id: int
@@ -47,7 +47,7 @@ class Message(NamedTuple):
 class SavedMessages(NamedTuple):
     """The messages that are only in a saved write-ahead log."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[SavedMessage, ...]
     base: int
     """The highest id in the saved file without its log; the log's messages have higher ids."""
     known: frozenset[str]
@@ -57,11 +57,11 @@ class SavedMessages(NamedTuple):
 class MissingMessages(NamedTuple):
     """The saved messages that a database lacks."""
 
-    own: tuple[Message, ...] = ()
+    own: tuple[SavedMessage, ...] = ()
     """They can be added with their own ids."""
-    renumbered: tuple[Message, ...] = ()
+    renumbered: tuple[SavedMessage, ...] = ()
     """Their ids are in use, but they can be appended to their session with new ids."""
-    left: tuple[Message, ...] = ()
+    left: tuple[SavedMessage, ...] = ()
     """They cannot be added: their session continued, and Hermes orders messages by id."""
     sessions: tuple[str, ...] = ()
     """The sessions of messages that can be added which the database lacks too."""
@@ -148,7 +148,7 @@ def find_missing_messages(
     later = list(_after(ask, saved.base, {one.session for one in missing}))
     mine = set(saved.messages)
     moved = Counter(one.key for one in later if one not in mine)
-    absent: dict[str, list[Message]] = {}
+    absent: dict[str, list[SavedMessage]] = {}
     for one in missing:
         if moved[one.key] > 0:  # the database has it with another id
             moved[one.key] -= 1
@@ -163,15 +163,15 @@ def find_missing_messages(
 
 
 def _placed(
-    absent: dict[str, list[Message]],
-    later: Sequence[Message],
-    numbered: dict[int, Message],
+    absent: dict[str, list[SavedMessage]],
+    later: Sequence[SavedMessage],
+    numbered: dict[int, SavedMessage],
     there: set[str],
 ) -> MissingMessages:
     """Keep a session together: all of its messages are added in the same way, or none."""
-    own: list[Message] = []
-    renumbered: list[Message] = []
-    left: list[Message] = []
+    own: list[SavedMessage] = []
+    renumbered: list[SavedMessage] = []
+    left: list[SavedMessage] = []
     for name, lost in absent.items():
         others = [one for one in later if one.session == name]
         free = not any(one.id in numbered for one in lost)
@@ -186,7 +186,7 @@ def _placed(
     return MissingMessages(tuple(own), tuple(renumbered), tuple(left), new)
 
 
-def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:
+def _in_order(merged: Sequence[SavedMessage], lost: Sequence[SavedMessage]) -> bool:
     """Whether times ascend between each added message and its existing neighbours."""
     added = set(lost)
     return all(
@@ -194,7 +194,7 @@ def _in_order(merged: Sequence[Message], lost: Sequence[Message]) -> bool:
     )
 
 
-def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterator[Message]:
+def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterator[SavedMessage]:
     """The messages with higher ids, of these sessions or of all."""
     only = "" if sessions is None else f" AND session_id IN ({_listed(sorted(sessions))})"
     for _ in range(0, MOST, PAGE):
@@ -210,8 +210,8 @@ def _after(ask: Ask, last: int, sessions: Iterable[str] | None = None) -> Iterat
     raise CouldNotLook(text("there are more than {MOST:,} messages to compare", MOST=MOST))
 
 
-def _numbered(numbers: Sequence[int], ask: Ask) -> dict[int, Message]:
-    found: dict[int, Message] = {}
+def _numbered(numbers: Sequence[int], ask: Ask) -> dict[int, SavedMessage]:
+    found: dict[int, SavedMessage] = {}
     for start in range(0, len(numbers), _CHUNK):
         listed = ", ".join(map(str, numbers[start : start + _CHUNK]))
         sql = f"SELECT id, session_id, role, timestamp FROM messages WHERE id IN ({listed})"
@@ -219,9 +219,9 @@ def _numbered(numbers: Sequence[int], ask: Ask) -> dict[int, Message]:
     return found
 
 
-def _message(row: Sequence[Any]) -> Message:
+def _message(row: Sequence[Any]) -> SavedMessage:
     id, session, role, time = row
-    return Message(id, str(session), str(role), time if isinstance(time, int | float) else 0.0)
+    return SavedMessage(id, str(session), str(role), time if isinstance(time, int | float) else 0.0)
 
 
 def _sessions(names: Iterable[str], ask: Ask) -> set[str]:
