@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.row_comparison import ComparedRows, Contents, row_of, summarize
 from hermes_doctor.home import Home
+from hermes_doctor.message import count
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
@@ -36,7 +37,7 @@ def messages_of_log(
     except CannotFix as why:
         raise CouldNotLook(str(why).rstrip(".")) from None
     if found.partial:
-        raise CouldNotLook(f"{log_rows.pluralize(found.partial, 'row')} can be read only in part")
+        raise CouldNotLook(f"{count(found.partial, 'row')} can be read only in part")
     rows = [row_of(one, counted, key) for one in found.messages.values()]
     return Contents(summarize(rows), lambda: contextlib.nullcontext(rows))
 

@@ -100,9 +100,9 @@ def prepare_update(
 
     With `lock_stack`, no other update or rollback starts until that stack is closed.
     """
-    with contextlib.ExitStack() as meanwhile:
-        hold = lock_stack or meanwhile
-        return _before(home, vault, force, json, timeout if busy else None, command, hold)
+    with contextlib.ExitStack() as own_stack:
+        stack = lock_stack or own_stack
+        return _before(home, vault, force, json, timeout if busy else None, command, stack)
 
 
 def _before(

@@ -26,7 +26,7 @@ from hermes_doctor.model import (
     Severity,
 )
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.files import MEGABYTE, list_folder, read
+from hermes_doctor.system.files import list_folder, read, size
 
 _CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
 _BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
@@ -204,8 +204,7 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
     said: list[str] = []
     history = probes.home.path / "state.db"
     try:
-        size = history.stat().st_size
-        said.append(text("history {size}", size=_bytes(size)))
+        said.append(text("history {size}", size=size(history.stat().st_size)))
     except OSError:
         said.append("no history yet")
     try:
@@ -242,12 +241,6 @@ def _newest_backup(probes: Probes) -> str:
             except ValueError:
                 continue
     return "no backup yet"
-
-
-def _bytes(size: int) -> str:
-    if size < MEGABYTE:
-        return f"{max(1, round(size / 1024)):,} KB" if size else "0 KB"
-    return f"{size / MEGABYTE:,.0f} MB" if size < 2000 * MEGABYTE else f"{size / 1024**3:.1f} GB"
 
 
 def platform_of(finding: Finding) -> str:

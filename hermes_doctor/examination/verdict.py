@@ -188,13 +188,22 @@ def _limited(report: Report, bad: Sequence[Finding]) -> Message:
             "Your bot is working, but nobody on {platforms} gets an answer.",
             platforms=listed(silent),
         )
-    errors = [one for one in bad if one.severity.rank <= Severity.ERROR.rank]
+    errors = any(one.severity.rank <= Severity.ERROR.rank for one in bad)
+    problems = count(len(bad), "problem" if errors else "warning")
+    if not _is_seen_to_work(report):
+        return text("The gateway is running, with {problems}.", problems=problems)
     if errors:
-        return text(
-            "Your bot is working with limits: {problems}.",
-            problems=count(len(bad), "problem"),
-        )
-    return text("Your bot is working. {warnings}.", warnings=count(len(bad), "warning"))
+        return text("Your bot is working with limits: {problems}.", problems=problems)
+    return text("Your bot is working. {problems}.", problems=problems)
+
+
+def _is_seen_to_work(report: Report) -> bool:
+    """Whether a connected platform or a sent answer shows more than a running process."""
+    return any(
+        rung.hold is RungState.OK
+        for rung in report.ladder
+        if rung.name in ("platforms", "answers out")
+    )
 
 
 def _working(report: Report) -> Message:

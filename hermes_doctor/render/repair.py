@@ -12,6 +12,7 @@ from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import Step
+from hermes_doctor.system.files import size as file_size
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
 _DIFF = {"+": "added", "-": "removed", "@": "faint"}
@@ -89,7 +90,7 @@ def plan_lines(
     size = sum(change.expect.size for one in ready for s in one.steps for change in s.changes())
     yield row(
         f"{fixed} of {count(len(problems), 'problem')}, {questions}. "
-        f"A backup is made first ({_bytes(size)})."
+        f"A backup is made first ({file_size(size)})."
     )
     yield row("Next: ", (command, "command"), hang=6)
 
@@ -125,12 +126,6 @@ def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
         *(() if said else ((more, "command"),)),
         hang=11,
     )
-
-
-def _bytes(size: int) -> str:
-    if size < 1024 * 1024:
-        return f"{max(1, round(size / 1024)):,} KB"
-    return f"{size / 1024**2:,.0f} MB" if size < 2000 * 1024**2 else f"{size / 1024**3:.1f} GB"
 
 
 def _later(one: PlannedItem) -> str:

@@ -262,10 +262,10 @@ def folder_of(uid: int, listed: str) -> str:
 
 
 def size(count: int) -> str:
-    """Format a number of bytes for people."""
+    """Format a number of bytes for people: `1.8 MB`, `41 MB`, `512 bytes`."""
     for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
         if count >= step:
-            return f"{count / step:.1f} {unit}"
+            return f"{count / step:.{0 if count >= 10 * step else 1}f} {unit}"
     return f"{count} bytes"
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from hermes_doctor.examination import offers
 from hermes_doctor.home import Home
@@ -57,3 +61,31 @@ def test_only_so_many_are_planned(tmp_path: Path) -> None:
     many = [ONE._replace(subject=str(number)) for number in range(offers.MAX_PLANS + 5)]
 
     assert len(offers.refusals(probes, [fix(refuse)], many)) == offers.MAX_PLANS
+
+
+def test_a_plan_without_an_end_does_not_hold_up_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that yields for ever, and one that hangs; refusals found before are kept."""
+    monkeypatch.setattr(offers, "LIMIT", 0.2)
+    gate = threading.Event()
+
+    def endless(probes: Probes, finding: Finding) -> Iterator[Step]:
+        while True:
+            yield Step()
+
+    def hangs(probes: Probes, finding: Finding) -> Iterator[Step]:
+        gate.wait(60)
+        yield Step()
+
+    probes = Probes(Home(tmp_path))
+    fixes = [fix(refuse), fix(endless, "endless"), fix(hangs, "hangs")]
+    findings = [ONE, ONE._replace(fix="endless"), ONE._replace(fix="hangs")]
+    started = time.monotonic()
+    try:
+        found = offers.refusals(probes, fixes, findings)
+    finally:
+        gate.set()
+
+    assert time.monotonic() - started < 30
+    assert found == {("A", "x", "cure"): "systemd is not running."}

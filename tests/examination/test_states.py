@@ -135,6 +135,6 @@ def test_the_newest_whole_backup_counts(home: Path) -> None:
 def test_the_size_of_the_history(home: Path) -> None:
     """In the unit that fits."""
     (home / "state.db").write_bytes(bytes(3 * 2**20))
-    assert described(home)["data"][0].text.startswith("history 3 MB")
+    assert described(home)["data"][0].text.startswith("history 3.0 MB")
     (home / "state.db").write_bytes(bytes(4096))
-    assert described(home)["data"][0].text.startswith("history 4 KB")
+    assert described(home)["data"][0].text.startswith("history 4.0 KB")

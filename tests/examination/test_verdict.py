@@ -28,6 +28,7 @@ NOW = datetime.now(UTC)
 AGO = NOW - timedelta(hours=1, minutes=42)
 OK = (CheckResult("a", "g", Status.OK),)
 RUNS = (Rung("process", RungState.OK, "process 42", NOW - timedelta(days=3)),)
+WORKS = (*RUNS, Rung("platforms", RungState.OK, "telegram", NOW))
 DOWN = (Rung("process", RungState.FAILED, "no gateway of this home runs", AGO),)
 BLIND = (Rung("process", RungState.UNKNOWN, "permission denied"),)
 EFFECTS = {
@@ -109,10 +110,18 @@ def test_what_silences_the_bot(code: str) -> None:
 
 def test_a_warning_silences_nothing() -> None:
     """The same code as a warning is only a limit."""
-    judged = judge(report(found("NO-KEY", Severity.WARNING)))
+    judged = judge(report(found("NO-KEY", Severity.WARNING), ladder=WORKS))
 
     assert judged.kind is VerdictKind.LIMITED
     assert judged.headline == "Your bot is working. 1 warning."
+
+
+def test_a_running_process_alone_is_not_a_working_bot() -> None:
+    """Without a connected platform or an answer the headline speaks of the gateway only."""
+    assert judge(report(found("OTHER", Severity.WARNING))).headline == (
+        "The gateway is running, with 1 warning."
+    )
+    assert judge(report(found("BROKEN-DB"))).headline == "The gateway is running, with 1 problem."
 
 
 def test_several_problems_are_counted() -> None:
@@ -154,7 +163,7 @@ def test_a_platform_that_is_not_connected_yet() -> None:
 
 def test_a_damaged_database_is_a_limit() -> None:
     """The bot answers, but does not remember."""
-    judged = judge(report(found("BROKEN-DB")))
+    judged = judge(report(found("BROKEN-DB"), ladder=WORKS))
 
     assert judged.kind is VerdictKind.LIMITED
     assert judged.headline == "Your bot is working with limits: 1 problem."

@@ -11,16 +11,9 @@ import typer.main
 
 from hermes_doctor.cli.commands import TASKS, app
 from tests.helpers import support
+from tests.helpers.plain_words import refused_words
 
 LIMIT = 55
-REFUSED = (
-    *("anew", "in vain", "of before", "of now", "stands in", "lies in"),
-    *("is no(?! longer)", "are no(?! longer)"),
-    *("is none", "at all", "nobody said", "for want of", "does not come to", "in its words"),
-    *("gives back", "mere", "by half", "said to be"),
-)
-"""Patterns of words that no text for users contains: they are old or hard to understand."""
-_REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b", re.IGNORECASE)
 
 
 def _commands(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -44,7 +37,7 @@ def test_words(words: tuple[str, ...]) -> None:
     command = ALL[words]
     options = [one for one in command.params if not getattr(one, "hidden", False)]
     for text in (command.help or "", command.epilog or "", *(one.help or "" for one in options)):
-        assert not _REFUSED.search(text), text
+        assert not refused_words(text), text
     assert [one.name for one in options if not one.help] == []
     for one in options:
         assert one.help[0].isupper(), one.help

@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from pathlib import Path
 
+from hermes_doctor.message import count
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
@@ -67,13 +68,13 @@ def _added(database: sqlite3.Connection, only: OnlyInLog) -> list[str]:
             [(count, home) for home, count in grown.items() if count],
         )
     words = [
-        log_rows.pluralize(messages, "message"),
-        log_rows.pluralize(len(sessions), "session"),
+        count(messages, "message"),
+        count(len(sessions), "session"),
     ]
     said = [f"{' and '.join(words)} of the log were added. No other row was changed."]
     if refused:
         said.append(
-            f"{log_rows.pluralize(refused, 'row')} of the log cannot be added: "
+            f"{count(refused, 'row')} of the log cannot be added: "
             "a value that must be unique is in use."
         )
     return said + only.left_out()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor.message import text
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
@@ -16,7 +16,7 @@ from hermes_doctor.sqlite.errors import name_of
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import fulltext
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
-from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS, pluralize
+from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS
 from hermes_doctor.sqlite.saved_rows import (
     MissingMessages,
     SavedMessages,
@@ -101,16 +101,16 @@ def _added(database: sqlite3.Connection, found: MissingMessages) -> list[str]:
             "UPDATE main.sessions SET message_count = message_count + ? WHERE id = ?",
             [(count, name) for name, count in grown.items() if name not in found.sessions],
         )
-    what = f"{pluralize(found.addable, 'message')} and {pluralize(len(found.sessions), 'session')}"
+    what = f"{count(found.addable, 'message')} and {count(len(found.sessions), 'session')}"
     said = [f"{what} of the backup were added. No message of the database was changed."]
     if found.renumbered:
-        those = pluralize(len(found.renumbered), "message")
+        those = count(len(found.renumbered), "message")
         said.append(f"{those} got new numbers, because the database uses theirs.")
     if untitled:
-        those = pluralize(untitled, "session")
+        those = count(untitled, "session")
         said.append(f"{those} came without a title, because the database uses it.")
     if found.left:
-        those = pluralize(len(found.left), "message")
+        those = count(len(found.left), "message")
         said.append(f"{those} cannot be added: the conversation went on without them.")
     return said
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hermes_doctor.message import count
 from hermes_doctor.system.files import shown
 
 FROM_FULLTEXT_COPIES = "the full-text copies"
 FROM_INDEXES = "the indexes"
 FROM_TRANSCRIPTS = "the transcripts"
 ONLY_FITTING_VALUE = "the only value that fits"
-
-
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """A number with its noun: `1 row`, `2 rows`."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class TableResult:
         parts += [f"{self.partial:,} in part"] if self.partial else []
         parts += [f"{self.lost:,} lost"] if self.lost else []
         some = "at least " if self.unsure else ""
-        there = counted(self.there, "row was", "rows were")
+        there = count(self.there, "row was", "rows were")
         more = "".join(
             f" {count:,} more came from {source}, where nothing is left that could say whether "
             "they had been deleted since."

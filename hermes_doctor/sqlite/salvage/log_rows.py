@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.message import text
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.salvage import catalog as catalogs, row_fit
@@ -60,27 +60,22 @@ class OnlyInLog:
     @property
     def counted(self) -> str:
         """The rows that can be added, as words."""
-        messages = pluralize(len(self.messages), "message")
-        return f"{messages} and {pluralize(len(self.sessions), 'session')}"
+        messages = count(len(self.messages), "message")
+        return f"{messages} and {count(len(self.sessions), 'session')}"
 
     def left_out(self) -> list[str]:
         """A sentence for each kind of row that cannot be added."""
         said = []
         if self.duplicate_ids:
-            what = pluralize(self.duplicate_ids, "message")
+            what = count(self.duplicate_ids, "message")
             said.append(f"{what} of the log cannot be added: state.db uses the same numbers.")
         if self.orphaned:
-            what = pluralize(self.orphaned, "row")
+            what = count(self.orphaned, "row")
             said.append(f"{what} of the log cannot be added: the session is in neither file.")
         if self.partial:
-            what = pluralize(self.partial, "row")
+            what = count(self.partial, "row")
             said.append(f"{what} of the log cannot be added: the log has only a part.")
         return said
-
-
-def pluralize(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def read(log: Path, plan: Blueprint) -> LogRows:
