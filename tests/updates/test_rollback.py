@@ -163,7 +163,7 @@ def refused(home: Path, why: str) -> None:
 def test_a_vault_that_is_not_there(place: Path, tmp_path: Path) -> None:
     """A disk that is not mounted."""
     (tmp_path / "vault").rename(tmp_path / "away")
-    refused(place, "no backup")
+    refused(place, "No backup")
 
 
 def test_a_backup_that_is_damaged(place: Path, tmp_path: Path) -> None:
