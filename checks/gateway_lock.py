@@ -137,8 +137,9 @@ def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[F
             subject="gateway",
             detail=(
                 "They take messages from each other, disconnect each other and can damage the "
-                "databases. The fix stops all and starts one."
+                "databases."
             ),
+            next="Stop all of them, then start one.",
             evidence=tuple(Evidence(f"process {pid}", _lock(pid, lost)) for pid in holders),
             fix="restart-gateway",
             data={"pids": tuple(holders), "keep": runtime.lock_holder},
