@@ -42,13 +42,13 @@ def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     for one in found:
         if one.failed:
             failed.setdefault((one.failed, one.why), []).append(one)
-    for (stage, why), some in failed.items():
-        yield _finding(stage, why, some, len(found))
+    for (stage, _), some in failed.items():
+        yield _finding(stage, some, len(found))
     for doubt in probes.settings().unreadable:
         yield CouldNotLook(doubt)
 
 
-def _finding(stage: str, why: str, some: list[Reached], every: int) -> Finding:
+def _finding(stage: str, some: list[Reached], every: int) -> Finding:
     code, cause = _STAGES[stage]
     names = sorted({one.target.what for one in some})
     proxy = some[0].target.proxy
@@ -61,9 +61,9 @@ def _finding(stage: str, why: str, some: list[Reached], every: int) -> Finding:
         code=code,
         severity=Severity.ERROR,
         title=(
-            text("no platform and no provider can be reached: {reason}", reason=why)
+            "no platform and no provider can be reached"
             if len(some) == every > 1
-            else text("{hosts} cannot be reached: {reason}", hosts=listed(names, 3), reason=why)
+            else text("{hosts} cannot be reached", hosts=listed(names, 3))
         ),
         subject=", ".join(names),
         detail=sentences(cause, route),

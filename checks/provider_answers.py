@@ -70,8 +70,12 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         raise Skip("no provider with a key is set up")
     bridged = any(one.is_fine for one in found)
     for one in found:
-        if one.failed in _STAGES or one.is_fine:
-            continue  # network-reach reports unreachable hosts
+        if one.is_fine:
+            continue
+        if one.failed in _STAGES:  # why is reported by network-reach, for every host
+            if one.route.path == "model" and not bridged:
+                yield _unreachable(one)
+            continue
         if one.verdict and one.verdict.kind == "unsure":
             yield CouldNotLook(
                 text(
@@ -105,6 +109,18 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
         ),
         evidence=tuple(_evidence(one)),
         next=step,
+    )
+
+
+def _unreachable(one: Trial) -> Finding:
+    return Finding(
+        code="PROVIDER-DOWN",
+        severity=Severity.ERROR,
+        title=text("{provider} cannot be reached", provider=said(one.name)),
+        subject=one.route.path,
+        detail="Every message fails.",
+        evidence=tuple(_evidence(one)),
+        next="Check the address of the provider and the network of this machine.",
     )
 
 

@@ -183,6 +183,8 @@ PARTS = (GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA)
 """The parts of a bot that a problem can break; DOWN means that no gateway is running."""
 SILENCING = (GATEWAY, DOWN, MODEL, ACCESS)
 """The parts without which nobody gets an answer."""
+NO_PLATFORM = "none is set up"
+"""What the state of the platforms says of a home without any."""
 
 
 class VerdictKind(enum.StrEnum):

@@ -14,6 +14,7 @@ from hermes_doctor.model import (
     DOWN,
     GATEWAY,
     MODEL,
+    NO_PLATFORM,
     PLATFORM,
     CouldNotLook,
     Effect,
@@ -26,7 +27,7 @@ from hermes_doctor.model import (
     Severity,
 )
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.files import list_folder, read, size
+from hermes_doctor.system.files import list_folder, read_head, size
 
 _CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
 _BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
@@ -113,7 +114,8 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
     )
     problem = problems.of(GATEWAY, ACCESS)
     if problem:
-        yield Part(Mark.BAD, f"{runs}, but {problems.words(problem)}")
+        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        yield Part(mark, f"{runs}, but {problems.words(problem)}")
         return
     supervised = rungs.get("supervised")
     if supervised is None or supervised.hold is RungState.UNKNOWN:
@@ -146,7 +148,7 @@ def _since(moment: datetime | None) -> str:
 def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
     platforms = probes.platforms()
     if not platforms:
-        yield Part(Mark.NONE, "none is set up")
+        yield Part(Mark.NONE, NO_PLATFORM)
         return
     runs = bool(ladder) and ladder[0].hold is RungState.OK
     states = probes.runtime().platforms if runs else {}
@@ -184,7 +186,9 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
         yield Part(Mark.BAD, f"{name}: {problems.words(problem)}")
         return
     if found.used is None:
-        yield Part(Mark.BAD, f"{name}: cannot be used")
+        wants = (route.requested.value or "auto").lower()
+        said = "no provider is set up" if wants == "auto" else f"{name}: cannot be used"
+        yield Part(Mark.BAD, said)
         return
     if found.used.key and found.used.key.state in _UNUSABLE:
         yield Part(Mark.LIMITED, f"{name}: no usable key found here")
@@ -230,7 +234,7 @@ def _newest_backup(probes: Probes) -> str:
         return "no backup yet"
     for name in names[:20]:
         try:
-            head, _ = read(probes.home.vault / name / "manifest.json", _HEAD)
+            head, _ = read_head(probes.home.vault / name / "manifest.json", _HEAD)
         except (CouldNotLook, OSError):
             continue
         made = _CREATED.search(head)

@@ -9,6 +9,7 @@ from hermes_doctor.examination.ranking import Problems, order, silences
 from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
 from hermes_doctor.model import (
     DOWN,
+    NO_PLATFORM,
     SILENCING,
     Finding,
     Mark,
@@ -32,7 +33,7 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.NOT_WORKING, _not_working(report, silent, bad), primary)
     if not report.complete:
         return _partial(report, bad, primary)
-    if not_set_up := _not_set_up(report):
+    if not_set_up := _not_set_up(report, bad):
         return Verdict(VerdictKind.NOT_SET_UP, not_set_up, primary)
     process = report.ladder[0] if report.ladder else None
     if process is None or process.hold is RungState.UNKNOWN:
@@ -73,20 +74,19 @@ def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
 
 def _platform_parts(report: Report) -> tuple[Part, ...]:
     found = next((one.parts for one in report.states if one.name == "platforms"), ())
-    return tuple(one for one in found if one.text != "none is set up")
+    return tuple(one for one in found if one.text != NO_PLATFORM)
 
 
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
-    roots = Problems(report).groups
+    tree = Problems(report)
     primary = first_cause(report)
-    if len(roots) > 1 and primary:
-        repairable = sum(any(map(report.offer, group)) for group in roots)
-        return text(
-            "Your bot is not working: {problems}, {repairable} can be repaired. First: {code}.",
-            problems=count(len(roots), "problem"),
-            repairable=repairable,
-            code=primary.code,
-        )
+    causes = [
+        place
+        for place, group in enumerate(tree.groups)
+        if any(silences(report, one) for one in (*group, *tree.consequences(place)))
+    ]
+    if primary and causes != [0]:
+        return _several(report, tree, primary)
     since = _began(report, bad)
     if platforms and since:
         return text(
@@ -102,6 +102,24 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
             "Your bot is not working since {since}: {cause}.", since=_moment(since), cause=cause
         )
     return text("Your bot is not working: {cause}.", cause=cause)
+
+
+def _several(report: Report, tree: Problems, primary: Finding) -> Message:
+    """More than one problem silences the bot, or another one must be solved first."""
+    problems = count(len(tree.groups), "problem")
+    repairable = sum(any(map(report.offer, group)) for group in tree.groups)
+    if not repairable:
+        return text(
+            "Your bot is not working: {problems}. First: {code}.",
+            problems=problems,
+            code=primary.code,
+        )
+    return text(
+        "Your bot is not working: {problems}, {repairable} can be repaired. First: {code}.",
+        problems=problems,
+        repairable=repairable,
+        code=primary.code,
+    )
 
 
 def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
@@ -134,16 +152,28 @@ def _partial(report: Report, bad: Sequence[Finding], primary: Finding | None) ->
     return Verdict(VerdictKind.WORKING, text("Only {ran} ran and found no problem.", ran=ran))
 
 
-def _not_set_up(report: Report) -> Message | None:
-    """A home without a platform, whose gateway has never run, is not set up yet."""
-    states = {one.name: one.parts for one in report.states}
-    platforms = states.get("platforms", ())
+def _not_set_up(report: Report, bad: Sequence[Finding]) -> Message | None:
+    """A home without a platform, whose gateway is not running, is not set up yet."""
     process = report.ladder[0] if report.ladder else None
-    if not platforms or platforms[0].text != "none is set up":
+    if not _has_no_platform(report) or process is None or process.hold is not RungState.FAILED:
         return None
-    if process is None or process.hold is not RungState.FAILED:
-        return None
+    if bad:
+        return text(
+            "This home is not set up yet: no platform is configured. It has {problems}.",
+            problems=_problems(bad),
+        )
     return text("This home is not set up yet: no platform is configured.")
+
+
+def _has_no_platform(report: Report) -> bool:
+    parts = next((one.parts for one in report.states if one.name == "platforms"), ())
+    return bool(parts) and parts[0].text == NO_PLATFORM
+
+
+def _problems(bad: Sequence[Finding]) -> str:
+    """How many problems there are; warnings, if there is nothing worse."""
+    errors = any(one.severity.rank <= Severity.ERROR.rank for one in bad)
+    return count(len(bad), "problem" if errors else "warning")
 
 
 def _stopped(report: Report, process: Rung) -> Message:
@@ -188,8 +218,10 @@ def _limited(report: Report, bad: Sequence[Finding]) -> Message:
             "Your bot is working, but nobody on {platforms} gets an answer.",
             platforms=listed(silent),
         )
+    if _has_no_platform(report):
+        return text("The gateway is running, but no platform is set up: nobody can write to it.")
     errors = any(one.severity.rank <= Severity.ERROR.rank for one in bad)
-    problems = count(len(bad), "problem" if errors else "warning")
+    problems = _problems(bad)
     if not _is_seen_to_work(report):
         return text("The gateway is running, with {problems}.", problems=problems)
     if errors:
@@ -218,6 +250,8 @@ def _working(report: Report) -> Message:
     platforms = rungs.get("platforms")
     if platforms and platforms.hold is RungState.OK:
         return text("Your bot is connected. No message has come in since it started.")
+    if _has_no_platform(report):
+        return text("The gateway is running without a platform; no problem was found.")
     process = report.ladder[0]
     if process.since:
         return text(

@@ -46,7 +46,10 @@ _KINDS = {
     VerdictKind.NOT_SET_UP: Mark.LIMITED,
     VerdictKind.UNKNOWN: Mark.UNKNOWN,
 }
-_LEVELS = (("full", 0), ("evidence", 0), *(("brief", number) for number in range(7, -1, -1)))
+_LEVELS = (
+    *((level, 0) for level in ("full", "shorter", "evidence")),
+    *(("brief", number) for number in range(7, -1, -1)),
+)
 """How much is shown of each problem, the most first; in brief, how many have a second line."""
 
 Group = list[Finding]
@@ -84,7 +87,7 @@ def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iter
         yield BLANK
     tree = ranking.Problems(report)
     problems = tree.groups
-    if level == "full" and len(problems) > 3:
+    if level in ("full", "shorter") and len(problems) > 3:
         level, explained = "brief", len(problems)
     for number, group in enumerate(problems, 1):
         brief = "brief" if ranking.silences(report, group[0]) and number <= explained else "titles"
@@ -126,7 +129,7 @@ def _problem(
         hang=4,
         right=(first.code, "faint"),
     )
-    whole = level in ("all", "full")
+    whole = level in ("all", "full", "shorter")
     behind = tree.consequences(number - 1)
     if behind and level in ("titles", "brief"):
         codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
@@ -135,9 +138,10 @@ def _problem(
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
-    elif level in ("all", "full", "evidence"):
-        yield from _evidence(first, level == "all")
-    if first.detail and (level in ("all", "brief") or (whole and not behind)):
+    elif whole or level == "evidence":
+        most = {"all": len(first.evidence), "shorter": 1}.get(level, MOST_EVIDENCE)
+        yield from _evidence(first, most)
+    if first.detail and level != "evidence" and not (mark is Mark.LIMITED and level == "shorter"):
         yield row(first.detail, indent=4)
     if first.since and level == "all":
         yield row((f"since {clock(first.since)}", "faint"), indent=4)
@@ -149,8 +153,8 @@ def _problem(
         yield row(said, indent=4)
 
 
-def _evidence(finding: Finding, every: bool) -> Iterator[Line]:
-    shown = finding.evidence if every else finding.evidence[:MOST_EVIDENCE]
+def _evidence(finding: Finding, most: int) -> Iterator[Line]:
+    shown = finding.evidence[:most]
     left = len(finding.evidence) - len(shown)
     for number, one in enumerate(shown, 1):
         more = f"   (and {left} more)" if left and number == len(shown) else ""
@@ -202,7 +206,7 @@ def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
     yield row(("Notes", "strong"))
     for one in notes:
         yield row(("· ", "faint"), one.title, indent=2, hang=2, right=(one.code, "faint"))
-        yield from _evidence(one, True)
+        yield from _evidence(one, len(one.evidence))
         if one.detail:
             yield row(one.detail, indent=4)
         if said := _todo(report, one):
@@ -255,27 +259,38 @@ def _open_question(check: CheckResult) -> str:
 def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[Line]:
     """The commands to type now."""
     problems = tree.groups
-    if not problems:
-        return
+    commands: list[tuple[str, str]] = []
+    if judged.kind is VerdictKind.NOT_SET_UP:
+        commands.append(("hermes setup", "choose a model and a platform"))
     fixable = [
         number
         for number, group in enumerate(problems, 1)
         if any(report.offer(one) for one in (*group, *tree.consequences(number - 1)))
     ]
-    code = judged.primary.code if judged.primary else problems[0][0].code
-    explain = f"hermes-doctor explain {code}{report.page_options}"
-    yield BLANK
-    width = max(26, len(explain) if not report.options else 26)
     if fixable:
-        command = f"hermes-doctor fix{report.options}"
         which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
-        yield row(
-            "Next: ", (f"{command:<{width}}", "command"), f"  show {which}; changes nothing", hang=6
-        )
-        lead = "      "
-    else:
-        lead = "Next: "
-    yield row(lead, (f"{explain:<{width}}", "command"), "  more about this problem", hang=6)
+        commands.append((f"hermes-doctor fix{report.options}", f"show {which}; changes nothing"))
+    if problems:
+        code = judged.primary.code if judged.primary else problems[0][0].code
+        explain = f"hermes-doctor explain {code}{report.page_options}"
+        commands.append((explain, "more about this problem"))
+    if commands:
+        yield BLANK
+    yield from _commands(commands)
+
+
+def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
+    """Commands with what each is for, in two columns where they fit."""
+    widths = [len(command) for command, _ in commands]
+    fits = all(6 + max(widths) + 2 + len(purpose) <= COLUMNS for _, purpose in commands)
+    for number, (command, purpose) in enumerate(commands):
+        lead = "      " if number else "Next: "
+        shown = f"{command:<{max(widths)}}" if fits else command
+        if 6 + len(shown) + 2 + len(purpose) <= COLUMNS:
+            yield row(lead, (shown, "command"), f"  {purpose}", hang=6)
+        else:
+            yield row(lead, (shown, "command"), hang=6)
+            yield row((purpose, "faint"), indent=8)
 
 
 def ranges(numbers: Sequence[int]) -> str:

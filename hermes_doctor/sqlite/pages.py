@@ -39,7 +39,7 @@ class DatabasePages:
     def read(self, number: int) -> bytes:
         """One page; numbers start at 1."""
         if not 1 <= number <= self.count:
-            raise CouldNotLook(text("page {number} lies outside the file", number=number))
+            raise CouldNotLook(text("page {number} is beyond the end of the file", number=number))
         if number in self.frames and self.wal is not None:
             page = os.pread(self.wal, self.page_size, self.frames[number])
         else:

@@ -78,7 +78,7 @@ def _children(
     head = start + (12 if kind == "interior" else 8)
     offsets = struct.unpack_from(f">{cells}H", page, head)
     if any(offset < head + 2 * cells or offset >= pages.usable for offset in offsets):
-        raise CouldNotLook("a cell lies outside its page")
+        raise CouldNotLook("a cell is outside of its page")
     if kind == "leaf":
         if overflow:
             for offset in offsets:

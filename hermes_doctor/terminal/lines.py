@@ -36,15 +36,19 @@ def row(*parts: str | Span, indent: int = 0, hang: int = 0, right: Span | None =
 
 
 def rows_of(line: Line, width: int) -> int:
-    """How many rows of a terminal a line takes, roughly: words are not split."""
+    """How many rows of a terminal a line takes; only a word longer than a row is split."""
     room = max(20, width - line.indent - (len(line.right[0]) + 2 if line.right else 0))
     rows, used = 1, 0
     for word in "".join(text for text, _ in line.spans).split(" "):
         cells = cell_width(word)
-        if used and used + 1 + cells > room:
-            rows, used = rows + 1, cells + line.hang
+        if not used:
+            used = cells
+        elif used + 1 + cells <= room:
+            used += 1 + cells
         else:
-            used += cells + bool(used)
+            rows, used = rows + 1, cells + line.hang
+        if used > room:
+            rows, used = rows + (used - 1) // room, (used - 1) % room + 1
     return rows
 
 

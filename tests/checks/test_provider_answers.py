@@ -71,14 +71,19 @@ def test_bridged_by_a_fallback(home: Path) -> None:
     assert "fallback" in (other.detail or "")
 
 
-def test_what_cannot_be_reached_is_told_once(home: Path) -> None:
-    """By the look at the hosts, which knows the address of the route."""
+def test_a_provider_that_cannot_be_reached(home: Path) -> None:
+    """The host's problem is the cause; that every message fails is said of the main model only."""
     with serving() as provider:
         gone = provider.url
+    with serving() as fine:
+        [finding] = ask("provider-answers", scene(home, gone))[1]
+        [host] = ask("network-reach", scene(home, gone))[1]
+        bridged = ask("provider-answers", scene(home, gone, fine.url))[1]
+        fallback = ask("provider-answers", scene(home, fine.url, gone))[1]
 
-    assert ask("provider-answers", scene(home, gone))[1] == []
-    [finding] = ask("network-reach", scene(home, gone))[1]
-    assert (finding.code, finding.subject) == ("NET-TCP", "relay")
+    assert (finding.code, finding.severity, finding.subject) == ("PROVIDER-DOWN", "error", "model")
+    assert (host.code, host.subject) == ("NET-TCP", "relay")
+    assert (bridged, fallback) == ([], [])
 
 
 def test_not_asked(home: Path) -> None:

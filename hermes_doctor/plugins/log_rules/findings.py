@@ -57,7 +57,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
         subject=subject,
         detail=sentences(_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)),
         evidence=tuple(
-            Evidence(where(q.entry), f"{clock(moment(q.entry.at))} {shown(q.text)}") for q in kept
+            Evidence(where(q.entry), f"{clock(moment(q.entry.at))}  {shown(q.text)}") for q in kept
         ),
         since=moment(first),
         fix=rule.fix,

@@ -26,7 +26,7 @@ class Match(NamedTuple):
     entry: LogEntry
     fields: Mapping[str, str]
     quote: str
-    """The part that the pattern matched; nothing else of the line may be shown."""
+    """The part of the line that may be shown; nothing else of it may be."""
 
 
 class _Seen(NamedTuple):
@@ -156,8 +156,15 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
             continue
         if match := _first(line, (text, *more) if line.traceback else (text,)):
             fields = {name: value for name, value in match.groupdict().items() if value}
-            found.append(_Seen(rule, role, fields, match[0]))
+            found.append(_Seen(rule, role, fields, _quote(rule, match, fields)))
     return found
+
+
+def _quote(rule: Rule, match: re.Match[str], fields: Mapping[str, str]) -> str:
+    """What the pattern matched, or the reason behind it, if the title does not say that."""
+    if "reason" in fields and match.start("reason") >= match.end() and "{reason}" not in rule.title:
+        return fields["reason"]
+    return match[0]
 
 
 def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:

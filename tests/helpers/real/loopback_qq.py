@@ -7,9 +7,11 @@ Says `ready PORT` and then what happens; obeys a line each on its input:
     close CODE       closes every websocket with that code
     refuse CODE      does so with every one that asks for a session, until `refuse 0`
     token bad        gives no token any more, as for a wrong secret
+    model MODE       the model waits for ever (`wait`, as at first), answers (`answer`), or
+                     rejects the key (`reject`)
     say TEXT         sends a message of a friend to the bot
 
-What the bot says is told as `heard "TEXT"`. Whoever asks the model (`asked`) waits for ever.
+What the bot says is told as `heard "TEXT"`, each question to the model as `asked`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from aiohttp import WSMsgType, web  # type: ignore[import-not-found]
 
 ADDRESS, PORT = sys.argv[1], int(sys.argv[2])
 sockets: set[web.WebSocketResponse] = set()
-mode = {"refuse": "0", "token": "good"}
+mode = {"refuse": "0", "token": "good", "model": "wait"}
 sent = count(1)
 
 
@@ -85,12 +87,37 @@ async def message(request: web.Request) -> web.Response:
     return web.json_response({"id": f"answer-{next(sent)}", "timestamp": "0"})
 
 
-async def model(request: web.Request) -> web.Response:
-    """Think for ever, so that an answer is being written."""
-    if (await request.json()).get("tools"):  # not for a title or another small thing
+async def model(request: web.Request) -> web.StreamResponse:
+    """Answer, reject the key, or think for ever, so that an answer is being written."""
+    asked = await request.json()
+    if asked.get("tools"):  # not for a title or another small thing
         say("asked")
+    if mode["model"] == "reject":
+        error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
+        return web.json_response({"error": error}, status=401)
+    if mode["model"] == "answer":
+        return await answered(request, bool(asked.get("stream")))
     await asyncio.Event().wait()
     return web.json_response({})
+
+
+async def answered(request: web.Request, stream: bool) -> web.StreamResponse:
+    """One word, in one piece or as a stream."""
+    head = {"id": "c1", "created": 1, "model": "thinker"}
+    said = {"role": "assistant", "content": "Yes."}
+    if not stream:
+        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        whole = head | {"object": "chat.completion", "choices": [choice], "usage": usage}
+        return web.json_response(whole)
+    answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await answer.prepare(request)
+    for delta, reason in ((said, None), ({}, "stop")):
+        part = {"index": 0, "delta": delta, "finish_reason": reason}
+        event = head | {"object": "chat.completion.chunk", "choices": [part]}
+        await answer.write(f"data: {json.dumps(event)}\n\n".encode())
+    await answer.write(b"data: [DONE]\n\n")
+    return answer
 
 
 async def friend(text: str) -> None:
