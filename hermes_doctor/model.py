@@ -183,8 +183,10 @@ PARTS = (GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA)
 """The parts of a bot that a problem can break; DOWN means that no gateway is running."""
 SILENCING = (GATEWAY, DOWN, MODEL, ACCESS)
 """The parts without which nobody gets an answer."""
-NO_PLATFORM = "none is set up"
+NO_PLATFORM = "none is switched on"
 """What the state of the platforms says of a home without any."""
+UNSEEN = "could not check: "
+"""How the state of a part starts that could not be looked at; a reason follows."""
 
 
 class VerdictKind(enum.StrEnum):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import partial
+from typing import TYPE_CHECKING
 
+from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Finding
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import threads, time_limits
+
+if TYPE_CHECKING:
+    from hermes_doctor.steps.base import Step
 
 MAX_PLANS = 40
 """How many findings are planned; a report with more offers the rest without asking."""
@@ -52,11 +59,45 @@ def refusals(
 def _refusal(probes: Probes, fix: Fix, finding: Finding) -> str | None:
     """Why the fix refuses the finding; None if it does not, or if its plan crashes."""
     try:
-        for number, _ in enumerate(fix.plan(probes, finding), 1):
+        for number, step in enumerate(fix.plan(probes, finding), 1):
+            if reason := _obstacle(probes.home, step):
+                return reason
             if number >= MAX_STEPS:
                 break
     except CannotFix as why:
         return str(why)
     except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001
         return None
+    return None
+
+
+def _obstacle(home: Home, step: Step) -> str | None:
+    """Why this user cannot do the step: rights, or a disk that is read-only."""
+    from hermes_doctor.steps.base import MachineAction
+
+    if isinstance(step, MachineAction):
+        return None
+    user, owner = os.geteuid(), os.stat(home.path).st_uid
+    if user not in (0, owner):
+        return text(
+            "The home belongs to another user (uid {owner}). Run hermes-doctor as that user, or "
+            "with sudo.",
+            owner=owner,
+        )
+    for change in step.changes():
+        expected = change.expect
+        if expected.kind == "file" and user not in (0, expected.uid):
+            return text(
+                "{path} belongs to uid {owner}, so you may not change it. Run hermes-doctor with "
+                "sudo.",
+                path=home.name_of(change.path),
+                owner=expected.uid,
+            )
+        folder = next(one for one in change.path.parents if one.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return text(
+                "{folder} cannot be written: the disk is read-only, or you have no permission. "
+                "Make it writable first.",
+                folder=folder,
+            )
     return None

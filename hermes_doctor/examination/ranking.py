@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Report, Severity
+from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Mark, Report, Severity
 
 
 def silences(report: Report, finding: Finding) -> bool:
@@ -14,16 +14,28 @@ def silences(report: Report, finding: Finding) -> bool:
     return broken and finding.severity.rank <= Severity.ERROR.rank
 
 
-def order(report: Report, finding: Finding) -> tuple[int, bool, int, str, str]:
-    """Sort key: severe problems first, then what silences the bot.
+def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
+    """Sort key: what silences the bot comes first, then what endangers its data.
 
-    That no gateway is running comes last: a start does not help while something else still
-    silences the bot.
+    That no gateway is running comes after these: a start does not help while something else
+    silences the bot, and must not come before the repair of a damaged database.
     """
     effect = report.effects.get(finding.code)
     part = effect.part if effect else ""
+    if part == DOWN and silences(report, finding):
+        place = 2
+    elif silences(report, finding):
+        place = 0 if part != PLATFORM or _is_silent_everywhere(report) else 3
+    else:
+        place = 1 if finding.severity is Severity.CRITICAL else 3
     weight = 0 if part in SILENCING else 1 if part == PLATFORM else 2
-    return finding.severity.rank, part == DOWN, weight, finding.code, finding.subject
+    return place, finding.severity.rank, weight, finding.code, finding.subject
+
+
+def _is_silent_everywhere(report: Report) -> bool:
+    """Whether each platform of the home is broken, so that no other one can answer."""
+    parts = next((one.parts for one in report.states if one.name == "platforms"), ())
+    return all(one.mark is Mark.BAD for one in parts)
 
 
 class Problems:
@@ -79,7 +91,15 @@ class Problems:
         found = [self._bad[number] for number in self._all_below(self._numbers[place])]
         return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
-    def _worst(self, group: list[int]) -> tuple[int, bool, int, str, str]:
+    def repairable(self) -> list[int]:
+        """The numbers, from 1, of the groups of which `fix` repairs at least one finding."""
+        return [
+            place + 1
+            for place, group in enumerate(self.groups)
+            if any(map(self._report.offer, (*group, *self.consequences(place))))
+        ]
+
+    def _worst(self, group: list[int]) -> tuple[int, int, int, str, str]:
         every = (*group, *self._all_below(group))
         return min(order(self._report, self._bad[number]) for number in every)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from stat import S_ISREG
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.message import clock, count, duration, text
@@ -16,6 +18,7 @@ from hermes_doctor.model import (
     MODEL,
     NO_PLATFORM,
     PLATFORM,
+    UNSEEN,
     CouldNotLook,
     Effect,
     Finding,
@@ -27,15 +30,13 @@ from hermes_doctor.model import (
     Severity,
 )
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.files import list_folder, read_head, size
+from hermes_doctor.system.files import list_folder, read_head, reason, size
 
 _CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
 _BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
 _WHOLE = b'"whole": true'
 _HEAD = 4096
 """Bytes at the start of a manifest that say when the backup was made, and of what."""
-_UNUSABLE = ("missing", "placeholder", "masked", "unresolved")
-"""The states of a key that no provider accepts."""
 
 
 class _Problems:
@@ -92,7 +93,7 @@ def _observed(look: Callable[[], Iterable[Part]]) -> tuple[Part, ...]:
     try:
         return tuple(look())
     except CouldNotLook as doubt:
-        return (Part(Mark.UNKNOWN, text("could not check: {reason}", reason=doubt)),)
+        return (Part(Mark.UNKNOWN, f"{UNSEEN}{doubt}"),)
 
 
 def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
@@ -147,10 +148,13 @@ def _since(moment: datetime | None) -> str:
 
 def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
     platforms = probes.platforms()
+    if not platforms and (unreadable := probes.settings().unreadable):
+        raise CouldNotLook(unreadable[0])
     if not platforms:
         yield Part(Mark.NONE, NO_PLATFORM)
         return
     runs = bool(ladder) and ladder[0].hold is RungState.OK
+    stuck = any(rung.name == "event loop" and rung.hold is RungState.FAILED for rung in ladder)
     states = probes.runtime().platforms if runs else {}
     for platform in platforms:
         problem = problems.of(PLATFORM, platform=platform.name)
@@ -162,7 +166,7 @@ def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> I
         if state is None:
             yield Part(Mark.NONE if not runs else Mark.UNKNOWN, platform.label)
         elif state.state == "connected":
-            yield Part(Mark.GOOD, platform.label)
+            yield Part(Mark.UNKNOWN if stuck else Mark.GOOD, platform.label)
         else:
             yield Part(Mark.BAD, f"{platform.label}: {state.state}")
 
@@ -182,35 +186,29 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
     model = shown(route.model.value)
     name = f"{provider}, {model}" if model else provider
     problem = problems.of(MODEL)
-    if problem and _silences(problem):
-        yield Part(Mark.BAD, f"{name}: {problems.words(problem)}")
+    if found.used is not None and found.used.path != MODEL:
+        wrong = problems.words(problem) if problem else "not usable"
+        wanted = shown(found.main.requested.value) or "the main provider"
+        mark = Mark.BAD if problem and _silences(problem) else Mark.LIMITED
+        yield Part(mark, f"{wanted}: {wrong}; the fallback {name} is used")
+        return
+    if problem:
+        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        yield Part(mark, f"{name}: {problems.words(problem)}")
         return
     if found.used is None:
         wants = (route.requested.value or "auto").lower()
         said = "no provider is set up" if wants == "auto" else f"{name}: cannot be used"
         yield Part(Mark.BAD, said)
         return
-    if found.used.key and found.used.key.state in _UNUSABLE:
-        yield Part(Mark.LIMITED, f"{name}: no usable key found here")
-        return
     spare = [shown(one.requested.value) for one in found.fallback if one.trouble is None]
     rest = f"; fallback {spare[0]}" if spare else "; no fallback"
-    if found.used.path != MODEL:
-        rest = " (the fallback)"
-    if problem:
-        yield Part(Mark.LIMITED, f"{name}: {problems.words(problem)}")
-    else:
-        yield Part(Mark.GOOD, name + rest)
+    yield Part(Mark.GOOD, name + rest)
 
 
 def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
     problem = problems.of(DATA)
-    said: list[str] = []
-    history = probes.home.path / "state.db"
-    try:
-        said.append(text("history {size}", size=size(history.stat().st_size)))
-    except OSError:
-        said.append("no history yet")
+    said = [_history(probes, bool(problem))]
     try:
         jobs = probes.jobs()
         if jobs:
@@ -218,12 +216,31 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
     except CouldNotLook:
         pass
     said.append(_newest_backup(probes))
+    shown = ", ".join(filter(None, said))
     if problem:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
         yield Part(mark, problems.words(problem))
-        yield Part(Mark.NONE, ", ".join(said))
+        yield Part(Mark.NONE, shown)
         return
-    yield Part(Mark.GOOD, ", ".join(said))
+    yield Part(Mark.GOOD, shown)
+
+
+def _history(probes: Probes, broken: bool) -> str:
+    """The size of the message history; "" if it is missing and a problem says so."""
+    history = probes.home.path / "state.db"
+    try:
+        st = history.stat()
+    except FileNotFoundError:
+        if history.is_symlink():
+            raise CouldNotLook("state.db is a link that leads nowhere") from None
+        return "" if broken else "no history yet"
+    except OSError as error:
+        raise CouldNotLook(reason(error, history)) from error
+    if not S_ISREG(st.st_mode):
+        raise CouldNotLook("state.db is not a file")
+    if not os.access(history, os.R_OK):
+        raise CouldNotLook("state.db: permission denied")
+    return text("history {size}", size=size(st.st_size))
 
 
 def _newest_backup(probes: Probes) -> str:
@@ -231,7 +248,7 @@ def _newest_backup(probes: Probes) -> str:
     try:
         names = sorted(filter(_BACKUP.fullmatch, list_folder(probes.home.vault)), reverse=True)
     except CouldNotLook:
-        return "no backup yet"
+        return "no full backup"
     for name in names[:20]:
         try:
             head, _ = read_head(probes.home.vault / name / "manifest.json", _HEAD)
@@ -244,7 +261,7 @@ def _newest_backup(probes: Probes) -> str:
                 return text("backup {age} old", age=_since(when))
             except ValueError:
                 continue
-    return "no backup yet"
+    return "no full backup"
 
 
 def platform_of(finding: Finding) -> str:

@@ -11,6 +11,7 @@ from hermes_doctor.model import (
     DOWN,
     NO_PLATFORM,
     SILENCING,
+    UNSEEN,
     Finding,
     Mark,
     Part,
@@ -33,6 +34,8 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.NOT_WORKING, _not_working(report, silent, bad), primary)
     if not report.complete:
         return _partial(report, bad, primary)
+    if unseen := _unseen(report):
+        return Verdict(VerdictKind.UNKNOWN, unseen, primary)
     if not_set_up := _not_set_up(report, bad):
         return Verdict(VerdictKind.NOT_SET_UP, not_set_up, primary)
     process = report.ladder[0] if report.ladder else None
@@ -44,6 +47,8 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary)
     if unsure := _unsure(report):
         return Verdict(VerdictKind.UNKNOWN, unsure, primary)
+    if waits := _waits(report):
+        return Verdict(VerdictKind.LIMITED, waits, primary)
     parts = _platform_parts(report)
     if parts and all(one.mark is Mark.BAD for one in parts):
         return Verdict(VerdictKind.NOT_WORKING, _unconnected(parts), primary)
@@ -86,7 +91,7 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
         if any(silences(report, one) for one in (*group, *tree.consequences(place)))
     ]
     if primary and causes != [0]:
-        return _several(report, tree, primary)
+        return _several(tree, primary)
     since = _began(report, bad)
     if platforms and since:
         return text(
@@ -104,27 +109,23 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
     return text("Your bot is not working: {cause}.", cause=cause)
 
 
-def _several(report: Report, tree: Problems, primary: Finding) -> Message:
+def _several(tree: Problems, primary: Finding) -> Message:
     """More than one problem silences the bot, or another one must be solved first."""
-    problems = count(len(tree.groups), "problem")
-    repairable = sum(any(map(report.offer, group)) for group in tree.groups)
-    if not repairable:
-        return text(
-            "Your bot is not working: {problems}. First: {code}.",
-            problems=problems,
-            code=primary.code,
-        )
     return text(
-        "Your bot is not working: {problems}, {repairable} can be repaired. First: {code}.",
-        problems=problems,
-        repairable=repairable,
-        code=primary.code,
+        "Your bot is not working: {cause} (1 of {number}).",
+        cause=primary.title,
+        number=len(tree.groups),
     )
 
 
 def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
-    """When the silence began, as far as the problems that silence the bot say."""
-    return min((one.since for one in bad if one.since and silences(report, one)), default=None)
+    """When the silence began, as far as the problems that silence the bot say.
+
+    A gateway that was stopped is silent since then, whatever was broken later.
+    """
+    known = [one.since for one in bad if one.since and silences(report, one)]
+    known += [one.since for one in report.findings if one.since and _is_down(report, one)]
+    return min(known, default=None)
 
 
 def _moment(since: datetime) -> str:
@@ -159,10 +160,10 @@ def _not_set_up(report: Report, bad: Sequence[Finding]) -> Message | None:
         return None
     if bad:
         return text(
-            "This home is not set up yet: no platform is configured. It has {problems}.",
+            "This home is not set up yet: no platform is switched on. It has {problems}.",
             problems=_problems(bad),
         )
-    return text("This home is not set up yet: no platform is configured.")
+    return text("This home is not set up yet: no platform is switched on.")
 
 
 def _has_no_platform(report: Report) -> bool:
@@ -181,7 +182,7 @@ def _stopped(report: Report, process: Rung) -> Message:
     since = (down and down.since) or process.since
     if since:
         return text("Your bot is stopped since {since}.", since=_moment(since))
-    return text("Your bot is stopped: no gateway is running.")
+    return text("Your bot is not running, and its files do not show that it ever was.")
 
 
 def _is_down(report: Report, finding: Finding) -> bool:
@@ -202,6 +203,25 @@ def _unsure(report: Report) -> Message | None:
             "Could not determine whether your bot is working: {reason}", reason=report.why_blind
         )
     return None
+
+
+def _unseen(report: Report) -> Message | None:
+    """Why the platforms of this home are not known, such as a .env that cannot be read."""
+    parts = next((one.parts for one in report.states if one.name == "platforms"), ())
+    if len(parts) == 1 and parts[0].text.startswith(UNSEEN):
+        return text(
+            "Could not determine whether your bot is working: {reason}.",
+            reason=parts[0].text.removeprefix(UNSEEN),
+        )
+    return None
+
+
+def _waits(report: Report) -> Message | None:
+    """A message that has not been answered for too long."""
+    answers = next((one for one in report.ladder if one.name == "answers out"), None)
+    if answers is None or answers.hold is not RungState.FAILED or not answers.since:
+        return None
+    return text("A message has been waiting for an answer for {age}.", age=_age(answers.since))
 
 
 def _unconnected(parts: Sequence[Part]) -> Message:
@@ -241,7 +261,7 @@ def _is_seen_to_work(report: Report) -> bool:
 def _working(report: Report) -> Message:
     rungs = {one.name: one for one in report.ladder}
     came, went = rungs.get("messages in"), rungs.get("answers out")
-    if came and came.since and went and went.since:
+    if came and came.since and went and went.since and went.hold is RungState.OK:
         return text(
             "Your bot is working. Last message {message} ago, last answer {answer} ago.",
             message=_age(came.since),

@@ -7,7 +7,7 @@ there are, the less is shown of each; `check -v` shows everything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import ranking
@@ -46,11 +46,8 @@ _KINDS = {
     VerdictKind.NOT_SET_UP: Mark.LIMITED,
     VerdictKind.UNKNOWN: Mark.UNKNOWN,
 }
-_LEVELS = (
-    *((level, 0) for level in ("full", "shorter", "evidence")),
-    *(("brief", number) for number in range(7, -1, -1)),
-)
-"""How much is shown of each problem, the most first; in brief, how many have a second line."""
+FEW = 3
+"""Up to so many problems, each is shown with its evidence if there is room for it."""
 
 Group = list[Finding]
 
@@ -58,46 +55,69 @@ Group = list[Finding]
 def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """All lines of the report."""
     judged = report.verdict or Verdict(VerdictKind.UNKNOWN, "")
+    top, tree, bottom = _frame(report, judged, verbose)
     if verbose:
-        yield from _screen(report, judged, "all", 0)
-        yield BLANK
-        yield _headline(judged)
-        return
-    for level, number in _LEVELS:
-        made = list(_screen(report, judged, level, number))
-        if sum(rows_of(line, COLUMNS) for line in made) < ROWS:
-            break
+        levels = ["all"] * len(tree.groups)
+    else:
+        levels = _fitting(report, tree, _rows([*top, *bottom]))
+    problems = [_problem(report, tree, place, level) for place, level in enumerate(levels)]
+    made = [*top, *chain.from_iterable(problems), *bottom]
     yield from made
-    if sum(rows_of(line, COLUMNS) for line in made) >= ROWS:
+    if verbose or _rows(made) >= ROWS:
         yield BLANK
         yield _headline(judged)
 
 
-def _screen(report: Report, judged: Verdict, level: str, explained: int) -> Iterator[Line]:
-    yield row(
-        ("hermes-doctor", "strong"),
-        f" {__version__} · {tilde(report.home)} · ",
-        f"Hermes {report.hermes_version}" if report.hermes_version else "no Hermes found",
-    )
-    yield BLANK
-    yield _headline(judged)
-    yield BLANK
+def _frame(
+    report: Report, judged: Verdict, verbose: bool
+) -> tuple[list[Line], ranking.Problems, list[Line]]:
+    """What is above the problems, the problems, and what is below them."""
+    top = [
+        row(
+            ("hermes-doctor", "strong"),
+            f" {__version__} · {tilde(report.home)} · ",
+            f"Hermes {report.hermes_version}" if report.hermes_version else "no Hermes found",
+        ),
+        BLANK,
+        _headline(judged),
+        BLANK,
+    ]
     if report.states:
-        yield from _states(report)
-        yield BLANK
+        top += [*_states(report), BLANK]
     tree = ranking.Problems(report)
-    problems = tree.groups
-    if level in ("full", "shorter") and len(problems) > 3:
-        level, explained = "brief", len(problems)
-    for number, group in enumerate(problems, 1):
-        brief = "brief" if ranking.silences(report, group[0]) and number <= explained else "titles"
-        shown = brief if level == "brief" else level
-        yield from _problem(report, tree, group, number, shown)
-    rest = list(_rest(report, level == "all", bool(problems)))
-    if problems and rest:
-        yield BLANK
-    yield from rest
-    yield from _next(report, judged, tree)
+    rest = list(_rest(report, verbose, bool(tree.groups)))
+    bottom = [BLANK, *rest] if tree.groups and rest else rest
+    return top, tree, [*bottom, *_next(report, judged, tree)]
+
+
+def _fitting(report: Report, tree: ranking.Problems, frame: int) -> list[str]:
+    """How much to show of each problem, so that the screen is not longer than the terminal.
+
+    The first problem gets the most. Where there are many, only those that silence the bot get a
+    second line.
+    """
+    number = len(tree.groups)
+    levels = ["titles"] * number
+    rows = [_rows(list(_problem(report, tree, place, "titles"))) for place in range(number)]
+    used = frame + sum(rows)
+    silencing = [ranking.silences(report, group[0]) for group in tree.groups]
+    wanted: list[tuple[int, str]]
+    if number <= FEW:
+        wanted = [(place, level) for level in ("shorter", "full") for place in range(number)]
+    else:
+        wanted = [(place, "brief") for place, silent in enumerate(silencing) if silent]
+        wanted.append((0, "shorter"))
+    for place, level in wanted:
+        taken = _rows(list(_problem(report, tree, place, level)))
+        if used - rows[place] + taken < ROWS:
+            levels[place] = level
+            used += taken - rows[place]
+            rows[place] = taken
+    return levels
+
+
+def _rows(made: Sequence[Line]) -> int:
+    return sum(rows_of(line, COLUMNS) for line in made)
 
 
 def _headline(judged: Verdict) -> Line:
@@ -114,42 +134,48 @@ def _states(report: Report) -> Iterator[Line]:
         yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
 
 
-def _problem(
-    report: Report, tree: ranking.Problems, group: Group, number: int, level: str
-) -> Iterator[Line]:
+def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> Iterator[Line]:
+    """One problem, with more or less of what is known of it.
+
+    titles   the title, and the codes of its consequences
+    brief    also the detail
+    shorter  one piece of evidence, the detail, the consequences, and what to do
+    full     two pieces of evidence
+    all      everything (`check -v`)
+    """
+    group = tree.groups[place]
     first = group[0]
     mark = Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED
     sign, style = MARKS[mark]
     more = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
     yield row(
-        f"{number:<2}",
+        f"{place + 1:<2}",
         (f"{sign} ", style),
         (first.title, "strong"),
         more,
         hang=4,
         right=(first.code, "faint"),
     )
-    whole = level in ("all", "full", "shorter")
-    behind = tree.consequences(number - 1)
-    if behind and level in ("titles", "brief"):
+    behind = tree.consequences(place)
+    whole = level in ("shorter", "full", "all")
+    if behind and not whole:
         codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
     if level == "titles":
         return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
-    elif whole or level == "evidence":
-        most = {"all": len(first.evidence), "shorter": 1}.get(level, MOST_EVIDENCE)
+    elif whole:
+        most = {"shorter": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
         yield from _evidence(first, most)
-    if first.detail and level != "evidence" and not (mark is Mark.LIMITED and level == "shorter"):
+    if first.detail:
         yield row(first.detail, indent=4)
     if first.since and level == "all":
         yield row((f"since {clock(first.since)}", "faint"), indent=4)
-    if whole or level == "evidence":
-        yield from _effects(behind, level == "all")
-    if level == "brief":
+    if not whole:
         return
-    if said := _todo(report, first):
+    yield from _effects(behind, level == "all")
+    if said := _todo(report, [first, *behind]):
         yield row(said, indent=4)
 
 
@@ -170,10 +196,17 @@ def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
         yield row((f"└ and {len(behind) - len(shown)} more", "faint"), indent=4)
 
 
-def _todo(report: Report, finding: Finding) -> str:
-    """What the operator does: the finding's own step, or why its fix cannot be applied."""
-    refusal = report.refusal(finding)
-    return " ".join(filter(None, (finding.next, refusal)))
+def _todo(report: Report, findings: Sequence[Finding]) -> str:
+    """What the operator does: the finding's own step, or why its fix cannot be applied.
+
+    If a problem has neither and no fix, the step of its first consequence is shown.
+    """
+    for one in findings:
+        if said := " ".join(filter(None, (one.next, report.refusal(one)))):
+            return said
+        if report.offer(one):
+            return ""
+    return ""
 
 
 def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
@@ -209,7 +242,7 @@ def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
         yield from _evidence(one, len(one.evidence))
         if one.detail:
             yield row(one.detail, indent=4)
-        if said := _todo(report, one):
+        if said := _todo(report, [one]):
             yield row(said, indent=4)
     yield BLANK
 
@@ -262,13 +295,12 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     commands: list[tuple[str, str]] = []
     if judged.kind is VerdictKind.NOT_SET_UP:
         commands.append(("hermes setup", "choose a model and a platform"))
-    fixable = [
-        number
-        for number, group in enumerate(problems, 1)
-        if any(report.offer(one) for one in (*group, *tree.consequences(number - 1)))
-    ]
+    if judged.kind is VerdictKind.STOPPED:
+        commands.append(_start(report))
+    fixable = tree.repairable()
     if fixable:
-        which = "the repair" if len(problems) == 1 else f"the repair of {ranges(fixable)}"
+        many = "the repair" if len(fixable) == 1 else "repairs"
+        which = many if len(problems) == 1 else f"{many} of {ranges(fixable)}"
         commands.append((f"hermes-doctor fix{report.options}", f"show {which}; changes nothing"))
     if problems:
         code = judged.primary.code if judged.primary else problems[0][0].code
@@ -277,6 +309,14 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     if commands:
         yield BLANK
     yield from _commands(commands)
+
+
+def _start(report: Report) -> tuple[str, str]:
+    """How to start a gateway that was stopped."""
+    down = next((one for one in report.findings if one.code == "GW-DOWN"), None)
+    if down is not None and report.offer(down):
+        return f"hermes-doctor fix GW-DOWN{report.options}", "show the start; changes nothing"
+    return "hermes gateway run", "start the bot in this terminal"
 
 
 def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:

@@ -58,13 +58,13 @@ def test_a_home_that_could_work(home: Path) -> None:
         "gateway": (Part(Mark.NONE, "not running"),),
         "platforms": (Part(Mark.NONE, "Telegram"),),
         "model": (Part(Mark.GOOD, "openrouter, nousresearch/hermes-4-70b; no fallback"),),
-        "data": (Part(Mark.GOOD, "no history yet, no backup yet"),),
+        "data": (Part(Mark.GOOD, "no history yet, no full backup"),),
     }
 
 
 def test_an_empty_home(tmp_path: Path) -> None:
     """Nothing is set up."""
-    assert described(tmp_path)["platforms"] == (Part(Mark.NONE, "none is set up"),)
+    assert described(tmp_path)["platforms"] == (Part(Mark.NONE, "none is switched on"),)
 
 
 def test_problems_change_the_marks(home: Path) -> None:
@@ -108,14 +108,50 @@ def test_settings_that_cannot_be_read(home: Path) -> None:
     assert described(home)["model"] == (Part(Mark.BAD, "unknown, config.yaml cannot be read"),)
 
 
-def test_a_key_that_is_missing(home: Path) -> None:
-    """A service may set it, so it is not called an error here."""
+def test_a_key_that_is_missing_here(home: Path) -> None:
+    """A service may set it; whether it does is for the check of keys to find out."""
     support.put(home / ".env", TOKEN)
 
     [part] = described(home)["model"]
 
-    assert part.mark is Mark.LIMITED
-    assert part.text.endswith("no usable key found here")
+    assert part.mark is Mark.GOOD
+
+
+def test_a_fallback_that_is_used(home: Path) -> None:
+    """The problem is the main provider's, not that of the fallback."""
+    fallback = "fallback_providers:\n  - {provider: deepseek, model: deepseek-chat}\n"
+    support.put(home / "config.yaml", "model: {provider: zai, default: glm-5}\n" + fallback)
+    support.put(home / ".env", f"{TOKEN}DEEPSEEK_API_KEY=sk-0123456789abcdef0123456789\n")
+
+    [part] = described(home, found("NO-CREDIT", Severity.WARNING))["model"]
+
+    assert part == Part(
+        Mark.LIMITED, "zai: no credit; the fallback deepseek, deepseek-chat is used"
+    )
+
+
+def test_settings_that_may_not_be_read(home: Path) -> None:
+    """Then nobody knows the platforms; that is not the same as none."""
+    (home / ".env").unlink()
+    (home / ".env").mkdir()
+
+    [part] = described(home)["platforms"]
+
+    assert part.mark is Mark.UNKNOWN
+    assert part.text.startswith("could not check: .env: ")
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_history_that_is_not_a_file(home: Path, kind: str) -> None:
+    """Its size says nothing."""
+    if kind == "folder":
+        (home / "state.db").mkdir()
+    else:
+        (home / "state.db").symlink_to("gone")
+
+    [part] = described(home)["data"]
+
+    assert part.mark is Mark.UNKNOWN
 
 
 def test_the_newest_whole_backup_counts(home: Path) -> None:
@@ -129,7 +165,7 @@ def test_the_newest_whole_backup_counts(home: Path) -> None:
     manifest = made / "manifest.json"
     manifest.write_bytes(manifest.read_bytes().replace(b'"whole": true', b'"whole": false'))
     [part] = described(home)["data"]
-    assert part.text.endswith("no backup yet")
+    assert part.text.endswith("no full backup")
 
 
 def test_the_size_of_the_history(home: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_doctor.examination.verdict import first_cause, judge
 from hermes_doctor.model import (
+    NO_PLATFORM,
     CheckResult,
     Effect,
     Finding,
@@ -102,7 +103,7 @@ def test_what_silences_the_bot(code: str) -> None:
     judged = judge(report(found(code, since=since)))
 
     assert judged.kind is VerdictKind.NOT_WORKING
-    assert "(1 h 42 min)" in judged.headline
+    assert "(1 h 4" in judged.headline
     assert f"title of {code}" in judged.headline
     assert judged.primary is not None
     assert judged.primary.code == code
@@ -128,9 +129,7 @@ def test_several_problems_are_counted() -> None:
     """The headline says how many can be repaired, and which to look at first."""
     judged = judge(report(found("NO-KEY", fix="cure"), found("FROZEN"), found("BROKEN-DB")))
 
-    assert judged.headline == (
-        "Your bot is not working: 3 problems, 1 can be repaired. First: FROZEN."
-    )
+    assert judged.headline == ("Your bot is not working: title of FROZEN (1 of 3).")
 
 
 def test_the_only_platform() -> None:
@@ -179,9 +178,54 @@ def test_a_stopped_bot() -> None:
 
 def test_a_home_that_is_not_set_up() -> None:
     """Without a platform and without a gateway there is no bot yet."""
-    judged = judge(report(ladder=DOWN, platforms=(Part(Mark.NONE, "none is set up"),)))
+    judged = judge(report(ladder=DOWN, platforms=(Part(Mark.NONE, NO_PLATFORM),)))
 
     assert judged.kind is VerdictKind.NOT_SET_UP
+
+
+def test_platforms_that_could_not_be_read() -> None:
+    """That is not a home without platforms."""
+    unseen = (Part(Mark.UNKNOWN, "could not check: .env: permission denied"),)
+
+    for ladder in (DOWN, WORKS):
+        judged = judge(report(ladder=ladder, platforms=unseen))
+        assert judged.kind is VerdictKind.UNKNOWN
+        assert judged.headline == (
+            "Could not determine whether your bot is working: .env: permission denied."
+        )
+
+
+def test_a_message_that_waits() -> None:
+    """A failed rung is never shown as the time of the last answer."""
+    waits = Rung("answers out", RungState.FAILED, "a message waits for its answer", AGO)
+    ladder = (*(one for one in WORKS if one.name != "answers out"), waits)
+    judged = judge(report(ladder=ladder))
+
+    assert judged.kind is VerdictKind.LIMITED
+    assert judged.headline.startswith("A message has been waiting for an answer for 1 h 4")
+
+
+def test_the_silence_began_when_it_was_stopped() -> None:
+    """Not when something else was broken later."""
+    later = AGO + timedelta(hours=1)
+    stopped = found("NOT-RUNNING", Severity.INFO, since=AGO)
+    judged = judge(report(stopped, found("NO-KEY", since=later), ladder=DOWN))
+
+    assert "(1 h 4" in judged.headline
+
+
+def test_what_silences_comes_first() -> None:
+    """Before data and files, however severe; a gateway that does not run after damaged data."""
+    down, broken = found("NOT-RUNNING"), found("BROKEN-DB", Severity.CRITICAL)
+    mode = found("OTHER")
+
+    def first(*findings: Finding) -> str:
+        made = judge(report(*findings, ladder=DOWN)).primary
+        return made.code if made else ""
+
+    assert first(mode, down) == "NOT-RUNNING"
+    assert first(mode, down, broken) == "BROKEN-DB"
+    assert first(mode, down, broken, found("NO-KEY")) == "NO-KEY"
 
 
 def test_unknown_says_why() -> None:

@@ -265,7 +265,7 @@ def test_parts_of_a_finding() -> None:
     assert "    a.log:3  it broke" in shown
     assert "This is why." in shown
     assert "Do this." in shown
-    assert "Next: hermes-doctor fix --home '/my home'  show the repair of 1-2" in shown
+    assert "Next: hermes-doctor fix --home '/my home'  show repairs of 1-2; changes" in shown
 
 
 def test_groups_in_order() -> None:
