@@ -65,7 +65,7 @@ def _descriptors(probes: Probes, vitals: Vitals, used: int) -> Iterator[Finding]
         ),
         subject="gateway",
         detail=(
-            "At the limit it can open no file and no connection (`Too many open files`). A "
+            "At the limit (`Too many open files`) the bot cannot answer or save anything. A "
             "restart frees them; a higher limit only delays it."
         ),
         evidence=(
