@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Vitals
 
-MANY, MOST = 0.7, 0.9
+MANY, MOST = 0.7, 0.97
 TIGHT, TIGHTEST = 0.85, 0.95
 LEAK = 60
 """Descriptors open on one database; a busy gateway has about twenty."""

@@ -196,7 +196,13 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
                 else text("{variable} looks unusual", variable=doubt.variable)
             ),
             subject=f"{platform.name} {doubt.variable}",
-            detail=text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape),
+            detail=text(
+                "If {platform} rejects it, nobody there gets an answer. {platform} expects {shape}."
+                if doubt.sure
+                else "{platform} usually expects {shape}.",
+                platform=platform.label,
+                shape=doubt.shape,
+            ),
             evidence=(
                 Evidence(doubt.value.source.place, f"{doubt.variable}: {_shown(doubt.value)}"),
             ),

@@ -113,7 +113,8 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
     )
     problem = problems.of(GATEWAY, ACCESS)
     if problem:
-        yield Part(Mark.BAD, f"{runs}, but {problems.words(problem)}")
+        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        yield Part(mark, f"{runs}, but {problems.words(problem)}")
         return
     supervised = rungs.get("supervised")
     if supervised is None or supervised.hold is RungState.UNKNOWN:
