@@ -32,9 +32,8 @@ def unfinished_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             evidence=(Evidence(f"backups/doctor/runs/{run.id}", f"last state: {run.state}"),),
             since=run.started_at,
             next=(
-                "Run `hermes-doctor fix --apply` to start the gateway again."
+                "Run hermes-doctor with `fix --apply` to start the gateway again."
                 if run.waits_for_gateway
-                else "Run `hermes-doctor fix --apply` to finish it, or `hermes-doctor undo` to "
-                "undo it."
+                else "Run hermes-doctor with `fix --apply` to finish it, or with `undo` to undo it."
             ),
         )
