@@ -102,7 +102,8 @@ def _title(one: PassedOver, name: str) -> str:
 def _detail(one: PassedOver) -> str:
     if one.kind == "list":
         if one.harm:
-            return "The platforms in it do not start, because Hermes reads only a mapping here."
+            return "Nobody on these platforms gets an answer, because Hermes reads only a mapping "
+            "here."
         return "Hermes reads only a mapping here. The platforms start anyway."
     if one.kind == "switch":
         return _switch(one)
@@ -122,8 +123,8 @@ def _detail(one: PassedOver) -> str:
         return "This release starts every platform whose token is in the environment."
     if one.kind == "unstarted":
         return text(
-            "Nobody on {platform} gets an answer, because Hermes does not start it for a token "
-            "alone.",
+            "Nobody on {platform} gets an answer, because a token alone does not switch the "
+            "platform on.",
             platform=one.platform,
         )
     return _token(one)

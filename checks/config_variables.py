@@ -94,7 +94,7 @@ def _detail(one: Unfilled, severity: Severity, *, unset: bool | None) -> str:
     if not one.filled:
         return sentences(effect, "The gateway fills in no variables here.")
     if one.is_set:
-        return sentences(effect, "It knows only the form `${NAME}`.")
+        return sentences(effect, "Hermes knows only the form `${NAME}`.")
     return effect
 
 

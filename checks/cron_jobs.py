@@ -137,8 +137,8 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
             title=text("{jobs} blocked by a start time in the future", jobs=_count(wedged)),
             subject="cron/jobs.json",
             detail=(
-                "Hermes takes the job as running and waits, because the clock or the time zone "
-                "was set back. Hermes 0.19.0 does not wait."
+                "Hermes believes that the job is running, because the clock or the time zone was "
+                "set back. Hermes 0.19.0 corrects this itself."
             ),
             evidence=_evidence(wedged),
             fix="release-runs",

@@ -98,7 +98,7 @@ def _never(probes: Probes, began: datetime) -> Finding:
     return Finding(
         code="CRON-TICKER-DEAD",
         severity=_severity(probes),
-        title="scheduled jobs do not run: the job scheduler never started",
+        title="scheduled jobs do not run: the job scheduler did not start",
         subject="cron",
         detail=(
             "Probable causes: a damaged cron/executions.db (Hermes 0.19), or a folder cron/ that "

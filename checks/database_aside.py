@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 
 @check(id="database-aside", group="databases", codes=["DB-WAL-ROWS"])
 def database_aside(probes: Probes) -> Iterator[Finding]:
-    """Does a log that was set aside have rows state.db lacks?"""
+    """Does state.db have all rows of old -wal files?"""
     path = probes.home / "state.db"
     logs = set_aside_logs(path)
     if not logs:
@@ -26,11 +26,11 @@ def database_aside(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="DB-WAL-ROWS",
             severity=Severity.INFO,
-            title="a -wal file set aside earlier may have rows state.db lacks",
+            title="an old -wal file may have rows that state.db lacks",
             subject=log.name,
             detail=(
-                "Hermes does not read this write-ahead log (-wal). The repair adds messages and "
-                "sessions that are only in it."
+                "This write-ahead log (-wal) was set aside, so Hermes does not read it. The repair "
+                "adds messages and sessions that only it has."
             ),
             evidence=(Evidence(log.name, size(snapshot(log).size)),),
             fix="add-log-rows",

@@ -25,7 +25,7 @@ _BESIDE = {
 
 @check(id="database-gone", group="databases", codes=["DB-GONE"])
 def database_gone(probes: Probes) -> Iterator[Finding]:
-    """Is every database there that left traces?"""
+    """Is every database still there?"""
     missing = [path for path in probes.databases().missing if not _disposable(probes, path)]
     if not missing:
         raise Skip("no database is missing")
@@ -79,8 +79,9 @@ def _detail(*, used: bool, beside: bool) -> str:
         return "A process still has the file open. When it stops, the data is lost."
     if beside:
         return (
-            "At its next start Hermes creates an empty database, and SQLite deletes the files that "
-            "are left."
+            "At its next start Hermes creates an empty database, and SQLite deletes what is left "
+            "of "
+            "the old one."
         )
     return "At its next start Hermes creates an empty database without the old data."
 

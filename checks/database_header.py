@@ -49,7 +49,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _other(name: str, what: str) -> Finding:
-    hint = text("A container creates a folder where the file of a mount is missing.")
+    hint = text("Docker creates a folder if the file of a mount is missing.")
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
@@ -126,10 +126,10 @@ def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
         title=text("{name} is empty but had data before", name=name),
         subject=name,
         detail=(
-            "Hermes takes it as new and starts without the old data. SQLite deletes the "
+            "Hermes treats it as new and starts without the old data. SQLite deletes the "
             "write-ahead log (-wal) at the next start."
             if log > 32
-            else "Hermes takes it as new and starts without the old data."
+            else "Hermes treats it as new and starts without the old data."
         ),
         next=(
             "Do not start Hermes before the repair."

@@ -41,8 +41,11 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 ),
                 subject=name,
                 detail=(
-                    "What it writes goes into the old file and is lost when the process stops. It "
-                    "does not see the current file."
+                    text("What it writes goes into the renamed file, not into {name}.", name=name)
+                    if lost.cause == "renamed"
+                    else "What it writes goes into the old file and is lost when the process "
+                    "stops. "
+                    "It does not see the current file."
                 ),
                 evidence=(Evidence(f"/proc/{lost.pid}/fd/{lost.fd}", f"{name} ({lost.cause})"),),
                 fix=_fix(probes, lost.pid),
@@ -78,11 +81,10 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 "Other processes cannot write to it. This process is paused, so it never releases "
                 "the lock."
                 if one.stopped
-                else "Other processes must wait. This process is busy, as with a long job or a "
-                "slow disk."
+                else "Other processes must wait. This process is busy, for example with a long job "
+                "or a slow disk."
                 if one.working
-                else "Other processes cannot write to it. A long job is possible; otherwise this "
-                "process is stuck."
+                else "Other processes cannot write to it. This process does a long job or is stuck."
             ),
             next="" if fix or one.working else _next(one.pid, stopped=one.stopped),
             evidence=(

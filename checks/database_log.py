@@ -56,10 +56,10 @@ def _stale(name: str, found: Condition) -> Finding:
             "(-wal) into the database."
         )
     else:
-        title = text("{name} is intact, but not with its -wal file", name=name)
+        title = text("{name} is intact, but its -wal file is wrong", name=name)
         detail = text(
-            "No row is lost. With this write-ahead log (-wal) Hermes cannot read all rows. The log "
-            "is damaged or of another database."
+            "Hermes cannot read all rows while this write-ahead log (-wal) is there. It is damaged "
+            "or belongs to another database. No row is lost."
         )
     return Finding(
         code="DB-WAL-STALE",
@@ -83,12 +83,12 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
         return
     if log.head == "damaged":
         what = text(
-            "header damaged; at least {transactions} behind it can be read",
+            "header damaged; at least {transactions} after it can be read",
             transactions=count(log.lost_commits, "transaction"),
         )
     else:
         what = text(
-            "frame {frame} damaged; at least {transactions} behind it can be read",
+            "frame {frame} damaged; at least {transactions} after it can be read",
             frame=(log.broken or 0) + 1,
             transactions=count(log.lost_commits, "transaction"),
         )
@@ -98,7 +98,7 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
         title=text("{name}-wal is damaged: the newest rows are missing", name=name),
         subject=name,
         detail=(
-            "SQLite ignores this write-ahead log (-wal) behind the damage, and deletes it at the "
+            "SQLite reads this write-ahead log (-wal) only up to the damage, and deletes it at the "
             "next start of Hermes."
         ),
         next="Do not start Hermes before the repair.",
@@ -134,7 +134,7 @@ def _huge(name: str, found: Condition) -> Finding:
 _JOURNALS: dict[str, tuple[Severity, str, str, str, str | None]] = {
     "own": (
         Severity.WARNING,
-        "{name} stopped in the middle of a transaction",
+        "a write to {name} was interrupted",
         "SQLite undoes the unfinished part when it next opens the file. It needs the journal for "
         "that, so keep both files together.",
         "",
@@ -159,8 +159,8 @@ _JOURNALS: dict[str, tuple[Severity, str, str, str, str | None]] = {
     "unclear": (
         Severity.CRITICAL,
         "{name} has a journal that may be of another database",
-        "Could not determine whose it is. If it is of another database, the next start of Hermes "
-        "overwrites rows with old ones.",
+        "Could not determine which database it belongs to. If to another one, the next start of "
+        "Hermes overwrites rows with old ones.",
         "Copy both files to another place before Hermes starts again.",
         None,
     ),

@@ -100,10 +100,10 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
             title=text("indexes of {name} are damaged, its rows are not", name=name),
             subject=name,
             detail=(
-                "Hermes refuses to open the board. Its own repair can make this worse."
+                "Hermes refuses to open the board. Hermes' own repair can make this worse."
                 if _is_board(name)
-                else "Hermes does not find some rows and cannot write others. Its own repair can "
-                "make this worse."
+                else "Hermes does not find some rows and cannot write others. Hermes' own repair "
+                "can make this worse."
             ),
             evidence=(Evidence(name, text("damaged: {indexes}", indexes=shown(damage.indexes))),),
             fix="rebuild-indexes",
@@ -237,7 +237,10 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
     if "writes" in breaks:
         severity, effect = Severity.CRITICAL, "The bot cannot save new messages."
     elif "search" in breaks:
-        severity, effect = Severity.ERROR, "Searching fails now, and saving messages fails later."
+        severity, effect = (
+            Severity.ERROR,
+            "Searching fails now, and saving messages can fail later.",
+        )
     elif "later" in breaks:
         severity = Severity.ERROR
         effect = "The next `hermes sessions optimize-storage` damages it further."

@@ -44,10 +44,10 @@ def _owner(
         title=text("the gateway cannot write {file}", file=file),
         subject=file,
         detail=(
-            "What belongs in this database is not saved. Often a command with sudo leaves such a "
+            "Nothing new is saved in this database. Often a command that ran with sudo created the "
             "file."
             if taken.kind == "file"
-            else "What belongs in this database is not saved."
+            else "Nothing new is saved in this database."
         ),
         next="" if taken.kind == "file" else _next(taken.kind, uid),
         evidence=(Evidence(file, what),),

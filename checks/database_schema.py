@@ -117,7 +117,7 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
         subject=name,
         detail=detail,
         next=(
-            "Restore the file from a backup: what the missing part had cannot be made again."
+            "Restore the file from a backup: the data of the missing part cannot be created again."
             if ours and not curable and not structure.beyond
             else ""
         ),
@@ -140,14 +140,14 @@ def _title(name: str, missing: list[tuple[str, list[str]]], changed: int) -> str
     lacking = listed([_count(kind, len(names)) for kind, names in missing])
     if missing and changed:
         return text(
-            "{name} lacks {missing} and has {changed} of the wrong form",
+            "{name} lacks {missing} and has {changed} defined wrongly",
             name=name,
             missing=lacking,
             changed=count(changed, "part"),
         )
     if changed:
         return text(
-            "{name} has {changed} of the wrong form", name=name, changed=count(changed, "part")
+            "{name} has {changed} defined wrongly", name=name, changed=count(changed, "part")
         )
     [kind, names] = missing[0]
     if len(missing) == len(names) == 1 and kind in _LACKS:
@@ -159,17 +159,17 @@ def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
     """Rate parts that are declared differently, and say why."""
     effects = {part.effect for part in changed}
     if "crash" in effects:
-        return Severity.ERROR, "Writing to this part fails. Hermes does not repair the form."
+        return Severity.ERROR, "Writing to this part fails, and Hermes does not correct it itself."
     if any(part.kind == "trigger" and part.breaks for part in changed):
         return Severity.ERROR, (
-            "Searching misses new messages or still finds deleted ones. Hermes does not repair the "
-            "form."
+            "Searching misses new messages or still finds deleted ones. Hermes does not correct it "
+            "itself."
         )
     if "silent" in effects:
         return Severity.WARNING, (
-            "Hermes reports no error, but writes rows without a needed value, or twice."
+            "Hermes writes rows without a needed value, or twice, and reports no error."
         )
-    return Severity.INFO, "The different form does no known harm."
+    return Severity.INFO, "The difference does no known harm."
 
 
 def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
@@ -180,25 +180,27 @@ def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]
         return Severity.INFO, "Hermes adds what is missing at its next start. Nothing to do."
     if fates == {"healed"}:
         return Severity.ERROR, (
-            "What needs it fails with `no such column` or `no such table`. Hermes adds it only at "
-            "a start of the gateway."
+            "What needs the missing part fails (`no such column` or `no such table`). Hermes adds "
+            "it only when the gateway starts."
         )
     if "crash" in fates:
         return Severity.ERROR, (
-            "What needs it fails, as with `no such column`. Hermes does not add it."
+            "What needs the missing part fails, for example with `no such column`. Hermes does not "
+            "add it itself."
         )
     if "unknown" in fates:
         return Severity.ERROR, (
-            "What needs it fails with `no such column`. Newer releases add some columns at a "
-            "start; the release of this home is unknown."
+            "What needs the missing part fails with `no such column`. Newer releases add some "
+            "columns at a start; which release runs here is unknown."
         )
     if all(part.kind == "trigger" for part in missing if part.if_missing == "silent"):
         return Severity.ERROR, (
             "Searching does not find new messages, and Hermes reports no error. It does not add "
-            "the trigger."
+            "the trigger itself."
         )
     return Severity.ERROR, (
-        "Hermes does not save what belongs there, and reports no error. It does not add the part."
+        "Hermes does not save what belongs there, and reports no error. It does not add the "
+        "missing part itself."
     )
 
 

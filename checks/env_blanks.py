@@ -22,8 +22,8 @@ def env_blanks(probes: Probes) -> Iterator[Finding]:
             title=text(".env erases {variable} with an empty line", variable=shown),
             subject=shown,
             detail=(
-                "Hermes uses no value: a line in .env overrides the service, container or shell "
-                "that starts the gateway, even if it is empty."
+                "What needs it fails: even an empty line in .env overrides the value from the "
+                "service, container or shell that starts the gateway."
             ),
             evidence=(
                 Evidence(f".env:{value.source.line}", f"{shown}="),

@@ -65,5 +65,5 @@ def _evidence(data: bytes, mark: str | None, *, curable: bool) -> str:
     if curable:
         return text("saved as {encoding}", encoding=mark or "UTF-16 without a mark")
     if b"\0" in data:
-        return text("the first one is at byte {position}", position=data.index(0))
+        return text("the first NUL is at byte {position}", position=data.index(0))
     return "the encoding is unknown"

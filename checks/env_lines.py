@@ -77,7 +77,7 @@ def _detail(one: OddLine, lost: str, *, silences: bool) -> str:
         return "Hermes splits the line itself and rewrites the file at its next start."
     if silences:
         return text(
-            "The bot gives no answers where it needs {variable}, because Hermes does not read it.",
+            "The bot cannot answer where it needs {variable}, because Hermes does not read it.",
             variable=lost,
         )
     if one.kind == "quote":

@@ -6,9 +6,9 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 _CAUSES = {
     "comment": (
-        "comment behind {variable} becomes part of the key",
+        "the comment after {variable} becomes part of the key",
         "Hermes sends the comment to the provider, which then rejects the key (401).",
-        "comment behind the value",
+        "comment after the value",
     ),
     "reference": (
         "a variable inside {variable} is not filled in",

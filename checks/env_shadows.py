@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 
 @check(id="env-shadows", group="configuration", codes=["ENV-SHADOWS-CONFIG"], by_release=True)
 def env_shadows(probes: Probes) -> Iterator[Finding]:
-    """Do variables leave platform settings in config.yaml in use?"""
+    """Does Hermes use the platform settings in config.yaml?"""
     found = probes.resolved()
     document = found.world.document
     if document.fault or not document.values:
@@ -37,7 +37,7 @@ def env_shadows(probes: Probes) -> Iterator[Finding]:
                 "ignores config.yaml."
             ),
             next=(
-                "If .env is right, delete the setting in config.yaml instead."
+                "If the value in .env is right, delete the setting in config.yaml instead."
                 if inside
                 else "If config.yaml is right, remove the variable from the service or container."
             ),

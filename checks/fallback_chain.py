@@ -67,7 +67,7 @@ def _shape(found: Resolved, one: Misshapen) -> Finding:
         severity=Severity.ERROR if _needed(found) else Severity.WARNING,
         title=text("Hermes ignores the fallback in {path}", path=path),
         subject=path,
-        detail="Hermes skips it when the main model fails.",
+        detail="If the main model fails, this fallback does not answer instead.",
         evidence=(Evidence(found.world.document.source(*one.path).place, f"{path} {one.what}"),),
         fix="rewrite-setting" if edits else None,
         data={"edits": edits},
@@ -100,7 +100,7 @@ def _dead(probes: Probes, found: Resolved, main: Way, way: Way) -> Iterator[Find
         )
     elif trouble and trouble.kind == "unknown":
         meant = spelling.meant(found.world, route.requested.value or "")
-        cause = text("Hermes does not know this provider.")
+        cause = text("Hermes skips it when the main model fails.")
         guess = text('Did you mean "{meant}"?', meant=said(meant)) if meant else ""
         yield _finding(
             found,

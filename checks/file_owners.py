@@ -44,8 +44,8 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             ),
             subject=name,
             detail=(
-                "Whatever needs this file fails with `Permission denied`. A command run as root "
-                "(sudo, docker exec) usually leaves such files."
+                "Everything that needs this file fails with `Permission denied`. Usually a command "
+                "that ran as root (sudo, docker exec) created it."
             ),
             evidence=(
                 Evidence(
@@ -63,7 +63,7 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.WARNING,
-            title=text("the gateway cannot use {files} more", files=count(more, "file")),
+            title=text("the gateway cannot use {files}", files=count(more, "more file")),
             subject="the home",
             detail=text("Only the first {shown} are listed.", shown=_SHOWN),
             evidence=(Evidence("the home", f"{len(found.closed)} of {found.seen} files"),),

@@ -30,7 +30,7 @@ def gateway_json(probes: Probes) -> Iterator[Finding]:
             ),
             subject="gateway.json",
             detail=(
-                "This release stops at the file; nobody gets an answer."
+                "Nobody gets an answer, because this release stops at the file."
                 if fatal
                 else "Hermes ignores every setting in it."
             ),

@@ -55,8 +55,8 @@ def _held(probes: Probes, pid: int) -> Finding:
         title=title,
         subject="gateway.lock",
         detail=(
-            "No gateway can start: it stops with `Gateway runtime lock is already held by another "
-            "instance`. The process that holds it is not a gateway."
+            "Nobody gets an answer: a gateway that starts stops with `Gateway runtime lock is "
+            "already held by another instance`. This process is not a gateway."
         ),
         evidence=(Evidence("/proc/locks", f"gateway.lock: locked by process {pid}"),),
         data={"pid": pid, "held": True},
@@ -83,7 +83,9 @@ def _in_the_way(probes: Probes) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 title=text("{name} prevents the gateway from starting", name=name),
                 subject=name,
-                detail="The gateway can neither replace nor remove it.",
+                detail=(
+                    "Nobody gets an answer, because the gateway can neither replace nor remove it."
+                ),
                 evidence=(Evidence(name, what),),
                 fix="clear-stale-lock",
                 data={"name": name, "snapshot": taken},

@@ -24,7 +24,7 @@ from hermes_doctor.api import (
     limit=10,
 )
 def gateway_loop(probes: Probes) -> Iterator[Finding]:
-    """Is the gateway frozen or suspended?"""
+    """Does the gateway respond?"""
     if not probes.gateways():
         raise Skip("no gateway is running")
     pulse = probes.pulse()
@@ -67,8 +67,8 @@ def gateway_loop(probes: Probes) -> Iterator[Finding]:
         ),
         subject="gateway",
         detail=(
-            "Nobody gets an answer. A plugin, a hook or a slow disk blocks it, and it ignores "
-            "SIGTERM."
+            "Nobody gets an answer, and it ignores SIGTERM. Usually a plugin, a hook or a slow "
+            "disk blocks it."
             if pulse.certain
             else "It may be busy; after 2 minutes without a response it is frozen. The fix waits "
             "that long before it restarts the gateway."

@@ -11,7 +11,7 @@ _CODES = {"mcp": "MCP-ORPHANS", "browser": "BROWSER-ORPHANS"}
 
 @check(id="gateway-orphans", group="gateway", codes=["MCP-ORPHANS", "BROWSER-ORPHANS"])
 def gateway_orphans(probes: Probes) -> Iterator[Finding]:
-    """Are MCP servers or browsers of earlier gateways left?"""
+    """Have MCP servers and browsers of old gateways ended?"""
     found = probes.orphans()
     for kind, code in _CODES.items():
         mine = [one for one in found if one.kind == kind]
@@ -38,5 +38,5 @@ def gateway_orphans(probes: Probes) -> Iterator[Finding]:
             ),
             since=min(one.started_at for one in mine),
             data={"pids": tuple(one.pid for one in mine)},
-            next=text("Run kill {pids}", pids=" ".join(str(one.pid) for one in mine)),
+            next=text("Run `kill {pids}`.", pids=" ".join(str(one.pid) for one in mine)),
         )

@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Vitals
 
-MANY, MOST = 0.7, 0.9
+MANY, MOST = 0.7, 0.97
 TIGHT, TIGHTEST = 0.85, 0.95
 LEAK = 60
 """Descriptors open on one database; a busy gateway has about twenty."""
@@ -65,7 +65,7 @@ def _descriptors(probes: Probes, vitals: Vitals, used: int) -> Iterator[Finding]
         ),
         subject="gateway",
         detail=(
-            "At the limit it can open no file and no connection (`Too many open files`). A "
+            "At the limit (`Too many open files`) the bot cannot answer or save anything. A "
             "restart frees them; a higher limit only delays it."
         ),
         evidence=(

@@ -75,7 +75,7 @@ def hermes_install(probes: Probes) -> Iterator[Finding]:
             severity=Severity.ERROR,
             title="Hermes cannot start: its code has merge conflicts",
             subject=str(known.conflicts[0].parent),
-            detail="Python stops with `SyntaxError` at the first conflict marker.",
+            detail="Python stops with `SyntaxError`, so a gateway that starts now cannot answer.",
             evidence=tuple(Evidence(str(path), "contains <<<<<<<") for path in known.conflicts),
             next=(
                 "Run `git status` in that folder, then `git reset --hard HEAD`; it keeps stashed "
@@ -104,13 +104,13 @@ def _git(known: Environments) -> Iterator[Finding]:
         code="UPD-STASH",
         severity=Severity.WARNING if stuck or git.stashes > 1 else Severity.INFO,
         title=(
-            "updates of Hermes fail: git is not finished"
+            "updates of Hermes fail: an unfinished git command"
             if stuck
             else "updates set your changes to Hermes' code aside"
         ),
         subject=str(known.checkout),
         detail=(
-            "An earlier git command in the code of Hermes was interrupted."
+            "Hermes stays on its old release: a git command in its code was interrupted."
             if stuck
             else "Your changes are in a git stash and have no effect."
         ),

@@ -58,5 +58,5 @@ def _mode(probes: Probes, mode: int) -> Iterator[Finding]:
             Evidence(str(probes.home.path), f"mode {mode:04o}"),
             Evidence(files[0], "readable by every user" if others else "readable by the group"),
         ),
-        next=text("Run chmod 700 {folder}", folder=probes.home.path),
+        next=text("Run `chmod 700 {folder}`.", folder=probes.home.path),
     )

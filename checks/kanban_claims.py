@@ -72,9 +72,11 @@ def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Fi
         ),
         subject=name,
         detail=(
-            "The gateway should release such tasks within a minute, but ignores this board."
+            "No other worker takes over. The gateway should release such tasks within a minute, "
+            "but did not."
             if running
-            else "The gateway releases such tasks in the minute after its start."
+            else "No other worker takes over. The gateway releases such tasks within a minute of "
+            "its start."
         ),
         evidence=(Evidence(name, f"marked running: {listed([id for id, _, _ in held], 3)}"),),
         fix="release-claims",

@@ -78,8 +78,8 @@ def _misnamed(found: Resolved, entry: Own) -> Iterator[Finding]:
         detail=(
             "Hermes found a key in another variable. Under `providers:` the setting is `key_env`."
             if works
-            else "Hermes sends no key to this provider. Under `providers:` the setting is "
-            "`key_env`."
+            else "Hermes sends no key, so the provider rejects requests. Under `providers:` the "
+            "setting is `key_env`."
         ),
         evidence=(
             Evidence(
@@ -112,7 +112,10 @@ def _secret(found: Resolved, entry: Own) -> Iterator[Finding]:
         severity=users(found, entry),
         title=text("{provider}: key_env is not the name of a variable", provider=said(entry.name)),
         subject=".".join(map(str, path)),
-        detail="Hermes finds no variable of that name, so it sends no key to this provider.",
+        detail=(
+            "Hermes finds no variable of that name and sends no key, so the provider rejects "
+            "requests."
+        ),
         evidence=(
             Evidence(
                 found.world.document.source(*path).place,

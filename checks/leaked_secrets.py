@@ -9,7 +9,7 @@ from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, 
 
 @check(id="leaked-secrets", group="secrets", codes=["CRED-IN-LOGS"])
 def leaked_secrets(probes: Probes) -> Iterator[Finding]:
-    """Do the logs contain keys or tokens of this home?"""
+    """Are the logs free of keys and tokens?"""
     if not (probes.home / "logs").is_dir():
         raise Skip("no log yet")
     found: dict[str, list[Evidence]] = {}

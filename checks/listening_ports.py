@@ -63,7 +63,9 @@ def _bridge(probes: Probes) -> Iterator[Finding]:
             yield Finding(
                 code="GW-PORT-IN-USE",
                 severity=Severity.WARNING,
-                title=text("the next start kills process {pid} ({name})", pid=holder, name=name),
+                title=text(
+                    "the next gateway start kills process {pid} ({name})", pid=holder, name=name
+                ),
                 subject=door.platform,
                 detail=(
                     "It uses the port of the WhatsApp bridge. Hermes kills every process on that "
@@ -104,7 +106,10 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
             ),
             subject=platform.name,
             detail=(
-                text("{platform} receives nothing.", platform=platform.label)
+                text(
+                    "Nobody on {platform} gets an answer, because it receives nothing.",
+                    platform=platform.label,
+                )
                 if gateways
                 else text(
                     "A gateway that starts now cannot open it, so {platform} receives nothing.",

@@ -183,9 +183,12 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
         title=text("{model} is retired", model=said(way.route.model.value)),
         subject=f"{way.route.path}: {said(model)}",
         detail=(
-            text("The provider probably rejects it. Its successor is {model}.", model=said(instead))
+            text(
+                "The provider probably rejects it, so messages fail. Its successor is {model}.",
+                model=said(instead),
+            )
             if instead
-            else "The provider probably rejects it."
+            else "The provider probably rejects it, so messages fail."
         ),
         evidence=(Evidence(way.route.model.source.place, f"model: {said(model)}"),),
         fix="set-model" if edits else None,

@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     configured,
     said,
     text,
+    urls,
 )
 
 _MODELS = ("LLM_MODEL", "HERMES_MODEL", "OPENAI_MODEL")
@@ -37,7 +38,11 @@ def model_variables(probes: Probes) -> Iterator[Finding]:
         yield _finding(
             found,
             "OPENAI_BASE_URL",
-            "Hermes reads the address from `model.base_url` in config.yaml.",
+            text(
+                "Messages go to {host}: Hermes reads the address from `model.base_url` in "
+                "config.yaml.",
+                host=said(urls.host(url.value or "")),
+            ),
         )._replace(fix=None)
     for other in found.main.requested.shadows:
         if other.value != found.main.requested.value:

@@ -22,11 +22,28 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Reached
 
 _STAGES = {
-    "name": ("NET-DNS", "The host name cannot be resolved."),
-    "connection": ("NET-TCP", "The host does not accept a connection."),
-    "certificate": ("NET-TLS", "No encrypted connection can be made."),
-    "proxy": ("NET-PROXY", "The proxy does not connect to the host."),
+    "name": (
+        "NET-DNS",
+        "The bot gets no connection, because the host name cannot be resolved.",
+        "Check the DNS server of this machine (/etc/resolv.conf) and its network.",
+    ),
+    "connection": (
+        "NET-TCP",
+        "The bot gets no connection, because the host does not accept one.",
+        "Check the firewall of this machine, and whether it needs a proxy.",
+    ),
+    "certificate": (
+        "NET-TLS",
+        "The bot gets no connection, because the encryption (TLS) fails.",
+        "Check the clock and the CA certificates of this machine.",
+    ),
+    "proxy": (
+        "NET-PROXY",
+        "The bot gets no connection, because the proxy does not connect to the host.",
+        "Check the address of the proxy, and that it runs and allows this host.",
+    ),
 }
+"""Code, what fails and the operator's step for each stage of a connection."""
 _CODES = ["NET-DNS", "NET-TCP", "NET-TLS", "NET-PROXY"]
 
 
@@ -49,7 +66,7 @@ def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _finding(stage: str, some: list[Reached], every: int) -> Finding:
-    code, cause = _STAGES[stage]
+    code, cause, step = _STAGES[stage]
     names = sorted({one.target.what for one in some})
     proxy = some[0].target.proxy
     route = (
@@ -71,4 +88,5 @@ def _finding(stage: str, some: list[Reached], every: int) -> Finding:
             Evidence(one.target.endpoint.name, f"{one.why} ({one.seconds:.1f} s)")
             for one in some[:8]
         ),
+        next=step,
     )

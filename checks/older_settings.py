@@ -15,7 +15,7 @@ from hermes_doctor.api import (
 
 @check(id="older-settings", group="configuration", codes=["CFG-DEPRECATED"], by_release=True)
 def older_settings(probes: Probes) -> Iterator[Finding]:
-    """Are outdated settings in use?"""
+    """Are all settings up to date?"""
     for one in older(probes.resolved()):
         yield Finding(
             code="CFG-DEPRECATED",

@@ -12,7 +12,7 @@ _ALWAYS_ASKS = (0, 18)
 
 @check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"])
 def open_dashboard(probes: Probes) -> Iterator[Finding]:
-    """Is the dashboard open to the network?"""
+    """Is the dashboard protected from the network?"""
     found = probes.installation()
     if found is None or found.release >= _ALWAYS_ASKS:
         raise Skip("this Hermes always protects the dashboard with a password")

@@ -41,7 +41,7 @@ _HEALS = (0, 18, 1)
     by_release=["PAIRING-ASTRAY"],
 )
 def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
-    """Do users wait for approval, or are approvals ignored?"""
+    """Are all pairing requests and approvals handled?"""
     store = probes.pairing()
     if not (store.requests or store.lockouts or store.astray or store.approved):
         raise Skip("no user was ever paired here")
@@ -166,7 +166,7 @@ def _astray(
             evidence=(Evidence(f"{there}/{platform}-approved.json", f"{user} is only here"),),
             fix="merge-approvals",
             data={"platform": platform, "user": user},
-            next="Allow the user again unless you have removed them on purpose.",
+            next="Approve the user again, unless you removed them on purpose.",
         )
     if len(named) < len(users):
         invalid = count(len(users) - len(named), "entry", "entries")

@@ -20,7 +20,7 @@ MANY, HEAVY = 1000, 500 * MEGABYTE
 
 @check(id="piles", group="storage", codes=["LOG-FLOOD", "REQUEST-DUMPS"])
 def piles(probes: Probes) -> Iterator[Finding]:
-    """Are logs and request dumps too large?"""
+    """Are logs and request dumps of a normal size?"""
     for log in probes.logs():
         limit = UNROTATED if log.path.name in _UNROTATED else FLOOD
         if log.size > limit:
@@ -30,7 +30,11 @@ def piles(probes: Probes) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 title=text("{name} grew to {size}", name=name, size=size(log.size)),
                 subject=name,
-                detail="Something writes to it over and over; its last lines show what.",
+                detail=(
+                    "It fills the disk: Hermes never shortens this file."
+                    if log.path.name in _UNROTATED
+                    else "It fills the disk. Its last lines show what writes to it again and again."
+                ),
                 evidence=(Evidence(name, f"last written {clock(log.modified)}"),),
                 fix="trim-logs",
                 data={"path": log.path, "size": log.size},

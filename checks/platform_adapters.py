@@ -151,7 +151,7 @@ def _missing(
         subject=platform.name,
         detail=(
             text(
-                "Hermes tries to install it at the next start; without access to PyPI nobody on "
+                "Hermes tries to install it at the next start. If it cannot reach PyPI, nobody on "
                 "{platform} gets an answer.",
                 platform=platform.label,
             )
@@ -166,7 +166,7 @@ def _missing(
             Evidence(str(packages.folder), f"no {library}"),
         ),
         next=text(
-            "Run {python} -m pip install 'hermes-agent[{extra}]=={version}', then restart the "
+            "Run `{python} -m pip install 'hermes-agent[{extra}]=={version}'`, then restart the "
             "gateway.",
             python=python,
             extra=extra,

@@ -102,17 +102,20 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
         code="NET-SLEEP-WAKE",
         severity=Severity.ERROR if link.sure else Severity.WARNING,
         title=text(
-            "{platform} looks connected but receives nothing since {time}",
+            "{platform} looks connected but receives nothing since {time}"
+            if link.sure
+            else "{platform} may have lost its connection at {time}",
             platform=label,
             time=clock(since),
         ),
         subject=link.platform.name,
-        detail=(
-            "The connection is dead, often after sleep or a network change. A restart of the "
-            "gateway fixes it."
+        detail=text(
+            "Nobody on {platform} gets an answer. Connections often die after sleep or a network "
+            "change; a restart of the gateway fixes it."
             if link.sure
-            else "The connection seems to be dead, often after sleep or a network change. A "
-            "restart of the gateway fixes it."
+            else "If so, nobody on {platform} gets an answer. Connections often die after sleep or "
+            "a network change; a restart fixes it.",
+            platform=label,
         ),
         evidence=(
             Evidence(_where(gateway), f"{_place(one)} ESTABLISHED: {how} for {duration(seconds)}"),
@@ -167,8 +170,8 @@ def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator
         ),
         subject="telegram" if telegram else "gateway",
         detail=(
-            "The other side closed them. When no more can be opened, the bot neither receives nor "
-            "sends. A restart frees them."
+            "The other side closed them. When no more can be opened, the bot cannot receive or "
+            "send. A restart frees them."
         ),
         evidence=(Evidence(_where(gateway), _counts(found)),),
         fix="restart-gateway",

@@ -137,26 +137,35 @@ def _mistake(platform: Wanted, need: Need, name: str) -> str:
     if need.state == "masked":
         return text("{platform}: {name} is masked text", platform=platform.label, name=name)
     if need.state == "unresolved":
-        return text("{platform}: {name} is a reference", platform=platform.label, name=name)
+        return text(
+            "{platform}: the variable in {name} is not filled in",
+            platform=platform.label,
+            name=name,
+        )
     return text("{platform}: {name} is a placeholder", platform=platform.label, name=name)
 
 
 def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
     if need.state == "unresolved" and need.value.source.kind == "config":
         return text(
-            "{platform} cannot log in: Hermes does not replace ${{NAME}} in platform settings.",
+            "Nobody on {platform} gets an answer: Hermes does not replace ${{NAME}} in platform "
+            "settings.",
             platform=platform.label,
         )
     if need.state == "unresolved":
         return text(
-            "{platform} cannot log in: nothing sets the variable that it refers to.",
+            "Nobody on {platform} gets an answer: the variable that it refers to is not set.",
             platform=platform.label,
         )
     if guess:
         return text(
-            "If this is not the real password, {platform} cannot log in.", platform=platform.label
+            "If this is not the real password, nobody on {platform} gets an answer.",
+            platform=platform.label,
         )
-    return text("{platform} cannot log in.", platform=platform.label)
+    return text(
+        "Nobody on {platform} gets an answer, because the bot cannot log in.",
+        platform=platform.label,
+    )
 
 
 def _shown(value: str) -> str:
@@ -187,7 +196,13 @@ def _shapes(platform: Wanted) -> Iterator[Finding]:
                 else text("{variable} looks unusual", variable=doubt.variable)
             ),
             subject=f"{platform.name} {doubt.variable}",
-            detail=text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape),
+            detail=text(
+                "If {platform} rejects it, nobody there gets an answer. {platform} expects {shape}."
+                if doubt.sure
+                else "{platform} usually expects {shape}.",
+                platform=platform.label,
+                shape=doubt.shape,
+            ),
             evidence=(
                 Evidence(doubt.value.source.place, f"{doubt.variable}: {_shown(doubt.value)}"),
             ),

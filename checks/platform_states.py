@@ -148,7 +148,7 @@ def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _
         return _Diagnosis(
             code,
             "another program fetches the messages of this Telegram bot",
-            "It is another gateway with the same token, or a webhook.",
+            "The other program is a gateway with the same token, or a webhook.",
             step="Stop the other program, or create a new token with @BotFather.",
         )
     if code == "TG-NETWORK":
@@ -309,7 +309,8 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
         evidence=tuple(evidence),
         next=(
             text(
-                "Install {library} into the Python environment of Hermes, then restart it.",
+                "Install {library} into the Python environment of Hermes, then restart the "
+                "gateway.",
                 library=library,
             )
             if missing

@@ -204,9 +204,9 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
         ),
         subject=f"{way.route.path}.base_url",
         detail=(
-            "Hermes uses OpenRouter's address without a base_url. This release ignores `api_base`."
+            "Without a base_url Hermes uses OpenRouter's address. This release ignores `api_base`."
             if edits
-            else "Hermes uses OpenRouter's address if base_url is missing."
+            else "Without a base_url Hermes uses OpenRouter's address."
         ),
         evidence=(Evidence(way.route.requested.source.place, f"provider: {said(asked)}"),),
         fix="mend-address" if edits else None,
@@ -228,19 +228,20 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
             continue
         if url.source.name == "CUSTOM_BASE_URL":
             edits: tuple[Edit, ...] = (Unset("CUSTOM_BASE_URL"),) if url.source.line else ()
-            why, step = "CUSTOM_BASE_URL overrides it.", "Remove CUSTOM_BASE_URL."
+            why = "Messages go to the address in CUSTOM_BASE_URL, which overrides it."
+            step = "Remove CUSTOM_BASE_URL."
             severity = Severity.WARNING
         elif route.provider and route.provider.value == "openrouter":
             sold = urls.belongs(other.value or "", "openrouter.ai")
             severity = Severity.INFO if sold else Severity.WARNING
             edits = _elsewhere(found, way) if not sold else ()
-            why = "Hermes always uses OpenRouter's own address for this provider."
+            why = "Messages go to OpenRouter, because Hermes fixes the address of this provider."
             step = "Set the provider to custom to use your own address."
         else:
             severity, edits = Severity.WARNING, ()
             if other.source.name == "model.base_url":
                 edits = (Drop(("model", "base_url")),)
-            why = "Another setting has the address that Hermes uses."
+            why = "Messages go to the address of another setting."
             step = "Delete the line, or write this address where Hermes reads it."
         yield Finding(
             code="CFG-BASE-URL",

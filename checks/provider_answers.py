@@ -103,7 +103,7 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
             if not first
             else "A fallback answers instead."
             if bridged
-            else "Messages fail until the limit is over."
+            else "Some messages may fail until the provider accepts more requests."
             if kind == "limit"
             else "Every message fails."
         ),

@@ -109,7 +109,9 @@ def _left(found: Resolved, way: Way, prefix: str, bare: str) -> Iterator[Finding
     yield Finding(
         code="CFG-PROVIDER-LEFT",
         severity=severity,
-        title=text("the model is from {provider}, the provider is not", provider=said(entry.name)),
+        title=text(
+            "the model of {provider} is set, but messages go elsewhere", provider=said(entry.name)
+        ),
         subject=route.path,
         detail=sentences(elsewhere, needed, decides),
         evidence=(

@@ -42,7 +42,9 @@ def provider_entries(probes: Probes) -> Iterator[Finding]:
             subject=name,
             detail=(
                 text(
-                    "Hermes does not find {providers}, which your settings use.",
+                    "Every message fails, because Hermes does not find {providers}."
+                    if _severity(found, bool(wanted)) is Severity.ERROR
+                    else "Hermes does not find {providers}, which your settings use.",
                     providers=listed([said(each) for each in sorted(wanted)]),
                 )
                 if wanted

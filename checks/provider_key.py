@@ -31,7 +31,9 @@ from hermes_doctor.api import (
 _LOGINS = ("anthropic", "copilot", "lmstudio")
 """Providers whose login may be outside the home, or that need no key."""
 _FAILS = "Every message fails."
-_UNLESS_A_SERVICE = "Every message fails unless a service that hermes-doctor cannot read sets it."
+_UNLESS_A_SERVICE = (
+    "Every message fails, unless a service that hermes-doctor cannot read sets the key."
+)
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -108,7 +110,8 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         title=text("no key for {provider} was found", provider=said(_name(way))),
         subject=way.route.path,
         detail=(
-            "A service that hermes-doctor cannot read may set it."
+            "The provider cannot be used, unless a service that hermes-doctor cannot read sets "
+            "the key."
             if not unset and way.severity is not Severity.ERROR
             else _UNLESS_A_SERVICE
             if not unset
@@ -130,7 +133,7 @@ def _unnamed(found: Resolved, way: Way, name: str) -> Finding:
     return Finding(
         code="PROVIDER-KEY",
         severity=way.severity,
-        title=text("{provider} does not say which key to use", provider=said(way.own.name)),
+        title=text("{provider} in config.yaml names no key", provider=said(way.own.name)),
         subject=way.route.path,
         detail=sentences(
             _effect(way),

@@ -161,7 +161,7 @@ def _hidden(found: Resolved, way: Way) -> Iterator[Finding]:
             title=text('Hermes ignores your provider "{provider}"', provider=said(asked)),
             subject=".".join(map(str, entry.path)),
             detail=text(
-                "Hermes has a provider of that name and uses it. Yours is `provider: {name}`.",
+                "Hermes uses its own provider of that name. The name of yours is `{name}`.",
                 name=said(word),
             ),
             evidence=(

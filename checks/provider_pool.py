@@ -116,7 +116,8 @@ def _preferred(way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
         title=text("a stored key overrides {setting}", setting=said(place.name)),
         subject=f"{way.route.path}: {said(key.name)}",
         detail=(
-            "Hermes uses the key from auth.json, which the provider has refused."
+            "Messages may fail: Hermes uses the key from auth.json, which the provider has refused "
+            "before."
             if refused
             else "Hermes uses the key from auth.json first."
         ),

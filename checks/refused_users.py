@@ -75,7 +75,7 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
             platform=door.label if door else one.platform,
         ),
         subject=f"{one.platform} {who}",
-        detail="This user gets no answer, which is right for a stranger.",
+        detail="The bot ignores this user, which is right for a stranger.",
         evidence=(
             Evidence(one.log, _often(one)),
             *meant,

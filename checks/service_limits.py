@@ -30,7 +30,7 @@ def service_limits(probes: Probes) -> Iterator[Finding]:
         subject=unit.name,
         detail=(
             "At the limit every new connection and every database fails with `Too many open "
-            "files`. Connections and tools use files, too."
+            "files`, so the bot cannot answer."
         ),
         evidence=(Evidence(unit.name, f"soft limit of open files: {limit}"),),
         fix="raise-limit" if unit.systemd else None,

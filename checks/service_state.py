@@ -43,7 +43,7 @@ class Loop(NamedTuple):
 
 @check(id="service-state", group="supervision", codes=_CODES)
 def service_state(probes: Probes) -> Iterator[Finding]:
-    """Has the service failed, or does it restart all the time?"""
+    """Does the service keep the gateway running?"""
     units = probes.supervision().units
     if not units:
         raise Skip("no service for the gateway")

@@ -40,7 +40,7 @@ def session_resets(probes: Probes) -> Iterator[Finding]:
         yield from _parts(found, path, said)
     elif said:
         yield _finding(
-            text("Hermes ignores {key}, because it has no settings below", key=_KEY),
+            text("Hermes ignores {key}, because it is not a mapping", key=_KEY),
             Evidence(found.world.document.source(*path).place, "a single value or a list"),
             text("Hermes resets conversations at its default times."),
             text("Write `mode`, `at_hour` and `idle_minutes` below it, then restart the gateway."),
@@ -81,7 +81,7 @@ def _parts(found: Resolved, path: tuple[str, ...], said: dict[Any, Any]) -> Iter
             if refuses
             else text("Hermes uses {value} instead.", value=usual)
             if isinstance(value, int)
-            else text("Conversations fail at the time of the reset."),
+            else text("Messages fail when a conversation is due for a reset."),
             text(step),
             {"path": (*path, key), "value": meant},
             Severity.ERROR if refuses else Severity.WARNING,

@@ -23,11 +23,13 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
             severity=Severity.WARNING,
             title=text("{home} uses the same {platform} bot", home=other, platform=platform.label),
             subject=f"{platform.name} {one.home.name}",
-            detail=(
-                "Only one gateway can use a bot. If both run, users of the other one get no answer."
+            detail=text(
+                "Only one gateway can use a bot. If both run, the later one does not connect to "
+                "{platform}, so it answers nobody there."
                 if one.ran
-                else "Only one gateway can use a bot. As far as the files show, none has run there "
-                "yet; if both run, one gets no messages."
+                else "Only one gateway can use a bot. None has run there as far as the files show; "
+                "if both run, one answers nobody on {platform}.",
+                platform=platform.label,
             ),
             evidence=(
                 Evidence(".env", one.variable),

@@ -77,6 +77,7 @@ def _invalid(file: StoreFile) -> Finding:
         detail=_UNKNOWN,
         evidence=(Evidence(file.name, file.flaw.what),),
         since=_moment(file.snapshot.mtime_ns),
+        data=_about(file),
         next=(
             "Copy the file before you restart Hermes. `hermes-doctor backup list` shows older "
             "copies."
@@ -117,6 +118,15 @@ def _damaged(probes: Probes, file: StoreFile) -> Finding:
         since=_moment(file.snapshot.mtime_ns),
         fix=fix,
         next=sentences(weight.warning, step),
+        data=_about(file),
+    )
+
+
+def _about(file: StoreFile) -> dict[str, str]:
+    """Return the platform whose approved users the file has; empty for other files."""
+    name = file.path.name
+    return (
+        {"platform": name.removesuffix("-approved.json")} if name.endswith("-approved.json") else {}
     )
 
 

@@ -57,9 +57,9 @@ def _webhook(probes: Probes, block: Block) -> Iterator[Finding]:
             yield _finding(
                 text("the webhook {name} has no secret", name=_plain(name)),
                 f"webhook {name}",
-                "Hermes then accepts no webhook, so no sender gets an answer."
+                "Because of it Hermes accepts no webhook, so no sender gets an answer."
                 if refuses
-                else "Hermes ignores this webhook, so its sender gets no answer.",
+                else "Hermes ignores the calls of its sender.",
                 "Run `hermes webhook remove` and add it again, then restart the gateway.",
                 Evidence(_ADDED, text("{name}: no secret", name=_plain(name))),
                 Severity.ERROR if refuses else Severity.WARNING,
@@ -72,7 +72,7 @@ def _route(name: str, secret: str, place: str, *, local: bool, only: bool) -> It
         yield _finding(
             text("the webhook {name} has no secret", name=label),
             subject,
-            "Hermes then accepts no webhook, so no sender gets an answer.",
+            "Because of it Hermes accepts no webhook, so no sender gets an answer.",
             "Set `secret` of this route to the secret of the sender, then restart the gateway.",
             Evidence(place, text("{name}: no secret", name=label)),
         )
@@ -80,8 +80,9 @@ def _route(name: str, secret: str, place: str, *, local: bool, only: bool) -> It
         yield _finding(
             text("the webhook {name} accepts calls from everyone", name=label),
             subject,
-            "Hermes then accepts no webhook, so no sender gets an answer. It allows this only on "
-            "127.0.0.1.",
+            "Because of it Hermes accepts no webhook, so no sender gets an answer. Hermes allows "
+            "this "
+            "only on 127.0.0.1.",
             "Set `secret` of this route, or `host: 127.0.0.1` above `routes`, then restart the "
             "gateway.",
             Evidence(place, text("{name}: {secret}", name=label, secret=_OPEN_TO_ALL)),

@@ -47,14 +47,15 @@ def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="WA-NO-BRIDGE",
             severity=Severity.ERROR if node.sure else Severity.WARNING,
-            title="WhatsApp cannot start without Node.js",
+            title="Node.js, which WhatsApp needs, was not found",
             subject="node",
             detail=(
-                "Nobody on WhatsApp gets an answer. The gateway does not find Node.js, which runs "
-                "the bridge to WhatsApp."
+                "Nobody on WhatsApp gets an answer: the bridge to WhatsApp does not run without "
+                "Node.js."
                 if node.sure
-                else "Node.js was not found. A service that is not visible here may have another "
-                "PATH that contains it."
+                else "Nobody on WhatsApp gets an answer, unless a service that hermes-doctor "
+                "cannot "
+                "read has a PATH with Node.js."
             ),
             evidence=(Evidence("PATH", "node is not found"),),
             data={"platform": "whatsapp"},

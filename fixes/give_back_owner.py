@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="give-back-owner", codes=["DB-OWNER", "PERM-OWNER"], safety=Safety.SAFE)
 def give_back_owner(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Give the file back to the owner of the home."""
+    """Give the file to the owner of the home."""
     from hermes_doctor.api import SetMode, SetOwner
 
     path = probes.home / finding.subject

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 _FAULTS = {
-    "DB-ACTIVE-NULL": ("active", "mark messages as active that have no mark"),
+    "DB-ACTIVE-NULL": ("active", "mark messages without a mark as active"),
     "DB-TITLES": ("titles", "number titles that several conversations share"),
     "DB-JSON": ("settings", "remove settings of conversations that are not valid JSON"),
     "DB-SCHEMAVERSION": ("version", "make its schema version a number"),

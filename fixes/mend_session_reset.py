@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="mend-session-reset", codes=["CFG-SESSION-RESET"], safety=Safety.CONFIRM)
 def mend_session_reset(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Correct when conversations are reset."""
+    """Correct the times at which conversations are reset."""
     from hermes_doctor.api import edit_config, edit_env, reload
 
     if "variable" in finding.data:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="name-key", codes=["PROVIDER-KEY", "CRED-STRANGER"], safety=Safety.CONFIRM)
 def name_key(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Set which variable has the key of the provider."""
+    """Name the variable that has the key of the provider."""
     from hermes_doctor.api import do_edits
 
     yield from do_edits(probes, finding, "name the variable with the key")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(id="release-runs", codes=["CRON-JOB-FAILED"], safety=Safety.SAFE)
 def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Let scheduled jobs start that only seem to run."""
+    """Unblock scheduled jobs that only seem to run."""
     import json
 
     from hermes_doctor.api import replaced_store

@@ -47,8 +47,8 @@ BACKGROUND_LOG = "logs/gateway-background.log"
 CACHES = ("response_store.db", "cron/executions.db")
 """Databases without lasting data: Hermes creates them again, but a damaged one stops it."""
 _LOSSES = {
-    "state.db": "The gateway goes on without any history and writes none.",
-    "kanban.db": "No task of the board can be read or dispatched.",
+    "state.db": "The bot answers but remembers nothing and saves nothing.",
+    "kanban.db": "No task of the board can be read or started.",
     "response_store.db": "A gateway with the API server enabled cannot start.",
     "cron/executions.db": "No scheduled job runs.",
 }
@@ -57,7 +57,7 @@ _LOSSES = {
 def loss(name: str) -> str:
     """Return a sentence that says what does not work while this database cannot be used."""
     file = name.rpartition("/")[2]
-    return _LOSSES.get(name) or _LOSSES.get(file, "Whatever needs it fails.")
+    return _LOSSES.get(name) or _LOSSES.get(file, "Everything that needs it fails.")
 
 
 def database_of(path: Path) -> Path:

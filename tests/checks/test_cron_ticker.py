@@ -89,6 +89,6 @@ def test_never_began(
     said = findings("cron-ticker", home)
 
     assert [one.severity for one in said] == (["error"] if found else [])
-    assert all("never started" in one.title and one.fix is None for one in said)
+    assert all("did not start" in one.title and one.fix is None for one in said)
     support.put(home / "config.yaml", "cron: {provider: chronos}\n")
     assert findings("cron-ticker", home) == []

@@ -83,7 +83,7 @@ def test_nul_place(home: Path) -> None:
 
     _, [finding] = look(home)
 
-    assert finding.evidence[0].what == "the first one is at byte 6"
+    assert finding.evidence[0].what == "the first NUL is at byte 6"
 
 
 @pytest.mark.parametrize("data", [b"", b"A=1\n", "A=中文 😀\n".encode(), b"A=1\r\nB=2\r\n", b"\n"])

@@ -24,10 +24,10 @@ def test_healthy(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "severity"), [(62, Severity.WARNING), (48, Severity.CRITICAL), (200, None)]
+    ("limit", "severity"), [(62, Severity.WARNING), (44, Severity.CRITICAL), (200, None)]
 )
 def test_descriptors(home: Path, limit: int, severity: Severity | None) -> None:
-    """Seventy and ninety per cent; what they lead to is named."""
+    """A warning from 70 % on; critical only when hardly any is left."""
     with fake_gateway.gateway(home, open=40, limit=limit):
         findings = ask(CHECK, home)[1]
 

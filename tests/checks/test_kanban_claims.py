@@ -23,9 +23,7 @@ def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.status, found) == ("ok", [])
 
 
-@pytest.mark.parametrize(
-    ("gateway", "words"), [(60, "ignores this board"), (None, "after its start")]
-)
+@pytest.mark.parametrize(("gateway", "words"), [(60, "but did not"), (None, "of its start")])
 def test_held_by_the_dead(
     home: Path, monkeypatch: pytest.MonkeyPatch, gateway: float | None, words: str
 ) -> None:

@@ -26,7 +26,7 @@ def test_copied(home: Path) -> None:
 
     assert (finding.code, finding.severity) == ("TOKEN-DUP", "warning")
     assert finding.title == "profiles/work uses the same Telegram bot"
-    assert "none has run there yet" in finding.detail
+    assert "None has run there as far as the files show" in finding.detail
     assert finding.subject == "telegram work"
     assert locked_out_users.SECRET not in repr(finding)
     support.put(other / "gateway_state.json", "{}")

@@ -98,7 +98,19 @@ def test_pairing(home: Path, data: bytes, severity: str) -> None:
     [found] = ask("store-files", home)[1]
 
     assert (found.code, found.severity) == ("PAIRING-CORRUPT", severity)
+    assert found.data["platform"] == "telegram"
     assert found.fix is None, "there is no copy"
+
+
+@pytest.mark.parametrize("name", ["telegram-pending.json", "_rate_limits.json"])
+def test_pairing_of_new_users(home: Path, name: str) -> None:
+    """A file that only new users need does not silence the bot."""
+    store_files.write(home, f"platforms/pairing/{name}", b"[]")
+
+    [found] = ask("store-files", home)[1]
+
+    assert (found.code, found.severity) == ("PAIRING-CORRUPT", "warning")
+    assert "Approved users are not affected" in found.detail
 
 
 def test_empty(home: Path) -> None:

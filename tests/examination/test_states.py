@@ -20,6 +20,7 @@ from hermes_doctor.model import (
 )
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import support
+from tests.helpers.cron_homes import running
 
 TOKEN = "TELEGRAM_BOT_TOKEN=123456789:AAFzWqkHk3Jm9sL2xQp7RtYvB4nC8dE6gZ0\n"
 KEY = "OPENROUTER_API_KEY=sk-or-v1-0123456789abcdef0123456789abcdef0123456789abcdef\n"
@@ -99,6 +100,24 @@ def test_a_gateway_that_was_stopped_on_purpose(home: Path) -> None:
 
     assert part.mark is Mark.NONE
     assert part.text.startswith("stopped on purpose at ")
+
+
+@pytest.mark.parametrize(
+    ("severity", "mark"), [(Severity.WARNING, Mark.LIMITED), (Severity.ERROR, Mark.BAD)]
+)
+def test_a_problem_of_a_running_gateway(
+    home: Path, monkeypatch: pytest.MonkeyPatch, severity: Severity, mark: Mark
+) -> None:
+    """Only what silences the bot marks its gateway as broken."""
+    running(monkeypatch, 60)
+    runs = (Rung("process", RungState.OK, "process 7", since=datetime.now(UTC)),)
+    effects = {"FILES": Effect("gateway", "too many files are open")}
+
+    [gateway, *_] = states.describe(Probes(Home(home)), runs, [found("FILES", severity)], effects)
+
+    [part] = gateway.parts
+    assert part.mark is mark
+    assert part.text.endswith(", but too many files are open")
 
 
 def test_settings_that_cannot_be_read(home: Path) -> None:

@@ -305,7 +305,7 @@ def test_what_cannot_be_made_up(home: Path, column: tuple[str, str]) -> None:
     sick = support.contents(home)
     found = support.finding(support.check(home), "DB-SCHEMA")
     assert (found["severity"], found["fix"]) == ("error", None)
-    assert "cannot be made again" in found["next"]
+    assert "cannot be created again" in found["next"]
 
     with pytest.raises(CannotFix):
         completion.complete(home / "state.db", STATE, lacking(home / "state.db", STATE))
@@ -487,7 +487,7 @@ def test_a_lost_default(home: Path) -> None:
     sick = support.contents(home)
     found = support.finding(support.check(home), "DB-SCHEMA")
     assert found["severity"] == "warning"
-    assert found["title"] == "state.db has 1 part of the wrong form"
+    assert found["title"] == "state.db has 1 part defined wrongly"
     assert found["evidence"][0]["what"] == ("messages.compacted has no default and may be NULL")
 
     done = support.doctor("fix", "DB-SCHEMA", "--apply", "--json", "--home", home)

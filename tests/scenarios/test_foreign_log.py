@@ -245,7 +245,7 @@ def test_damage_in_its_own_log(home: Path, seed: int) -> None:
 
     assert codes(home, deep=True), "the damage must be found"
     for finding in ask("database-log", home, deep=True)[1]:
-        assert finding.title == "state.db is intact, but not with its -wal file"
+        assert finding.title == "state.db is intact, but its -wal file is wrong"
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
@@ -255,7 +255,7 @@ def test_damaged_rows_in_its_own_log(home: Path, deep: bool) -> None:
 
     assert codes(home, deep=deep) == ["DB-WAL-STALE"]
     _, [finding] = ask("database-log", home, deep=deep)
-    assert finding.title == "state.db is intact, but not with its -wal file"
+    assert finding.title == "state.db is intact, but its -wal file is wrong"
     assert "No row is lost" in finding.detail
     assert any("it is not proven" in one.what for one in finding.evidence)
 
