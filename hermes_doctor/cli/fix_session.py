@@ -64,7 +64,7 @@ class Session:
     def look(self) -> tuple[Report, list[PlannedItem]]:
         """Examine the home and plan repairs for the findings."""
         from hermes_doctor.cli.shared_options import filter_report
-        from hermes_doctor.examination import runner
+        from hermes_doctor.examination import ranking, runner
         from hermes_doctor.probes.probes import Probes
         from hermes_doctor.repair.plan import plan
 
@@ -75,6 +75,7 @@ class Session:
         seen = {finding.key for finding in report.findings}
         findings = [self.onward.get(finding.key, finding) for finding in report.findings]
         findings += [finding for key, finding in self.onward.items() if key not in seen]
+        findings.sort(key=lambda one: ranking.repair_order(report, one))
         planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
         probes.close()  # else the run would find our own readers holding the databases open
         return report, planned

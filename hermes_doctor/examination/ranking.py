@@ -32,6 +32,12 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
     return place, finding.severity.rank, weight, finding.code, finding.subject
 
 
+def repair_order(report: Report, finding: Finding) -> tuple[bool, tuple[int, int, int, str, str]]:
+    """Sort key for a plan: a gateway is started after everything else is repaired."""
+    effect = report.effects.get(finding.code)
+    return effect is not None and effect.part == DOWN, order(report, finding)
+
+
 def _is_silent_everywhere(report: Report) -> bool:
     """Whether each platform of the home is broken, so that no other one can answer."""
     parts = next((one.parts for one in report.states if one.name == "platforms"), ())

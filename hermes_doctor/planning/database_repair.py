@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.files import resolve_symlink
+from hermes_doctor.sqlite.files import resolve_symlink, sidecars
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.repairs.methods import RepairMethod
 
+TRIAL = 64 * 1024**2
+"""Bytes of a database up to which its salvage is tried before the operator is asked."""
 ATTEMPT, SALVAGE = 2, 4
 """How many times the size of the database must be free.
 
@@ -42,7 +44,37 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
         why=why,
         expect=snapshot(resolve_symlink(path)),
         times=SALVAGE if "rows" in rungs else ATTEMPT,
+        forecast=cache(partial(_losses, probes, path)) if rungs[0] == "rows" else None,
     )
+
+
+def _losses(probes: Probes, path: Path) -> str:
+    """Save the rows of a copy in a temporary folder, and say which are lost."""
+    import tempfile
+
+    from hermes_doctor.sqlite.repairs import rescue
+    from hermes_doctor.sqlite.salvage.salvage import salvage
+    from hermes_doctor.system import disk, privileges, progress
+
+    source = resolve_symlink(path)
+    logs = [one for one in sidecars(source) if not one.name.endswith("-shm")]
+    files = [one for one in (source, *logs) if snapshot(one).kind == "file"]
+    known = text("Rows on damaged or missing pages are lost; the result says how many.")
+    if sum(snapshot(one).size for one in files) > TRIAL or privileges.of(source) is not None:
+        return known
+    progress.report(text("trying to save the rows of {name}", name=path.name))
+    with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as folder:
+        copy = Path(folder) / source.name
+        try:
+            for one in files:
+                with disk.new_file(copy.with_name(one.name)) as fd:
+                    disk.copy(one, fd)
+            plan = blueprint_of(probes, path)
+            older = rescue.sources(plan, probes.home, probes.copies(path))
+            result = salvage(copy, copy.with_name("saved"), plan, older_copies=older)
+        except (CannotFix, CouldNotLook, OSError):
+            return known
+    return result.forecast
 
 
 def roll_back_transaction(path: Path) -> ReplaceDatabase:

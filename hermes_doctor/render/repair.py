@@ -88,9 +88,10 @@ def plan_lines(
     questions = count(asks, "question") if asks else "no question"
     fixed = sum(one in ready for one in problems)
     size = sum(change.expect.size for one in ready for s in one.steps for change in s.changes())
+    keeps = not any(step.losses() for one in ready for step in one.steps)
     yield row(
-        f"{fixed} of {count(len(problems), 'problem')}, {questions}. "
-        f"A backup is made first ({file_size(size)})."
+        f"{fixed} of {count(len(problems), 'problem')}, {questions}"
+        f"{', no data is lost' if keeps else ''}. A backup is made first ({file_size(size)})."
     )
     yield row("Next: ", (command, "command"), hang=6)
 
@@ -107,11 +108,19 @@ def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
         right=("asks", "warning") if one.asks else None,
     )
     yield from diff_lines(first)
+    yield from _losses(one.steps)
     for step in others:
         yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
         yield from diff_lines(step)
     if one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
+
+
+def _losses(steps: Sequence[Step]) -> Iterator[Line]:
+    """What a repair is expected to lose."""
+    for step in steps:
+        if said := step.losses():
+            yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
 
 
 def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
@@ -163,7 +172,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
             word = "restored"
         yield row(mark, f"{number}/{len(items)} ", (name, "strong"), f": {word}", hang=2)
         for note in item.notes:
-            yield row(note, indent=6, hang=2)
+            yield row((note, "warning" if _tells_loss(note) else ""), indent=6, hang=2)
         if item.reason:
             yield row(item.reason, indent=6)
     yield BLANK
@@ -177,7 +186,11 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
 
 def _loses(item: ItemRecord) -> bool:
     """Whether a note of the item tells of a loss."""
-    return any("lost" in note or "cannot be saved" in note for note in item.notes)
+    return any(map(_tells_loss, item.notes))
+
+
+def _tells_loss(note: str) -> bool:
+    return any(word in note for word in (" lost", "Lost:", " in part", "cannot be saved"))
 
 
 def open_item_lines(one: PlannedItem, why: str, command: str) -> Iterator[Line]:
@@ -210,7 +223,10 @@ def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:
             "subject": one.finding.subject,
             "fix": one.fix.id if one.fix else None,
             "safety": one.fix.safety.value if one.fix else None,
-            "steps": [{"what": step.sentence(), "diff": _diff(step)} for step in one.steps],
+            "steps": [
+                {"what": step.sentence(), "diff": _diff(step), "losses": step.losses() or None}
+                for step in one.steps
+            ],
             "asks": one.asks,
             "unnamed": one.unnamed,
             "refusal": one.refusal,

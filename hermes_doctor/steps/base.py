@@ -55,6 +55,13 @@ class Step:
         """Lines that describe the change entry by entry, instead of a diff; already redacted."""
         return ()
 
+    def losses(self) -> str:
+        """What the step is expected to lose, in one sentence; "" if it loses nothing.
+
+        It may take seconds, so it is asked for only when a plan is shown.
+        """
+        return ""
+
     def changes(self) -> Sequence[Change]:
         """The changes of paths, in the order in which they must happen."""
         raise NotImplementedError

@@ -39,7 +39,12 @@ class ReplaceDatabase(Step):
     expect: Snapshot
     times: int = 1
     """How many copies of the database and its log `rebuild` needs space for."""
+    forecast: Callable[[], str] | None = field(default=None, compare=False)
+    """Finds out on a copy what the repair would lose."""
     said: list[str] = field(default_factory=list, compare=False)
+
+    def losses(self) -> str:
+        return self.forecast() if self.forecast else ""
 
     def notes(self) -> Sequence[str]:
         return tuple(self.said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from hermes_doctor.model import CannotFix, Finding, Safety, Severity
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.files import SetMode
+from hermes_doctor.system.files import snapshot
 
 ONE = Finding("A", Severity.ERROR, "title", subject="x", fix="cure")
 
@@ -89,3 +92,50 @@ def test_a_plan_without_an_end_does_not_hold_up_a_check(
 
     assert time.monotonic() - started < 30
     assert found == {("A", "x", "cure"): "systemd is not running."}
+
+
+def writes(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """A plan that changes the mode of a file of the home."""
+    path = probes.home / ".env"
+    yield SetMode(path, 0o600, why="close it", expect=snapshot(path))
+
+
+@pytest.mark.parametrize(
+    ("mine", "writable", "reason"),
+    [
+        (True, False, "cannot be written: the disk is read-only"),
+        (False, True, "The home belongs to another user"),
+        (True, True, ""),
+    ],
+)
+def test_what_this_user_cannot_do_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: bool, writable: bool, reason: str
+) -> None:
+    """Because `fix --apply` would refuse it."""
+    (tmp_path / ".env").write_text("B=1\n")
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: owner if mine else owner + 1)
+    monkeypatch.setattr("os.access", lambda *_: writable)
+
+    found = offers.refusals(Probes(Home(tmp_path)), [fix(writes)], [ONE])
+
+    assert [reason in said for said in found.values()] == ([True] if reason else [])
+
+
+def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the user's own home, but belongs to somebody else."""
+    (tmp_path / ".env").write_text("B=1\n")
+    user = os.geteuid() or 1234
+    os.chown(tmp_path, user, -1)
+    monkeypatch.setattr("os.geteuid", lambda: user)
+
+    def foreign(probes: Probes, finding: Finding) -> Iterator[Step]:
+        path = probes.home / ".env"
+        taken = snapshot(path)._replace(uid=user + 1)
+        yield SetMode(path, 0o600, why="close it", expect=taken)
+
+    [said] = offers.refusals(Probes(Home(tmp_path)), [fix(foreign)], [ONE]).values()
+
+    assert said == (
+        f".env belongs to uid {user + 1}, so you may not change it. Run hermes-doctor with sudo."
+    )

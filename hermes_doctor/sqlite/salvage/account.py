@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.message import count
+from hermes_doctor.message import count, text
 from hermes_doctor.system.files import shown
 
 FROM_FULLTEXT_COPIES = "the full-text copies"
@@ -78,6 +78,33 @@ class SalvageResult:
         """Every row that there was is there again, as it was."""
         short = any(table.lost or table.partial or table.unsure for table in self.tables)
         return not (short or self.lost)
+
+    @property
+    def forecast(self) -> str:
+        """What a trial run says will be lost, in one sentence; "" if nothing will be."""
+        if self.complete:
+            return ""
+        wanted = self.table("messages")
+        noun = "message" if wanted and wanted.there else "row"
+        tables = (wanted,) if wanted and wanted.there else self.tables
+        there = sum(one.there for one in tables)
+        cut = sum(one.partial for one in tables)
+        lost = sum(one.lost for one in tables)
+        saved = there - cut - lost
+        if any(one.unsure for one in tables):
+            return text(
+                "Saves {saved}; {partial} in part; at least {lost} lost. The damaged file is kept.",
+                saved=count(saved, noun),
+                partial=cut,
+                lost=lost,
+            )
+        return text(
+            "Saves {saved} of {there}; {partial} in part; {lost} lost. The damaged file is kept.",
+            saved=f"{saved:,}",
+            there=count(there, noun),
+            partial=cut,
+            lost=lost,
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
