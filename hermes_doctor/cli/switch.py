@@ -34,9 +34,9 @@ one line from a pipe, unless its variable is already set.
 
 \b
 Exit codes:
-  0  switched and tested, or already in use
-  1  the plan was only shown, you answered no, or the test failed and the
-     switch was rolled back
+  0  the plan is shown; with --apply: switched and tested, or already in use
+  1  with --apply: you answered no, or the test failed and the switch was
+     rolled back
   2  could not run; nothing was changed
 """
 
@@ -181,7 +181,7 @@ def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
         show([row("Nothing is changed yet. All files are backed up before they are changed.")])
         show([row("Next: ", (command, "command"))])
-    return int(bool(switch.steps))
+    return 0
 
 
 def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str:
