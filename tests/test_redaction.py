@@ -325,7 +325,10 @@ def test_the_words_of_an_error_are_shown(text: str) -> None:
         ("key sk-proj-abcdef123456 was refused", "key (20-character key) was refused"),
         ("{'api_key': 'hunter2hunter2'}", "{'api_key': '(14-character key)'}"),
         ("https://bot:hunter2@api.example.com", "https://(11-character login)@api.example.com"),
-        ("x.example/v1?access_token=abcdef&x=1", "x.example/v1?access_token=(6-character token)&x=1"),
+        (
+            "x.example/v1?access_token=abcdef&x=1",
+            "x.example/v1?access_token=(6-character token)&x=1",
+        ),
     ],
 )
 def test_a_secret_in_a_log_says_what_it_is(text: str, shown: str) -> None:

@@ -26,6 +26,7 @@ Exit codes:
 def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show the settings that the next message will use."""
     from hermes_doctor import __version__, home as homes
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
@@ -33,8 +34,9 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
 
     probes = Probes(homes.find(home))
     try:
-        found = probes.resolved()
-        installed = probes.installation()
+        with waiting("reading the settings", quiet=json):
+            found = probes.resolved()
+            installed = probes.installation()
     except CouldNotLook as error:
         raise Trouble(f"Could not read the settings: {error}.") from None
     version = installed.version if installed else None

@@ -55,15 +55,19 @@ def transfer_progress(total: int, *, quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def prune_progress(*, quiet: bool) -> Iterator[None]:
-    """Show progress messages on a terminal if pruning takes longer than a second."""
-    if quiet or not sys.stderr.isatty():
+def waiting(label: str, *, quiet: bool) -> Iterator[None]:
+    """Show on a terminal what the command is doing if it takes longer than a second.
+
+    Progress messages replace the label.
+    """
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from hermes_doctor.system import progress
     from hermes_doctor.terminal.progress import delayed_bar
 
-    with delayed_bar(1.0) as hear, progress.send_to(hear):
+    with delayed_bar(0.8) as hear, progress.send_to(hear):
+        hear(label, None)
         yield
 
 

@@ -167,11 +167,13 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     """Show the plan only."""
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.render import document, provider_switch
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    switch = asking.plan(typed=False)
+    with waiting("planning", quiet=json):
+        switch = asking.plan(typed=False)
     if json:
         typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
@@ -210,6 +212,7 @@ def _apply(
     """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
@@ -218,7 +221,8 @@ def _apply(
     from hermes_doctor.terminal.show import show
 
     where = asking.home
-    switch = asking.plan(typed=False)
+    with waiting("planning", quiet=json):
+        switch = asking.plan(typed=False)
     if not switch.steps:
         if json:
             typer.echo(document.dump(provider_switch.document(where.path, switch, None, None)))
@@ -242,7 +246,8 @@ def _apply(
         return 1
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)
-    run = _run(where, switch, proof, vault)
+    with waiting("switching and testing", quiet=json):
+        run = _run(where, switch, proof, vault)
     exits.note_change()
     if json:
         typer.echo(
@@ -256,6 +261,7 @@ def _apply(
 
 def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> Journal:
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli.restore_common import say_if_interrupted
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.journal import ItemRecord
     from hermes_doctor.repair.run import Run
@@ -277,4 +283,5 @@ def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> J
         reason=f"before the switch to {name}",
         hermes=installed.version if installed else None,
     )
-    return run.apply([Item(record, switch.steps)], proof)
+    with say_if_interrupted(run):
+        return run.apply([Item(record, switch.steps)], proof)

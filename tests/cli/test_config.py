@@ -33,7 +33,10 @@ def test_table(tmp_path: Path) -> None:
     assert done.code == 0
     assert "openkey → custom  model.provider in config.yaml:3" in done.out
     assert "https://relay.example/v1  providers.openkey.base_url in config.yaml:6" in done.out
-    assert "ignored: https://(11-character login)@old.example/v1?(10-character query)  model.base_url" in done.out
+    assert (
+        "ignored: https://(11-character login)@old.example/v1?(10-character query)  model.base_url"
+        in done.out
+    )
     assert "MY_KEY" in done.out
     assert "no provider is called nowhere" in done.out
     assert "TELEGRAM_BOT_TOKEN  .env:2" in done.out
