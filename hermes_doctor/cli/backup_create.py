@@ -80,7 +80,19 @@ def run(
                 for one in pruned.to_remove:
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
+    if not json:
+        _show_next(made, home, vault)
     return int(not made.sound or bool(made.missing))
+
+
+def _show_next(made: Backup, home: Path | None, vault: Path | None) -> None:
+    """How to restore the backup."""
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    options = repeat_options(named_home(home), vault=vault)
+    show([row("Restore: ", (f"hermes-doctor backup restore {made.id}{options}", "command"))])
 
 
 def _version(home: homes.Home) -> str | None:

@@ -33,7 +33,7 @@ def prune(
     keep: Annotated[
         int | None,
         typer.Option(
-            "--keep", min=1, help="Keep this many of the newest backups.", show_default="10"
+            "--keep", min=1, metavar="N", help="Keep the N newest backups.", show_default="10"
         ),
     ] = None,
     older_than: Annotated[
@@ -63,6 +63,7 @@ def prune(
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.message import count
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
@@ -112,6 +113,10 @@ def prune(
                 exits.set_interrupt_text(_part_done(doomed, number))
                 progress.report(f"removing backup {one}", number / len(doomed))
                 store.discard(one)
+    if doomed and not json:
+        kept = count(len(store.ids()), "backup")
+        text = f"Removed {count(len(doomed), 'backup')}; {kept} left."
+        show([row(("✓ ", "good"), text, hang=2)])
     if json:
         print_schema_document(
             "prune",

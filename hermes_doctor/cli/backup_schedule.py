@@ -25,14 +25,22 @@ CronOption = Annotated[
     bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
 ]
 DailyOption = Annotated[
-    int, typer.Option("--daily", min=0, help="Keep the newest backup of each of the last N days.")
+    int,
+    typer.Option(
+        "--daily", min=0, metavar="N", help="Keep the newest backup of each of the last N days."
+    ),
 ]
 WeeklyOption = Annotated[
-    int, typer.Option("--weekly", min=0, help="Keep the newest backup of each of the last N weeks.")
+    int,
+    typer.Option(
+        "--weekly", min=0, metavar="N", help="Keep the newest backup of each of the last N weeks."
+    ),
 ]
 MonthlyOption = Annotated[
     int,
-    typer.Option("--monthly", min=0, help="Keep the newest backup of each of the last N months."),
+    typer.Option(
+        "--monthly", min=0, metavar="N", help="Keep the newest backup of each of the last N months."
+    ),
 ]
 
 

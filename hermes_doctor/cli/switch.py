@@ -135,7 +135,7 @@ class SwitchSession:
             ) from None
         if not wanted:
             return switch
-        note = f"{wanted} is not set. You are asked for it with --apply."
+        note = f"{wanted} is not set; --apply asks for it."
         return switch._replace(notes=(*switch.notes, note))
 
 
@@ -255,7 +255,11 @@ def _apply(
         )
     else:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
-        show([row(f"Test: {proof.test_result}.")])
+        tested = f"Test: {proof.test_result}."
+        show([row(tested if asking.tested else "The provider was not tested (--no-test).", hang=2)])
+        if run.state == "done":
+            command = f"hermes-doctor check --network{repeat_options(named_home(home))}"
+            show([row("Next: ", (command, "command"))])
     return int(run.state != "done" or run.leaves_files)
 
 

@@ -55,7 +55,8 @@ def timeline(
     if json:
         typer.echo(document.dump(rendered.document(probes.home.path, __version__, told)))
     else:
-        show(rendered.lines(probes.home.path, told))
+        pages = shared_options.repeat_options(plugins=plugins)
+        show(rendered.lines(probes.home.path, told, pages))
     return 0
 
 

@@ -64,7 +64,9 @@ AlsoOption = Annotated[
 ]
 AfterOption = Annotated[
     int,
-    typer.Option("--after", min=1, help="Repair a problem after it was found N times in a row."),
+    typer.Option(
+        "--after", min=1, metavar="N", help="Repair a problem after it was found N times in a row."
+    ),
 ]
 BudgetOption = Annotated[
     str, typer.Option("--budget", help="Allow this many repairs in this time, such as 3/30m.")
@@ -136,8 +138,10 @@ def watch(
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
+    from hermes_doctor import __version__
     from hermes_doctor.cli import shared_options
     from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.terminal.lines import tilde
     from hermes_doctor.watch import assembly
 
     threshold = parse_fail_on(fail_on)
@@ -169,6 +173,7 @@ def watch(
     if not once and not unknown:
         made.run()
         return 0
+    made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
     report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone

@@ -161,6 +161,8 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         word = _WORD[item.outcome]
         if item.outcome == "verified" and journal.kind != "fix":
             word = "restored"
+        elif item.outcome == "verified" and not item.code:  # a switch of the provider
+            word = "done"
         yield row(mark, f"{number}/{len(items)} ", (name, "strong"), f": {word}", hang=2)
         for note in item.notes:
             yield row(note, indent=6, hang=2)
@@ -173,6 +175,8 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo" and journal.undoable:
             yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
+        if journal.kind != "fix":
+            yield row("Next: ", (f"hermes-doctor check{options}", "command"))
 
 
 def _loses(item: ItemRecord) -> bool:

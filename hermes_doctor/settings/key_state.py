@@ -46,6 +46,7 @@ def key_of(release: Release | None, value: Text, overridden: Iterable[Text] = ()
         shadows=tuple(key_of(release, one) for one in _different(value, overridden)),
         faults=tuple(faults(value)) if value.source.kind != DEFAULT else (),
         vendor=next((_VENDORS[begin] for begin in _VENDORS if value.startswith(begin)), None),
+        length=len(value.strip()),
     )
 
 
