@@ -17,11 +17,13 @@ from hermes_doctor.cli import (
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vault_option import print_schema_document, vault_of
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.manifest import Backup
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Create, verify, restore and prune backups of a home.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -93,6 +93,8 @@ def _show_next(made: Backup, home: Path | None, vault: Path | None) -> None:
 
     options = repeat_options(named_home(home), vault=vault)
     show([row("Restore: ", (f"hermes-doctor backup restore {made.id}{options}", "command"))])
+    if not made.sound:
+        show([row("Next: ", (f"hermes-doctor fix{repeat_options(named_home(home))}", "command"))])
 
 
 def _version(home: homes.Home) -> str | None:
@@ -194,8 +196,8 @@ def _show(
         show([row(("! ", "warning"), text)])
     for entry in made.entries:
         if entry.integrity not in (None, "ok"):
-            text = f"{entry.path} is damaged; the backup contains it as it is"
-            text += "" if entry.integrity == "damaged" else f": {entry.integrity}"
+            code = "" if entry.integrity == "damaged" else f" ({entry.integrity})"
+            text = f"{entry.path} is damaged{code}; the backup contains it as it is."
             show([row(("! ", "warning"), text, hang=2)])
     if made.damaged_before:
         damaged = [path for _, path in made.damaged_before]

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, VaultOption
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Back up every day and remove old backups.",
     epilog="""\b
 Examples:

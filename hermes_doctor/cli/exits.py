@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 if TYPE_CHECKING:
     from hermes_doctor.terminal.lines import Line
 
+LOADED_AT = time.monotonic()
 INTERRUPTED = 130
 NOTHING = "Nothing was changed."
 WHOLE = "No file is left half-written."

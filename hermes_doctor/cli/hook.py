@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Back up before and check after each Hermes update.",
     epilog="""\b
 Examples:

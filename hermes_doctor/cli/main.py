@@ -44,4 +44,10 @@ def _run() -> object:
     from hermes_doctor.cli.commands import app, build_only
 
     build_only(sys.argv[1:])
-    return app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    from shutil import get_terminal_size
+
+    columns = get_terminal_size().columns
+    narrow = (
+        {"terminal_width": max(20, columns - 1)} if columns < 52 else {}
+    )  # else help has 50 at least
+    return app(sys.argv[1:] or ["--help"], standalone_mode=False, **narrow)

@@ -7,6 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 
 LARGE = 64 * 1024 * 1024
+_PATIENCE = 0.8
+_waits: list[float] = []
+"""When this process began to wait for something, one entry for each wait."""
+
+
+def patience() -> float:
+    """How many seconds to wait before a bar is shown; the first time, start-up counts, too."""
+    import time
+
+    _waits.append(time.monotonic())
+    if len(_waits) > 1:
+        return _PATIENCE
+    from hermes_doctor.cli.exits import LOADED_AT
+
+    return max(0.1, _PATIENCE - (_waits[0] - LOADED_AT))
 
 
 def bar(
@@ -66,7 +81,7 @@ def waiting(label: str, *, quiet: bool) -> Iterator[None]:
     from hermes_doctor.system import progress
     from hermes_doctor.terminal.progress import delayed_bar
 
-    with delayed_bar(0.8) as hear, progress.send_to(hear):
+    with delayed_bar(patience()) as hear, progress.send_to(hear):
         hear(label, None)
         yield
 

@@ -15,6 +15,7 @@ from hermes_doctor.cli.options import (
     SkipOption,
     VaultOption,
 )
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -45,6 +46,7 @@ Exit codes:
 """
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Check regularly, notify, and repair if asked to.",
     epilog=EPILOG,
     rich_markup_mode=None,
@@ -141,6 +143,7 @@ def watch(
     from hermes_doctor import __version__
     from hermes_doctor.cli import shared_options
     from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.cli.stderr import tell
     from hermes_doctor.terminal.lines import tilde
     from hermes_doctor.watch import assembly
 
@@ -170,6 +173,8 @@ def watch(
     from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
+    if not json and sys.stdout is not None and sys.stdout.isatty():
+        tell(f"checking {tilde(where.path)}")
     if not once and not unknown:
         made.run()
         return 0
