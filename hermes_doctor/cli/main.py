@@ -46,8 +46,7 @@ def _run() -> object:
     build_only(sys.argv[1:])
     from shutil import get_terminal_size
 
-    columns = get_terminal_size().columns
-    narrow = (
-        {"terminal_width": max(20, columns - 1)} if columns < 52 else {}
-    )  # else help has 50 at least
-    return app(sys.argv[1:] or ["--help"], standalone_mode=False, **narrow)
+    from hermes_doctor.cli import narrow_help
+
+    width = narrow_help.use(get_terminal_size().columns)
+    return app(sys.argv[1:] or ["--help"], standalone_mode=False, **width)

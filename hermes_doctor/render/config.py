@@ -77,7 +77,7 @@ def lines(
 def _command(found: Resolved, options: str) -> tuple[Span, ...]:
     """What to type: repair what keeps messages from an answer, else change the provider."""
     if found.world.document.fault:
-        return ((f"hermes-doctor fix CFG-YAML{options}", "command"),)
+        return ((f"hermes-doctor fix{options}", "command"),)
     if found.used is None or found.main.trouble:
         return ((f"hermes-doctor check{options}", "command"),)
     command = f"hermes-doctor switch-provider NAME{options}"

@@ -10,6 +10,7 @@ from hermes_doctor import redaction
 from hermes_doctor.provider_switch.plan import PLACEHOLDER_KEY, SwitchPlan
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.render.config import redact_value
+from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.render.repair import diff_lines, run_document
 from hermes_doctor.settings.resolved import Route
 from hermes_doctor.terminal.lines import BLANK, Line, row
@@ -79,7 +80,7 @@ def document(
         "steps": [
             {
                 "what": step.sentence(),
-                "diff": list(redaction.redacted_diff(*texts)) if (texts := step.texts()) else None,
+                "diff": list(redacted_diff(*texts)) if (texts := step.texts()) else None,
             }
             for step in switch.steps
         ],

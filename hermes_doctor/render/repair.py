@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import redaction
 from hermes_doctor.message import count
 from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import Step
 from hermes_doctor.system.files import size as file_size
@@ -144,7 +144,7 @@ def diff_lines(step: Step) -> Iterator[Line]:
 
 def _diff(step: Step) -> list[str] | None:
     texts = step.texts()
-    return list(step.lines()) or (list(redaction.redacted_diff(*texts)) if texts else None)
+    return list(step.lines()) or (list(redacted_diff(*texts)) if texts else None)
 
 
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
