@@ -68,7 +68,12 @@ def plan_lines(
         yield from plan_item_lines(one, number)
     if ready:
         yield BLANK
-    by_hand = [one for one in problems if one not in ready and not one.unnamed]
+    refused = [] if ready else [one for one in planned if one.fix and one.refusal]
+    by_hand = [
+        one
+        for one in planned
+        if (one in problems or one in refused) and one not in ready and not one.unnamed
+    ]
     for one in by_hand:
         yield from _by_hand(one, pages)
     for one in planned:
@@ -117,7 +122,9 @@ def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
 def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
     """What the operator has to do, because no fix can."""
     finding = one.finding
-    said = " ".join(filter(None, (finding.next, one.refusal if one.fix else "")))
+    refusal = one.refusal if one.fix else ""
+    note = finding.severity is Severity.INFO  # its fix was asked for by name
+    said = " ".join(filter(None, ("" if note and refusal else finding.next, refusal)))
     more = f"hermes-doctor explain {finding.code}{pages}"
     yield row(
         ("Needs you: ", "warning"),
