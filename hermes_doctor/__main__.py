@@ -10,12 +10,18 @@ def main() -> None:
     321 ms instead of 304 ms, on a used home with a running gateway (`benchmarks/trees.py`).
     """
     gc.disable()
-    from hermes_doctor.fast_import import install_finder
+    try:
+        from hermes_doctor.fast_import import install_finder
 
-    install_finder()
-    from hermes_doctor.cli.main import main as run
+        install_finder()
+        from hermes_doctor.cli.main import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # before the command line can handle it
+        import sys
+
+        sys.stderr.write("\nhermes-doctor: Interrupted. Nothing was changed.\n")
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 """Redact secrets in text from settings files and logs before it is shown.
 
-The structure of a line is always kept; a value is shown only if it cannot be a secret.
+The structure of a line is always kept; a value is shown only if it cannot be a secret. What is
+hidden is described by its length and kind: `(44-character key)`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from hermes_doctor.lazy import pattern
 
-HIDDEN = "‹hidden›"
-MOST_LINES = 40
 _KEY = r"""["']?[A-Za-z_][\w.-]{0,63}["']?"""
 _PAIR = pattern(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
 _HEADING = pattern(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
@@ -23,7 +21,11 @@ _COUNTS = pattern(
 )
 _BLOCK = pattern(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
 _NUMBER = pattern(r"-?\d{1,7}(?:\.\d{1,4})?")
-_TOKEN = pattern(r"(?i)^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9]|[A-Za-z0-9]{16,}")
+_TOKEN = pattern(
+    r"(?i:^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9])"
+    r"|(?![a-z]{16,}(?![A-Za-z0-9]))[A-Za-z0-9]{16,}"
+)
+"""A known prefix, or a long run of letters and digits that is not one word in small letters."""
 _SHOWN = frozenset(
     {
         "_config_version",
@@ -48,11 +50,23 @@ _NAMES_A_VARIABLE = pattern(r"(?i)(\w+_)?(key|token|secret|password)_?env|env_ke
 _VARIABLE = pattern(r"[A-Z_][A-Z0-9_]{0,99}")
 _REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
 _WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
-_PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
-"""Settings with lists of user ids, which are not secret; the operator must see them to agree."""
+_PEOPLE = pattern(
+    r"(?i)(\w+_)?(allowed_(users|chats|channels|groups|guilds|roles|rooms)|allow_from|home_channel|"
+    r"chat_id|channel_id|user_id|group_id|guild_id|thread_id)"
+)
+"""Settings with ids of users and chats, which are not secret; the operator decides about them."""
+_CHAT_ID = pattern(
+    r"[+-]?\d{1,22}|[0-9A-F]{32}|(?:ou|on|oc|om)_[0-9a-f]{32}|[UWCDG][A-Z0-9]{8,12}"
+    r"|[\w.+-]{1,64}@(?:im\.wechat|s\.whatsapp\.net|lid|c\.us|g\.us)"
+)
+"""Ids of users and chats as numbers and as QQ, Feishu, Slack, Weixin and WhatsApp write them."""
+_EMPTY = pattern(r"""[\s\[\]{}()"',;:|>.*-]+""")
+"""A value of punctuation only, such as an empty list."""
+_CONFLICT = pattern(r"^(<{7}|>{7}|={7}|\|{7})(\s.*)?$")
 _ADDRESS = pattern(r"(?i)(\w+_)?base_url")
 _URL = pattern(r"""["']?https?://[^\s"']+["']?""")
 _ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
+_BOT = pattern(r"\d{6,12}:[\w-]{20,}")
 _ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 
@@ -66,6 +80,25 @@ def clean(text: str) -> str:
         "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
         for char in text
     )
+
+
+def describe_hidden(value: str, name: str = "", kind: str = "value") -> str:
+    """Describe a hidden value by its length and kind: `(44-character key)`.
+
+    The kind is a word from the name of its setting, such as `token`, if the name has one.
+    """
+    words = ("password", "secret", "token", "key")
+    kind = next((word for word in words if word in name.lower()), kind)
+    return f"({len(value)}-character {kind})"
+
+
+def _hide_value(value: str, name: str) -> str:
+    """Hide a value of a setting; quotes around it and a comma after it are kept."""
+    comma = "," if value.endswith(",") else ""
+    inner = value.removesuffix(",")
+    quote = inner[:1] if len(inner) > 1 and inner[:1] in "\"'" and inner.endswith(inner[:1]) else ""
+    inner = inner.removeprefix(quote).removesuffix(quote)
+    return f"{quote}{describe_hidden(inner, name)}{quote}{comma}"
 
 
 def redact_line(text: str) -> str:
@@ -82,16 +115,20 @@ def _line(text: str) -> str:
     if not bare or bare in ("---", "..."):
         return text
     if bare.startswith("#"):
-        return f"{margin}# {HIDDEN}"
+        return f"{margin}# {describe_hidden(bare.lstrip('# '), kind='comment')}"
+    if conflict := _CONFLICT.match(text):
+        rest = (conflict[2] or "").strip()
+        return f"{conflict[1]} {describe_hidden(rest, kind='name')}" if rest else text
     pair = _PAIR.match(text) or _HEADING.match(text)
     name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
-        return margin + HIDDEN  # a secret alone on a line can look like a name
+        # a secret alone on a line can look like a name
+        return text if _EMPTY.fullmatch(bare) else margin + describe_hidden(bare, kind="line")
     head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
-    if not value or _SWITCH.fullmatch(value):
-        return head + value
     bare, comment = _without_comment(value)
+    if not bare or _SWITCH.fullmatch(bare) or _EMPTY.fullmatch(bare):
+        return head + bare + comment
     if _PEOPLE.fullmatch(name[0]):
         return head + _people(bare) + comment
     if _NAMES_A_VARIABLE.fullmatch(name[0]):
@@ -100,7 +137,7 @@ def _line(text: str) -> str:
         return head + redact_address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
     word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
-    return head + (bare + comment if number or word else HIDDEN)
+    return head + (bare if number or word else _hide_value(bare, name[0])) + comment
 
 
 def _people(value: str) -> str:
@@ -110,14 +147,25 @@ def _people(value: str) -> str:
 
 def _person(entry: str) -> str:
     bare = entry.strip(" \t\"'[]")
-    plain = not bare or (_ONE.fullmatch(bare) and (bare.isdigit() or not _TOKEN.search(bare)))
-    return entry if plain else HIDDEN
+    plain = not bare or (
+        _ONE.fullmatch(bare) and (is_chat_id(bare) or not (_TOKEN.search(bare) or _BOT.match(bare)))
+    )
+    return entry if plain else entry.replace(bare, describe_hidden(bare))
+
+
+def is_chat_id(word: str) -> bool:
+    """Whether a word has the form of an id of a user or a chat, which is not a secret."""
+    return _CHAT_ID.fullmatch(word) is not None
 
 
 def _without_comment(value: str) -> tuple[str, str]:
     """Split a value from the comment after it; the comment's text is redacted."""
     bare, found, _ = value.partition(" #")
-    return (bare.rstrip(), f"  # {HIDDEN}") if found else (value, "")
+    if not found and not value.startswith("#"):
+        return value, ""
+    comment = value[len(bare) :] if found else value
+    described = describe_hidden(comment.lstrip(" #"), kind="comment")
+    return (bare.rstrip(), f"  # {described}") if found else ("", f"# {described}")
 
 
 def looks_like_secret(name: str) -> bool:
@@ -143,7 +191,7 @@ def is_variable(name: str) -> bool:
 
 def redact_unless_variable(name: str) -> str:
     """Return the name of a variable as it is; of any other value only its length."""
-    return name if is_variable(name) else f"({len(name)}-character value)"
+    return name if is_variable(name) else describe_hidden(name)
 
 
 def _reference(value: str) -> str:
@@ -158,32 +206,62 @@ def _reference(value: str) -> str:
 
 def redact_name(name: str) -> str:
     """Return the name of a variable, redacted if it looks like a key or a token."""
-    return HIDDEN if looks_like_secret(name) else clean(name)
+    return describe_hidden(name, kind="name") if looks_like_secret(name) else clean(name)
 
 
 _SPOKEN = pattern(
     r"""(?ix)
-    (?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})@  # name and password
+    (?P<url>\b[a-z][a-z0-9+.-]*://)(?P<login>[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})(?=@)
     | (?P<path>\b[a-z][a-z0-9+.-]*://[^\s"'<>?@]{1,200}?/)      # a key as a part of an address
-        (?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*
-    | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over
-    | (?P<scheme>\b(?:bearer|basic|bot)\s+)[\w.~+/=-]{8,}
-    | (?P<named>\b[\w-]*(?:key|token|secret|passw(?:or)?d|authorization|cookie|credential)
-        [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)[^\s"',;)}\]]+
-    | \b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
+        (?P<part>(?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*)
+    | (?P<query>[?&][\w.-]*=)(?P<sent>[^\s&"'<>]+)              # what an address hands over
+    | (?P<scheme>\b(?:bearer|basic|bot)\s+)(?P<token>[\w.~+/=-]{8,})
+    | (?P<named>\b[\w-]*(?:key(?!board|word)|token(?!iz)|secret|passw(?:or)?d|authorization|cookie
+        |credential)[\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)
+        (?P<value>[^\s"',;)}\]]+)
+    | (?P<key>\b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
     | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
-    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/-]|\.\w)
+    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}
+        (?![\w/-]|\.\w|@im\.wechat))
     """
 )
+_ERROR_WORD = pattern(
+    r"(?i)none|null|true|false|missing|invalid|expired|required|empty|not|is|are|was|unauthorized|"
+    r"incorrect|wrong|revoked|rejected|refused|denied|must|no|unknown|field|http|error|failed|"
+    r"limit|exceeded|unset|undefined|the|a|an|code|status|client|server|request"
+)
+"""Words with which an error continues after `token:`; they are not the token."""
+_ERROR_CODE = pattern(r"-?\d{1,6}")
 
 
 def redact_log_text(text: str) -> str:
-    """Redact everything in a text from a log that looks like a secret."""
-    return clean(
-        _SPOKEN.sub(
-            lambda found: (found[found.lastgroup or 0] if found.lastgroup else "") + HIDDEN, text
-        )
-    )
+    """Redact everything in a text from a log that looks like a secret.
+
+    Punctuation, error codes and the words of an error are kept.
+    """
+    return clean(_SPOKEN.sub(_redact_spoken, text))
+
+
+def _redact_spoken(found: re.Match[str]) -> str:
+    before = found["url"] or found["path"] or found["query"] or found["scheme"] or found["named"]
+    if found["login"]:
+        return f"{before}{describe_hidden(found['login'], kind='login')}"
+    if found["key"] and is_chat_id(found["key"]):
+        return found[0]
+    if found["query"] and _ERROR_CODE.fullmatch(found["sent"]):
+        return found[0]
+    if found["named"] and _is_error(found["named"], found["value"]):
+        return found[0]
+    secret = found["part"] or found["sent"] or found["token"] or found["value"] or found["key"]
+    kind = "value" if found["query"] or found["named"] else "token" if found["scheme"] else "key"
+    return f"{before or ''}{describe_hidden(secret, before or '', kind)}"
+
+
+def _is_error(name: str, value: str) -> bool:
+    """Whether the text after a name such as `token:` belongs to an error and is not the token."""
+    if not any(char.isalnum() for char in value) or _ERROR_WORD.fullmatch(value.rstrip(".:")):
+        return True
+    return "passw" not in name.lower() and _ERROR_CODE.fullmatch(value.rstrip(".:")) is not None
 
 
 _KEY_LIKE = (
@@ -198,7 +276,11 @@ def redact_words(text: str) -> str:
     return clean(
         re.sub(
             r"[A-Za-z0-9_-]{6,}",
-            lambda word: HIDDEN if re.match(_KEY_LIKE, word[0]) else word[0],
+            lambda word: (
+                describe_hidden(word[0], kind="key")
+                if re.match(_KEY_LIKE, word[0]) and not is_chat_id(word[0])
+                else word[0]
+            ),
             text,
         )
     )
@@ -213,16 +295,21 @@ def redact_address(text: str) -> str:
     if "@" in path and ":" in place and not place.rpartition(":")[2].isdigit():
         place, slash, path = f"@{path.rpartition('@')[2]}".partition("/")  # a password with a slash
     _, at, host = place.rpartition("@")
-    query = "".join(f"{mark}{HIDDEN}" for mark in "?#" if mark in rest)[: len(HIDDEN) + 1]
+    login = rest.rpartition("@")[0] if at else ""
+    cut = re.search(r"[?#]", rest)
+    query = f"{cut[0]}{describe_hidden(rest[cut.end() :], kind='query')}" if cut else ""
     return (
-        f"{scheme}{there}{HIDDEN + at if at else ''}{clean(host) if there else redact_words(host)}"
+        f"{scheme}{there}{describe_hidden(login, kind='login') + at if at else ''}"
+        f"{clean(host) if there else redact_words(host)}"
         f"{slash}{'/'.join(map(_part, path.split('/')))}{query}"
     )
 
 
 def _part(text: str) -> str:
     """Redact one part of a path if it contains a run of letters and digits as long as a key."""
-    return HIDDEN if re.search(r"[A-Za-z0-9]{20,}", text) else redact_words(text)
+    if re.search(r"[A-Za-z0-9]{20,}", text):
+        return describe_hidden(text, kind="key")
+    return redact_words(text)
 
 
 def redact_lines(texts: list[str]) -> list[str]:
@@ -235,11 +322,11 @@ def redact_lines(texts: list[str]) -> list[str]:
         bare = text.lstrip()
         margin = len(text) - len(bare)
         if quote:
-            shown.append(HIDDEN)
+            shown.append(describe_hidden(bare, kind="line"))
             quote = "" if bare.rstrip().endswith(quote) else quote
             continue
         if inside is not None and (not bare or margin > inside):
-            shown.append(HIDDEN if bare else "")
+            shown.append(describe_hidden(bare, kind="line") if bare else "")
             continue
         entry = _ITEM.match(text) if people is not None and margin >= people else None
         if entry:
@@ -256,29 +343,3 @@ def redact_lines(texts: list[str]) -> list[str]:
             quote = value[0]
         shown.append(redact_line(text))
     return shown
-
-
-def redacted_diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
-    """Yield a unified diff of two versions of a settings file, redacted line by line."""
-    import difflib
-
-    old = before.decode("utf-8", "replace").splitlines()
-    new = after.decode("utf-8", "replace").splitlines()
-    old_shown, new_shown = redact_lines(old), redact_lines(new)
-    made = [f"--- {label} (now)", f"+++ {label} (after)"]
-    for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1):
-        first, last = group[0], group[-1]
-        made.append(
-            f"@@ -{first[1] + 1},{last[2] - first[1]} +{first[3] + 1},{last[4] - first[3]} @@"
-        )
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                made += [" " + text for text in old_shown[i1:i2]]
-            else:
-                made += ["-" + text for text in old_shown[i1:i2]]
-                made += ["+" + text for text in new_shown[j1:j2]]
-    for number, text in enumerate(made if len(made) > 2 else []):
-        if number >= MOST_LINES:
-            yield f"… {len(made) - number} more lines"
-            return
-        yield clean(text)

@@ -132,7 +132,8 @@ def _but_the_needed(store: Vault, doomed: list[str]) -> PruneSelection:
         if sound and backup.whole:
             break
     if not good:
-        return PruneSelection([], protected)
+        why = "no backup of this home is intact"
+        return PruneSelection([], dict(sorted((protected | dict.fromkeys(doomed, why)).items())))
     return _but_the_last_rows(store, ours, doomed, protected)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,11 +17,13 @@ from hermes_doctor.cli import (
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.vault_option import print_schema_document, vault_of
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.manifest import Backup
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Create, verify, restore and prune backups of a home.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -140,7 +143,7 @@ def list_(
     from hermes_doctor.message import ago, count
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import size
-    from hermes_doctor.terminal.lines import row, tilde
+    from hermes_doctor.terminal.lines import BLANK, row, tilde
     from hermes_doctor.terminal.show import show
 
     store = vault_of(home, vault)
@@ -178,6 +181,10 @@ def list_(
             if one.missing:
                 text = f"incomplete, these could not be read: {list_missing(one.missing)}"
                 show([row(("! ", "warning"), text, indent=2, hang=2)])
+    if known and sys.stdout is not None and sys.stdout.isatty():  # a pipe gets one line per backup
+        command = f"hermes-doctor backup restore {known[-1][0]}"
+        command += repeat_options(named_home(home), vault=vault)
+        show([BLANK, row("Next: ", (command, "command"), "  restore the newest", hang=6)])
     return 0
 
 

@@ -16,7 +16,7 @@ from hermes_doctor.backup.selection import Choice, describe_important
 from hermes_doctor.backup.unreadable_files import DENIED, list_missing
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.cli import exits
-from hermes_doctor.cli.progress_bars import bar, prune_progress, transfer_progress
+from hermes_doctor.cli.progress_bars import bar, transfer_progress, waiting
 from hermes_doctor.records.home_lock import lock_home
 from hermes_doctor.system.signals import interruptible
 
@@ -46,14 +46,16 @@ def run(
 
         backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
     where = homes.find(home)
+    exits.set_interrupt_text("No backup was created, and the home is unchanged.")
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
     omitted = whole_backup.OmittedPaths()
     sent: Path | None = None
     pruned: PruneSelection | None = None
     with lock_home(where), interruptible():
         store = Vault(where, vault)
-        leftovers.remove_leftovers(store)
-        sources = whole_backup.list_sources(where, store.root, choice, omitted)
+        with waiting("listing the files", quiet=json):
+            leftovers.remove_leftovers(store)
+            sources = whole_backup.list_sources(where, store.root, choice, omitted)
         with bar("backing up", total_size(sources), quiet=json) as progress:
             made = store.create(
                 sources,
@@ -66,18 +68,33 @@ def run(
                 progress=progress,
             )
         exits.note_change()
+        exits.set_interrupt_text(f"Backup {made.id} is complete; the rest was not done.")
         if encrypt_to:
             with transfer_progress(made.size, quiet=json):
                 sent = backup_transfer.export_to(made, to, encrypt_to, passphrase_file)
         if rule:
             from hermes_doctor.backup.prune_rules import select_by_retention
 
-            with prune_progress(quiet=json):
+            with waiting("removing old backups", quiet=json):
                 pruned = select_by_retention(store, rule)
                 for one in pruned.to_remove:
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
+    if not json:
+        _show_next(made, home, vault)
     return int(not made.sound or bool(made.missing))
+
+
+def _show_next(made: Backup, home: Path | None, vault: Path | None) -> None:
+    """How to restore the backup."""
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    options = repeat_options(named_home(home), vault=vault)
+    show([row("Restore: ", (f"hermes-doctor backup restore {made.id}{options}", "command"))])
+    if not made.sound:
+        show([row("Next: ", (f"hermes-doctor fix{repeat_options(named_home(home))}", "command"))])
 
 
 def _version(home: homes.Home) -> str | None:
@@ -179,8 +196,8 @@ def _show(
         show([row(("! ", "warning"), text)])
     for entry in made.entries:
         if entry.integrity not in (None, "ok"):
-            text = f"{entry.path} is damaged; the backup contains it as it is"
-            text += "" if entry.integrity == "damaged" else f": {entry.integrity}"
+            code = "" if entry.integrity == "damaged" else f" ({entry.integrity})"
+            text = f"{entry.path} is damaged{code}; the backup contains it as it is."
             show([row(("! ", "warning"), text, hang=2)])
     if made.damaged_before:
         damaged = [path for _, path in made.damaged_before]

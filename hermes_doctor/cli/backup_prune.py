@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def prune(
     keep: Annotated[
         int | None,
         typer.Option(
-            "--keep", min=1, help="Keep this many of the newest backups.", show_default="10"
+            "--keep", min=1, metavar="N", help="Keep the N newest backups.", show_default="10"
         ),
     ] = None,
     older_than: Annotated[
@@ -61,7 +62,8 @@ def prune(
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.progress_bars import prune_progress
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.message import count
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
@@ -78,10 +80,11 @@ def prune(
         )
     where = homes.find(home)
     lost: list[str] = []
+    exits.set_interrupt_text("No backup was removed.")
     with lock_home(where), interruptible():
         store = vault_of(home, vault)
-        leftovers.remove_leftovers(store)
-        with prune_progress(quiet=json):
+        with waiting("looking for backups that are still needed", quiet=json):
+            leftovers.remove_leftovers(store)
             if ids:
                 doomed, lost = prune_rules.check_named(store, ids)
                 found = prune_rules.PruneSelection(doomed, {})
@@ -104,11 +107,16 @@ def prune(
                 f"A removed backup cannot be restored.{losses} Nothing was removed. "
                 "To remove: add --yes"
             )
-        with prune_progress(quiet=json):
-            for one in doomed:
+        with waiting("removing old backups", quiet=json):
+            for number, one in enumerate(doomed):
                 exits.note_change()
-                progress.report(f"removing backup {one}")
+                exits.set_interrupt_text(_part_done(doomed, number))
+                progress.report(f"removing backup {one}", number / len(doomed))
                 store.discard(one)
+    if doomed and not json:
+        kept = count(len(store.ids()), "backup")
+        text = f"Removed {count(len(doomed), 'backup')}; {kept} left."
+        show([row(("✓ ", "good"), text, hang=2)])
     if json:
         print_schema_document(
             "prune",
@@ -123,6 +131,15 @@ def prune(
 
 
 _NONE_OLD = "No backup is old enough to be removed."
+
+
+def _part_done(doomed: Sequence[str], number: int) -> str:
+    """What is removed when the removal of the backup with this number is interrupted."""
+    from hermes_doctor.message import count
+
+    left = len(doomed) - number - 1
+    done = f"{number} of {count(len(doomed), 'backup')} removed; {doomed[number]} may be too."
+    return f"{done} {count(left, 'backup')} left to remove." if left else done
 
 
 def _question(number: int) -> str:

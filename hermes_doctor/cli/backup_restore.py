@@ -59,6 +59,7 @@ def restore(
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
+    from hermes_doctor.cli.progress_bars import bar, waiting
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
     from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
@@ -77,7 +78,8 @@ def restore(
         store = Vault(where, vault)
         lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
         id = other_backups.import_copy(store, id, lock, confirmed=yes, quiet=json)
-        backup = store.load(id)
+        with waiting("reading the backup", quiet=json):
+            backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
                 f"Backup {id} belongs to another home, {backup.home}. Nothing was changed. "
@@ -108,13 +110,16 @@ def restore(
             show([row(("! ", "warning"), text, hang=2)])
         if not wanted:
             raise Trouble(f"Backup {id} contains nothing to restore. Nothing was changed.")
-        wrong = store.verify(backup._replace(entries=tuple(wanted)))
+        part = backup._replace(entries=tuple(wanted))
+        with bar(f"verifying {id}", part.size, quiet=json) as progress:
+            wrong = store.verify(part, progress)
         if wrong:
             raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
         if not json and needed_backups.is_saved_log(where, id):
             from hermes_doctor.backup.unique_rows import LastRows
 
-            said = LastRows(store, ()).differences(backup, {entry.path for entry in wanted})
+            with waiting("comparing the rows", quiet=json):
+                said = LastRows(store, ()).differences(backup, {entry.path for entry in wanted})
             show([row(("! ", "warning"), text, hang=2) for text in said])
         done = restore_items(
             where,

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, VaultOption
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Back up every day and remove old backups.",
     epilog="""\b
 Examples:
@@ -25,14 +27,22 @@ CronOption = Annotated[
     bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
 ]
 DailyOption = Annotated[
-    int, typer.Option("--daily", min=0, help="Keep the newest backup of each of the last N days.")
+    int,
+    typer.Option(
+        "--daily", min=0, metavar="N", help="Keep the newest backup of each of the last N days."
+    ),
 ]
 WeeklyOption = Annotated[
-    int, typer.Option("--weekly", min=0, help="Keep the newest backup of each of the last N weeks.")
+    int,
+    typer.Option(
+        "--weekly", min=0, metavar="N", help="Keep the newest backup of each of the last N weeks."
+    ),
 ]
 MonthlyOption = Annotated[
     int,
-    typer.Option("--monthly", min=0, help="Keep the newest backup of each of the last N months."),
+    typer.Option(
+        "--monthly", min=0, metavar="N", help="Keep the newest backup of each of the last N months."
+    ),
 ]
 
 

@@ -142,6 +142,8 @@ def _progress(
         return
     from threading import Timer
 
+    from hermes_doctor.cli.progress_bars import patience
+
     bar = contextlib.ExitStack()
     done: list[str] = []
     steps: list[Callable[[str], None]] = []
@@ -158,7 +160,7 @@ def _progress(
         if steps:
             steps[0](name)
 
-    timer = Timer(1.0, start)
+    timer = Timer(patience(), start)
     timer.daemon = True
     timer.start()
     try:

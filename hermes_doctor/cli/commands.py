@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from hermes_doctor.cli import (
     backup,
@@ -24,6 +23,7 @@ from hermes_doctor.cli import (
     update_guard,
     watch_service,
 )
+from hermes_doctor.cli.whole_summaries import LONGEST, WholeSummaries
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
@@ -48,7 +48,7 @@ UPDATE, WATCH, REFERENCE = "Update Hermes", "Watch", "Reference"
 TASKS = (DIAGNOSE, REPAIR, BACK_UP, UPDATE, WATCH, REFERENCE)
 
 
-class GroupedCommands(TyperGroup):
+class GroupedCommands(WholeSummaries):
     """A group whose `--help` lists the commands by task, each with its whole summary."""
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
@@ -57,7 +57,7 @@ class GroupedCommands(TyperGroup):
         shown = [(name, one) for name, one in self.commands.items() if not one.hidden]
         for task in TASKS:
             rows = [
-                (f"{name:<{width}}", one.get_short_help_str(limit=formatter.width))
+                (f"{name:<{width}}", one.get_short_help_str(limit=LONGEST))
                 for name, one in shown
                 if getattr(one, "rich_help_panel", None) == task
             ]

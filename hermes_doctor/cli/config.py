@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
 
 EPILOG = """\b
 Examples:
@@ -13,8 +18,8 @@ Examples:
   hermes-doctor config --json | jq '.next.key'
 
 \b
-Only files are read: no Hermes code is run and nothing is sent. Keys are shown
-by name only.
+Only files are read: no Hermes code is run and nothing is sent. Of a key, only
+its name and length are shown.
 
 \b
 Exit codes:
@@ -26,6 +31,8 @@ Exit codes:
 def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show the settings that the next message will use."""
     from hermes_doctor import __version__, home as homes
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
@@ -33,8 +40,9 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
 
     probes = Probes(homes.find(home))
     try:
-        found = probes.resolved()
-        installed = probes.installation()
+        with waiting("reading the settings", quiet=json):
+            found = probes.resolved()
+            installed = probes.installation()
     except CouldNotLook as error:
         raise Trouble(f"Could not read the settings: {error}.") from None
     version = installed.version if installed else None
@@ -42,5 +50,15 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
         made = rendered.document(probes.home.path, __version__, version, found)
         typer.echo(document.dump(made))
     else:
-        show(rendered.lines(probes.home.path, version, found))
+        options = repeat_options(named_home(home))
+        show(rendered.lines(probes.home.path, version, found, _mistake(probes), options))
     return 0
+
+
+def _mistake(probes: Probes) -> str:
+    """What is wrong in config.yaml, if it is a typical mistake."""
+    from hermes_doctor.settings.yaml_mistakes import yaml_mistake
+
+    config = probes.config()
+    mistake = yaml_mistake(config) if config and config.fault else None
+    return mistake.what if mistake else ""

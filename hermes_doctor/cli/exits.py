@@ -5,13 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 
+if TYPE_CHECKING:
+    from hermes_doctor.terminal.lines import Line
+
+LOADED_AT = time.monotonic()
 INTERRUPTED = 130
-_WHOLE = "No file is left half-written."
-_state = {"changed": False, "partial": False, "of command": False, "cut off": _WHOLE}
+NOTHING = "Nothing was changed."
+WHOLE = "No file is left half-written."
+_GO_ON = "To go on, run the same command again."
+_state = {"changed": False, "partial": False, "of command": False, "cut off": ""}
+_WRITING = (
+    *(("hook", "install"), ("hook", "remove"), ("hook", "run"), ("update-guard",), ("watch",)),
+    *(("backup", "push"), ("backup", "pull"), ("backup", "export"), ("backup", "schedule")),
+    ("demo",),
+)
+"""Commands that change files at any time and do not say what is done so far."""
 
 
 def note_change() -> None:
@@ -24,9 +38,25 @@ def note_partial() -> None:
     _state["partial"] = True
 
 
-def set_interrupt_text(text: str = _WHOLE) -> None:
-    """Set the text to print if the command is interrupted from here on."""
+def set_interrupt_text(text: str = "") -> None:
+    """Set what was done and what was not, for a command that is interrupted from here on."""
     _state["cut off"] = text
+
+
+def add_interrupt_text(text: str) -> None:
+    """Add to that text what one part of the command did before it was interrupted."""
+    earlier = str(_state["cut off"])
+    if earlier in ("", NOTHING):
+        set_interrupt_text(text)
+    elif text != NOTHING:
+        set_interrupt_text(f"{earlier} {text}")
+
+
+def _interrupt_text() -> str:
+    """What was done, what was not, and how to go on, after Ctrl-C."""
+    writing = any(sys.argv[1 : len(start) + 1] == list(start) for start in _WRITING)
+    done = _state["cut off"] or (WHOLE if writing else NOTHING)
+    return f"Interrupted. {done} {_GO_ON}"
 
 
 def command_exit_code(code: int) -> int:
@@ -53,18 +83,29 @@ def exit_code_of(run: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _say(f"Interrupted. {_state['cut off']}", INTERRUPTED)
+        return _interrupted()
     except (Trouble, CouldNotLook, CannotFix) as trouble:
         return _say(str(trouble), 1 if _state["partial"] else 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
         return _other(error)
 
 
+def _interrupted() -> int:
+    """Say what was done; another Ctrl-C does not stop that."""
+    import signal
+
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(file=sys.stderr)  # noqa: T201 (the terminal has written ^C into this line)
+    return _say(_interrupt_text(), INTERRUPTED)
+
+
 def _other(error: Exception) -> int:
     from typer._click import exceptions  # typer carries its own copy of click
 
     if type(error).__name__ == "Abort":
-        return _say("Interrupted. Nothing was changed.", INTERRUPTED)
+        return _interrupted()
     if isinstance(error, exceptions.NoArgsIsHelpError):
         print(error.format_message(), file=sys.stderr)  # noqa: T201
         return 2
@@ -116,7 +157,20 @@ def _say(message: str, code: int) -> int:
         with contextlib.suppress(OSError):  # a full disk may be the cause
             print(_document(message, code), flush=True)  # noqa: T201
             return code
-    from hermes_doctor.terminal.lines import fit_encoding
+    if sys.stderr is not None:
+        from hermes_doctor.terminal.show import show
 
-    print(fit_encoding(f"hermes-doctor: {clean(message)}", sys.stderr), file=sys.stderr)  # noqa: T201
+        show([_line(clean(message))], sys.stderr)
     return code
+
+
+def _line(message: str) -> Line:
+    """The message as one line; a command at its end gets a row of its own if it is long."""
+    import re
+
+    from hermes_doctor.terminal.lines import row
+
+    found = re.search(r"hermes-doctor [a-z][^.`]*(?:\.[^\s.`][^.`]*)*$", message)
+    text = message[: found.start()] if found else message
+    command = [(found[0], "command")] if found else []
+    return row(f"hermes-doctor: {text}", *command)

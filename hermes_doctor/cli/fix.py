@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hermes_doctor.cli.fix_consent import Consent
-from hermes_doctor.cli.fix_report import has_open_problems, print_report, report_rest
+from hermes_doctor.cli.fix_report import (
+    describe_runs,
+    has_open_problems,
+    print_report,
+    report_rest,
+)
 from hermes_doctor.cli.fix_session import Session
 from hermes_doctor.cli.options import (
     DeepOption,
@@ -87,10 +92,12 @@ def fix(
 
 def _show(session: Session, *, json: bool) -> int:
     """Show the plan only."""
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.model import Status
     from hermes_doctor.repair import recovery
 
-    report, planned = session.look()
+    with waiting("checking and planning", quiet=json):
+        report, planned = session.look()
     said = recovery.interrupted_run_messages(session.home, session.options)
     if json:
         print_report(report, planned, [], said)
@@ -125,6 +132,7 @@ def _apply(
 ) -> int:
     """Plan, run and examine again, in rounds."""
     from hermes_doctor.cli import exits
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.model import Status
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import repair
@@ -141,7 +149,8 @@ def _apply(
         page_options=session.page_options,
         one_named=session.subject is not None,
     )
-    report, planned = session.look()
+    with waiting("checking and planning", quiet=json):
+        report, planned = session.look()
     shown = planned
     outcomes: dict[tuple[str, str], str] = {}
     for _ in range(ROUNDS):
@@ -163,10 +172,13 @@ def _apply(
                 consent.refused[item.code, item.subject] = item.reason or "refused"
             elif item.outcome in ("failed", "rolled-back"):
                 consent.steered |= (item.code, item.subject) in steering
+        if text := describe_runs(runs, session.options):
+            exits.set_interrupt_text(text)
         session.keep_unfinished(chosen, run)
         if not json:
             show(repair.receipt_lines(run, session.options))
-        report, planned = session.look()  # findings that it had hidden may show now
+        with waiting("checking again", quiet=json):
+            report, planned = session.look()  # findings that it had hidden may show now
     if json:
         print_report(report, shown, runs, said)
     else:
@@ -194,6 +206,7 @@ def _run(
 ) -> Journal:
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli.progress_bars import repair_bar
+    from hermes_doctor.cli.restore_common import say_if_interrupted
     from hermes_doctor.repair.run import Run
 
     items = [one.item() for one in chosen]
@@ -210,4 +223,5 @@ def _run(
             hermes=hermes,
             progress=progress,
         )
-        return run.apply(items, verify)
+        with say_if_interrupted(run):
+            return run.apply(items, verify)

@@ -55,6 +55,19 @@ def _held(run: Journal) -> bool:
     return any(item.outcome == "verified" for item in run.items)
 
 
+def describe_runs(runs: Sequence[Journal], options: str) -> str:
+    """What is repaired so far, and how to undo it; empty if nothing is."""
+    done = [run for run in runs if any(item.outcome == "verified" for item in run.items)]
+    codes = [item.code for run in done for item in run.items if item.outcome == "verified"]
+    if not done:
+        return ""
+    from hermes_doctor.message import listed
+
+    names = listed(sorted(set(codes)))
+    undo = f"hermes-doctor undo {done[-1].id}{options}"
+    return f"Repaired: {names}. Nothing else was changed. To undo it: {undo}."
+
+
 def has_open_problems(
     planned: Sequence[PlannedItem], refused: Container[tuple[str, str]] = ()
 ) -> bool:

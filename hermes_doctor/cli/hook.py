@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Back up before and check after each Hermes update.",
     epilog="""\b
 Examples:
@@ -92,7 +94,10 @@ def install(
         show([row(("! ", "warning"), f"Some shells do not use the launcher: {why}", hang=2)])
     if shell and not launcher.is_first_on_path():
         show(
-            [row(("  ", "faint"), "New shells use it. For this shell, run: exec $SHELL -l", hang=2)]
+            [
+                row("New shells use the launcher. For this shell:", indent=2, hang=2),
+                row(("exec $SHELL -l", "command"), indent=2),
+            ]
         )
     if chat and said and _runs(where):
         show([row(("  ", "faint"), "/update is guarded after a restart of the gateway.", hang=2)])
@@ -167,7 +172,13 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
                     "schema": "hermes-doctor/hook/1",
                     "home": str(where.path),
                     "ways": [
-                        {"way": w.name, "covered": w.covered, "how": w.description} for w in ways
+                        {
+                            "way": w.name,
+                            "covered": w.covered,
+                            "how": w.description,
+                            "next": w.next or None,
+                        }
+                        for w in ways
                     ],
                     "last": _last(last),
                 }
@@ -179,15 +190,18 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
 
-        install = f"{update_paths.INSTALL}{repeat_options(named_home(home))}"
         for one in ways:
             mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            text = one.description.replace(update_paths.INSTALL, install)
-            show([row(mark, (one.name, "strong"), f": {text}", hang=2)])
+            show([row(mark, (one.name, "strong"), f": {one.description}", hang=2)])
         if last is not None:
             backup = f"backup {last.backup}" if last.backup else "no backup"
             text = f"Last update: {ago(last.began)}, {last.stage}, {backup}"
             show([row(("  ", "faint"), text, hang=2)])
+        options = repeat_options(named_home(home))
+        commands = dict.fromkeys(way.next for way in ways if way.next)
+        for number, bare in enumerate(commands):
+            command = bare if "update-guard" in bare else f"{bare}{options}"
+            show([row("      " if number else "Next: ", (command, "command"))])
     return int(not all(one.covered for one in ways if one.expected))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from hermes_doctor.cli.options import JsonOption, PluginsOption
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.terminal.lines import Line
 
 EPILOG = """\b
 Examples:
@@ -34,7 +36,9 @@ class ListedKind(enum.StrEnum):
 
 
 def listing(
-    kind: Annotated[ListedKind, typer.Argument(help="List these.")] = ListedKind.CHECKS,
+    kind: Annotated[
+        ListedKind, typer.Argument(metavar="[checks|codes|fixes]", help="List these.")
+    ] = ListedKind.CHECKS,
     json: JsonOption = False,
     plugins: PluginsOption = None,
 ) -> int:
@@ -52,8 +56,11 @@ def listing(
         typer.echo(document.dump(head | {"items": table, "broken": broken}))
         return 0
     for item in table:
-        name, *rest = item.values()
-        show([row((str(name), "strong"), "  " + "  ".join(map(_words, rest)), hang=2)])
+        name, *rest = filter(None, map(_words, item.values()))
+        *said, last = rest
+        text = "  ".join(("", *said, ""))
+        show([row((name, "strong"), text, last, hang=2)])
+    show([BLANK, *_next(kind)] if sys.stdout.isatty() else [])
     if broken:
         show([BLANK])
     for one in broken:
@@ -88,7 +95,18 @@ def _table(kind: ListedKind, found: Plugins) -> list[dict[str, object]]:
     ]
 
 
+def _next(kind: ListedKind) -> list[Line]:
+    from hermes_doctor.terminal.lines import row
+
+    command, why = {
+        ListedKind.CHECKS: ("hermes-doctor check --only NAME", "run one check"),
+        ListedKind.CODES: ("hermes-doctor explain CODE", "explain one code"),
+        ListedKind.FIXES: ("hermes-doctor fix CODE", "show what a fix would do"),
+    }[kind]
+    return [row("Next: ", (command, "command"), f"  {why}", hang=6)]
+
+
 def _words(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]"
-    return str(value)
+        return f"[{', '.join(map(str, value))}]" if value else ""
+    return "asks" if value == "confirm" else str(value)

@@ -44,4 +44,9 @@ def _run() -> object:
     from hermes_doctor.cli.commands import app, build_only
 
     build_only(sys.argv[1:])
-    return app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    from shutil import get_terminal_size
+
+    from hermes_doctor.cli import narrow_help
+
+    width = narrow_help.use(get_terminal_size().columns)
+    return app(sys.argv[1:] or ["--help"], standalone_mode=False, **width)

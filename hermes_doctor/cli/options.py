@@ -58,4 +58,8 @@ def confirm(question: str) -> bool:
     """Ask a yes-or-no question; without a terminal the answer is no."""
     if not can_ask():
         return False
-    return typer.confirm(question, default=False, err=True)
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    room = max(20, get_terminal_size().columns - len(" [y/N]: "))
+    return typer.confirm(fill(question, room), default=False, err=True)

@@ -7,6 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 
 LARGE = 64 * 1024 * 1024
+_PATIENCE = 0.8
+_waits: list[float] = []
+"""When this process began to wait for something, one entry for each wait."""
+
+
+def patience() -> float:
+    """How many seconds to wait before a bar is shown; the first time, start-up counts, too."""
+    import time
+
+    _waits.append(time.monotonic())
+    if len(_waits) > 1:
+        return _PATIENCE
+    from hermes_doctor.cli.exits import LOADED_AT
+
+    return max(0.1, _PATIENCE - (_waits[0] - LOADED_AT))
 
 
 def bar(
@@ -55,15 +70,19 @@ def transfer_progress(total: int, *, quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def prune_progress(*, quiet: bool) -> Iterator[None]:
-    """Show progress messages on a terminal if pruning takes longer than a second."""
-    if quiet or not sys.stderr.isatty():
+def waiting(label: str, *, quiet: bool) -> Iterator[None]:
+    """Show on a terminal what the command is doing if it takes longer than a second.
+
+    Progress messages replace the label.
+    """
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from hermes_doctor.system import progress
     from hermes_doctor.terminal.progress import delayed_bar
 
-    with delayed_bar(1.0) as hear, progress.send_to(hear):
+    with delayed_bar(patience()) as hear, progress.send_to(hear):
+        hear(label, None)
         yield
 
 

@@ -16,13 +16,46 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.recovery import RecoveredRun
+    from hermes_doctor.repair.run import Run
     from hermes_doctor.repair.targets import Item
+
+
+@contextmanager
+def say_if_interrupted(run: Run) -> Iterator[None]:
+    """Let the text for Ctrl-C say what an interrupted run leaves behind."""
+    from hermes_doctor.cli import exits
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        exits.add_interrupt_text(describe_interrupted(run.journal))
+        raise
+
+
+def describe_interrupted(journal: Journal | None) -> str:
+    """What an interrupted run has changed: nothing, or what could not be rolled back."""
+    from hermes_doctor.cli.exits import NOTHING
+    from hermes_doctor.records import journal as journals
+
+    if journal is None:
+        return NOTHING
+    state = journal.end or journal.state
+    if state == journals.DONE:
+        return f"Run {journal.id} was already complete."
+    if state == journals.PARTLY:
+        return f"Run {journal.id} was rolled back only in part: {journal.note}."
+    if state == journals.ROLLED_BACK:
+        return f"Run {journal.id} was rolled back, so every file is as before."
+    if journal.gateway == "asked":
+        return f"Run {journal.id}: {journal.note}."
+    return NOTHING
 
 
 @contextmanager
 def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[RecoveredRun]]:
     """Finish cut-off runs first, and report them whatever happens afterwards."""
     from hermes_doctor.cli import exits
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.repair import recovery
@@ -30,11 +63,15 @@ def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
+    exits.set_interrupt_text(exits.WHOLE)
+    with waiting("finishing an interrupted run", quiet=json):
+        ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
     if any(one.partial for one in ended):
         exits.note_partial()
     if not json:
         show([row(("! ", "warning"), one.text, hang=2) for one in ended])
+    if not ended:
+        exits.set_interrupt_text(exits.NOTHING)
     try:
         yield ended
     except Trouble as trouble:
@@ -82,7 +119,7 @@ def restore_items(
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.progress_bars import bar
+    from hermes_doctor.cli.progress_bars import repair_bar, waiting
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, repair
@@ -92,7 +129,8 @@ def restore_items(
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    add_restarts_for_restore(Probes(home), items, stores=kind == "restore")
+    with waiting("looking for running gateways", quiet=json):
+        add_restarts_for_restore(Probes(home), items, stores=kind == "restore")
     if not yes:
         if not json:
             sentences = [sentence for item in items for sentence in item.record.steps]
@@ -113,7 +151,8 @@ def restore_items(
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
-    with bar("backing up", total, quiet=json) as run.progress:
+    label = "restoring" if kind == "restore" else "undoing"
+    with say_if_interrupted(run), repair_bar(label, total, quiet=json) as run.progress:
         done = run.apply(items, undo.restore_verifier(home, backup))
     exits.note_change()
     if not report:

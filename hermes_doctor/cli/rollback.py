@@ -57,6 +57,7 @@ def rollback(
 ) -> int:
     """Return to the Hermes and the data before an update."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import ago
@@ -74,6 +75,7 @@ def rollback(
             f"backup again and replace all newer data: hermes-doctor rollback {which.id}"
         )
     refuse_running(which)
+    exits.set_interrupt_text(exits.NOTHING)
     with records.lock() as hold:
         try:
             plan, backup = _planned(where, which, keep_data=keep_data)
@@ -167,7 +169,7 @@ def _go_back(
         update.guard = process_identity(os.getpid()) or []
         records.save(update)
         exits.note_change()
-        exits.set_interrupt_text("The rollback is not finished. Run it again.")
+        exits.set_interrupt_text("The rollback is not finished.")
         runs: list[Journal] = []
         try:
             with gateways_stopped(home, update, tell) as up_again:
@@ -191,7 +193,7 @@ def _go_back(
         update.stage = BACK
         update.guard = []
         records.save(update)
-        exits.set_interrupt_text()
+        exits.set_interrupt_text("The rollback is finished.")
     say("✓ ", "good", f"Returned to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)

@@ -34,9 +34,9 @@ one line from a pipe, unless its variable is already set.
 
 \b
 Exit codes:
-  0  switched and tested, or already in use
-  1  the plan was only shown, you answered no, or the test failed and the
-     switch was rolled back
+  0  the plan is shown; with --apply: switched and tested, or already in use
+  1  with --apply: you answered no, or the test failed and the switch was
+     rolled back
   2  could not run; nothing was changed
 """
 
@@ -135,7 +135,7 @@ class SwitchSession:
             ) from None
         if not wanted:
             return switch
-        note = f"{wanted} is not set. You are asked for it with --apply."
+        note = f"{wanted} is not set; --apply asks for it."
         return switch._replace(notes=(*switch.notes, note))
 
 
@@ -167,11 +167,13 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     """Show the plan only."""
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.render import document, provider_switch
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    switch = asking.plan(typed=False)
+    with waiting("planning", quiet=json):
+        switch = asking.plan(typed=False)
     if json:
         typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
     elif not switch.steps:
@@ -181,7 +183,7 @@ def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
         show([row("Nothing is changed yet. All files are backed up before they are changed.")])
         show([row("Next: ", (command, "command"))])
-    return int(bool(switch.steps))
+    return 0
 
 
 def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str:
@@ -210,6 +212,7 @@ def _apply(
     """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
@@ -218,7 +221,8 @@ def _apply(
     from hermes_doctor.terminal.show import show
 
     where = asking.home
-    switch = asking.plan(typed=False)
+    with waiting("planning", quiet=json):
+        switch = asking.plan(typed=False)
     if not switch.steps:
         if json:
             typer.echo(document.dump(provider_switch.document(where.path, switch, None, None)))
@@ -242,7 +246,8 @@ def _apply(
         return 1
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)
-    run = _run(where, switch, proof, vault)
+    with waiting("switching and testing", quiet=json):
+        run = _run(where, switch, proof, vault)
     exits.note_change()
     if json:
         typer.echo(
@@ -250,12 +255,17 @@ def _apply(
         )
     else:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
-        show([row(f"Test: {proof.test_result}.")])
+        tested = f"Test: {proof.test_result}."
+        show([row(tested if asking.tested else "The provider was not tested (--no-test).", hang=2)])
+        if run.state == "done":
+            command = f"hermes-doctor check --network{repeat_options(named_home(home))}"
+            show([row("Next: ", (command, "command"))])
     return int(run.state != "done" or run.leaves_files)
 
 
 def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> Journal:
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli.restore_common import say_if_interrupted
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.journal import ItemRecord
     from hermes_doctor.repair.run import Run
@@ -277,4 +287,5 @@ def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> J
         reason=f"before the switch to {name}",
         hermes=installed.version if installed else None,
     )
-    return run.apply([Item(record, switch.steps)], proof)
+    with say_if_interrupted(run):
+        return run.apply([Item(record, switch.steps)], proof)

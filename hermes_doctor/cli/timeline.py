@@ -41,6 +41,7 @@ def timeline(
     """Show restarts, errors, edits and repairs by time."""
     from hermes_doctor import __version__, home as homes
     from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.examination import timeline as timelines
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
@@ -49,11 +50,13 @@ def timeline(
     began = moment(since)
     found = shared_options.load_plugins(plugins)
     probes = Probes(homes.find(home), deep=deep)
-    told = timelines.make_timeline(probes, found.rules, began)
+    with waiting("reading the logs", quiet=json):
+        told = timelines.make_timeline(probes, found.rules, began)
     if json:
         typer.echo(document.dump(rendered.document(probes.home.path, __version__, told)))
     else:
-        show(rendered.lines(probes.home.path, told))
+        pages = shared_options.repeat_options(plugins=plugins)
+        show(rendered.lines(probes.home.path, told, pages))
     return 0
 
 

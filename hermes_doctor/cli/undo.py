@@ -42,6 +42,7 @@ def undo(
 
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.records.journal import Journals
@@ -60,7 +61,8 @@ def undo(
             _say([one.text for one in ended], json=json)
             return int(any(one.partial for one in ended))
         journal = book.load(run) if run else undo.last_run(book)
-        backup, items = undo.undo_plan(where, journal, force=force)
+        with waiting("comparing the files with the run", quiet=json):
+            backup, items = undo.undo_plan(where, journal, force=force)
         done = restore_items(
             where,
             backup,

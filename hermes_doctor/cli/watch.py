@@ -15,6 +15,7 @@ from hermes_doctor.cli.options import (
     SkipOption,
     VaultOption,
 )
+from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
@@ -45,6 +46,7 @@ Exit codes:
 """
 
 app = typer.Typer(
+    cls=WholeSummaries,
     help="Check regularly, notify, and repair if asked to.",
     epilog=EPILOG,
     rich_markup_mode=None,
@@ -64,7 +66,9 @@ AlsoOption = Annotated[
 ]
 AfterOption = Annotated[
     int,
-    typer.Option("--after", min=1, help="Repair a problem after it was found N times in a row."),
+    typer.Option(
+        "--after", min=1, metavar="N", help="Repair a problem after it was found N times in a row."
+    ),
 ]
 BudgetOption = Annotated[
     str, typer.Option("--budget", help="Allow this many repairs in this time, such as 3/30m.")
@@ -136,8 +140,11 @@ def watch(
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
+    from hermes_doctor import __version__
     from hermes_doctor.cli import shared_options
     from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.cli.stderr import tell
+    from hermes_doctor.terminal.lines import tilde
     from hermes_doctor.watch import assembly
 
     threshold = parse_fail_on(fail_on)
@@ -166,9 +173,12 @@ def watch(
     from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
 
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
+    if not json and sys.stdout is not None and sys.stdout.isatty():
+        tell(f"checking {tilde(where.path)}")
     if not once and not unknown:
         made.run()
         return 0
+    made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
     report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone

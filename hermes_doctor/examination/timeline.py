@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.processes.exit_diary import NAME as EXIT_DIARY
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Rule
@@ -75,9 +76,7 @@ def make_timeline(probes: Probes, rules: Sequence[Rule], since: datetime) -> Tim
 def _lives(probes: Probes) -> Iterator[TimelineEvent]:
     lives = probes.diary()
     for life, later in zip(lives, [*lives[1:], None], strict=False):
-        yield TimelineEvent(
-            life.began, "start", f"gateway started, process {life.pid}", "exit diary"
-        )
+        yield TimelineEvent(life.began, "start", f"gateway started, process {life.pid}", EXIT_DIARY)
         if life.how != "alive":
             yield _end(life, later)
 
@@ -86,12 +85,12 @@ def _end(life: GatewayLife, later: GatewayLife | None) -> TimelineEvent:
     how = _ENDS.get(life.how, life.how)
     if life.ended is None:
         at = later.began if later else life.began
-        return TimelineEvent(at, "end", f"process {life.pid} {how}", "exit diary", "error")
+        return TimelineEvent(at, "end", f"process {life.pid} {how}", EXIT_DIARY, "error")
     code = f" (exit {life.exit_code})" if life.exit_code else ""
     kind = f": {life.error}" if life.error else ""
     severity = "error" if life.how == "failed" else ""
     what = f"gateway {how}{code}{kind}, process {life.pid}"
-    return TimelineEvent(life.ended, "end", what, "exit diary", severity)
+    return TimelineEvent(life.ended, "end", what, EXIT_DIARY, severity)
 
 
 def _incidents(
@@ -132,7 +131,10 @@ def _updates(probes: Probes) -> Iterator[TimelineEvent]:
     installed = probes.installation()
     if (code := probes.code_change()) and installed:
         yield TimelineEvent(
-            code.at, "update", f"Hermes {installed.version} was installed", code.path.name
+            code.at,
+            "update",
+            f"Hermes {installed.version} was installed",
+            "" if code.path.name == "RECORD" else code.path.name,  # the installer's list of files
         )
     if done := probes.last_update():
         yield TimelineEvent(

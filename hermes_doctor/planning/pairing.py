@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
-from hermes_doctor.redaction import redact_log_text
+from hermes_doctor.redaction import clean, redact_log_text
 from hermes_doctor.settings.user_ids import is_id, normalise_id
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile, SetMode
@@ -112,7 +112,11 @@ def move_pairing(probes: Probes, platform: str, user: str) -> Iterator[Step]:
     yield from _write(
         here, let_in, text("approve {user} in {folder}", user=user, folder=name), f"+ {user}"
     )
-    gone = (f"- {redact_log_text(one)}" for one in there.values if one in let_in)
+    gone = (
+        f"- {clean(one) if is_id(platform, one) else redact_log_text(one)}"
+        for one in there.values
+        if one in let_in
+    )
     yield from _write(
         there, left, text("remove users from {old} that {folder} has", old=old, folder=name), *gone
     )

@@ -11,7 +11,7 @@ from hermes_doctor.message import count
 from hermes_doctor.settings.access import Access
 from hermes_doctor.settings.resolved import Resolved, Route, SideTask
 from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source
-from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
+from hermes_doctor.terminal.lines import BLANK, Line, Span, row, tilde
 
 SCHEMA = "hermes-doctor/config/1"
 _WIDTH = 10
@@ -28,18 +28,26 @@ def redact_value(value: str | None) -> str:
     )
 
 
-def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
-    """All lines, beginning with what the next message uses."""
+def lines(
+    home: Path, hermes: str | None, found: Resolved, mistake: str = "", options: str = ""
+) -> Iterator[Line]:
+    """All lines, beginning with what the next message uses.
+
+    `mistake` says what is wrong in config.yaml; `options` are those for the commands at the end.
+    """
     said = f"Hermes {hermes}" if hermes else "Hermes not found"
-    yield row((tilde(home), "strong"), f"  {said}, read with the rules of {_dotted(found.release)}")
+    if hermes != _dotted(found.release):
+        said += f", read with the rules of {_dotted(found.release)}"
+    yield row((tilde(home), "strong"), f"  {said}")
     fault = found.world.document.fault
     if fault:
-        at = f" (line {fault.line})" if fault.line else ""
+        at = f" line {fault.line}" if fault.line else ""
         yield row(
             ("✗ ", "error"),
-            f"config.yaml {fault.what}{at}: Hermes ignores the file and uses its defaults",
+            f"config.yaml{at} is not valid YAML, so Hermes ignores the file and uses its defaults.",
             hang=2,
         )
+        yield row(mistake or f"The error is: {fault.what}", indent=2)
     yield BLANK
     yield row(("The next message", "strong"))
     yield from _next(found)
@@ -62,6 +70,18 @@ def lines(home: Path, hermes: str | None, found: Resolved) -> Iterator[Line]:
         yield BLANK
     for doubt in found.doubts:
         yield row(("? ", "warning"), f"could not check: {doubt}", hang=2)
+    yield BLANK
+    yield row("Next: ", *_command(found, options), hang=6)
+
+
+def _command(found: Resolved, options: str) -> tuple[Span, ...]:
+    """What to type: repair what keeps messages from an answer, else change the provider."""
+    if found.world.document.fault:
+        return ((f"hermes-doctor fix{options}", "command"),)
+    if found.used is None or found.main.trouble:
+        return ((f"hermes-doctor check{options}", "command"),)
+    command = f"hermes-doctor switch-provider NAME{options}"
+    return (command, "command"), ("  use another provider", "faint")
 
 
 def _next(found: Resolved) -> Iterator[Line]:
@@ -118,7 +138,9 @@ def _key(label: str, key: Key) -> Iterator[Line]:
         yield _told(label, named, where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
-        yield _told(label, f"{redaction.redact_words(key.name)}{state}", key.source.place, style)
+        hidden = redaction.describe_hidden("x" * key.length, key.name) if key.length else ""
+        named = f"{redaction.redact_words(key.name)} {hidden}".rstrip()
+        yield _told(label, f"{named}{state}", key.source.place, style)
     for other in key.shadows:
         named = redaction.redact_words(other.name)
         yield _told("", f"ignored: {named}", other.source.place, "faint")
@@ -170,12 +192,13 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
 
 
 def _platform(one: Access) -> Iterator[Line]:
-    yield row((one.label, "strong"), (f"  enabled by {one.because}", "faint"), indent=2, hang=4)
+    label = "Weixin (WeChat)" if one.label == "Weixin" else one.label
+    yield row((label, "strong"), (f"  enabled by {one.because}", "faint"), indent=2, hang=4)
     for token in one.tokens:
-        for line in _key("token", token):
+        for line in _key("login", token):
             yield line._replace(indent=4)
     yield _who(one)._replace(indent=4)
-    for label, answer in (("dm", one.dm_policy), ("groups", one.group_policy)):
+    for label, answer in (("direct", one.dm_policy), ("groups", one.group_policy)):
         if answer:
             for line in _answered(label, answer):
                 yield line._replace(indent=4)

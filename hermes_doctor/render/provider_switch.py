@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import redaction
-from hermes_doctor.provider_switch.plan import SwitchPlan
+from hermes_doctor.provider_switch.plan import PLACEHOLDER_KEY, SwitchPlan
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.render.config import redact_value
+from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.render.repair import diff_lines, run_document
 from hermes_doctor.settings.resolved import Route
 from hermes_doctor.terminal.lines import BLANK, Line, row
@@ -27,7 +28,7 @@ def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
     yield BLANK
     for step in switch.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
-        yield from diff_lines(step)
+        yield from map(_without_placeholder, diff_lines(step))
     for note in switch.notes:
         yield row(("! ", "warning"), redaction.redact_words(note), indent=2, hang=2)
     if switch.steps and tested:
@@ -38,6 +39,13 @@ def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
             hang=2,
         )
     yield BLANK
+
+
+def _without_placeholder(line: Line) -> Line:
+    """Do not show the length of the placeholder as the length of a key that is not known yet."""
+    made = redaction.describe_hidden(PLACEHOLDER_KEY, "key")
+    spans = tuple((text.replace(made, "(the key you type)"), style) for text, style in line.spans)
+    return line._replace(spans=spans) if line.text.lstrip().startswith("+") else line
 
 
 def _route(label: str, route: Route) -> Iterator[Line]:
@@ -72,7 +80,7 @@ def document(
         "steps": [
             {
                 "what": step.sentence(),
-                "diff": list(redaction.redacted_diff(*texts)) if (texts := step.texts()) else None,
+                "diff": list(redacted_diff(*texts)) if (texts := step.texts()) else None,
             }
             for step in switch.steps
         ],

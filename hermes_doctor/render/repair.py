@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import redaction
 from hermes_doctor.message import count
 from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import Step
 from hermes_doctor.system.files import size as file_size
@@ -68,7 +68,12 @@ def plan_lines(
         yield from plan_item_lines(one, number)
     if ready:
         yield BLANK
-    by_hand = [one for one in problems if one not in ready and not one.unnamed]
+    refused = [] if ready else [one for one in planned if one.fix and one.refusal]
+    by_hand = [
+        one
+        for one in planned
+        if (one in problems or one in refused) and one not in ready and not one.unnamed
+    ]
     for one in by_hand:
         yield from _by_hand(one, pages)
     for one in planned:
@@ -126,7 +131,9 @@ def _losses(steps: Sequence[Step]) -> Iterator[Line]:
 def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
     """What the operator has to do, because no fix can."""
     finding = one.finding
-    said = " ".join(filter(None, (finding.next, one.refusal if one.fix else "")))
+    refusal = one.refusal if one.fix else ""
+    note = finding.severity is Severity.INFO  # its fix was asked for by name
+    said = " ".join(filter(None, ("" if note and refusal else finding.next, refusal)))
     more = f"hermes-doctor explain {finding.code}{pages}"
     yield row(
         ("Needs you: ", "warning"),
@@ -153,7 +160,7 @@ def diff_lines(step: Step) -> Iterator[Line]:
 
 def _diff(step: Step) -> list[str] | None:
     texts = step.texts()
-    return list(step.lines()) or (list(redaction.redacted_diff(*texts)) if texts else None)
+    return list(step.lines()) or (list(redacted_diff(*texts)) if texts else None)
 
 
 def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
@@ -170,6 +177,8 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         word = _WORD[item.outcome]
         if item.outcome == "verified" and journal.kind != "fix":
             word = "restored"
+        elif item.outcome == "verified" and not item.code:  # a switch of the provider
+            word = "done"
         yield row(mark, f"{number}/{len(items)} ", (name, "strong"), f": {word}", hang=2)
         for note in item.notes:
             yield row((note, "warning" if _tells_loss(note) else ""), indent=6, hang=2)
@@ -182,6 +191,8 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo" and journal.undoable:
             yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
+        if journal.kind != "fix":
+            yield row("Next: ", (f"hermes-doctor check{options}", "command"))
 
 
 def _loses(item: ItemRecord) -> bool:

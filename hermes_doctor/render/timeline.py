@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ _MARKS = {
 _SEVERITIES = {"critical": "✗", "error": "✗", "warning": "!", "info": "·"}
 
 
-def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
-    """The events by day, in local time."""
+def lines(home: Path, timeline: Timeline, options: str = "") -> Iterator[Line]:
+    """The events by day, in local time; `options` are those that `explain` needs."""
     yield row((tilde(home), "strong"), f" since {ago(timeline.since)}, local times")
     if not timeline.events:
         yield BLANK
         yield row("No restart, error, edit, backup or repair was found.")
-    for day, events in groupby(timeline.events, key=lambda one: _local(one.at).date()):
+    shown = _without_flapping(timeline.events)
+    for day, events in groupby(shown, key=lambda one: _local(one.at).date()):
         yield BLANK
         yield row((f"{day:%A}, {day:%b} {day.day} {day.year}", "strong"))
         for event in events:
@@ -38,6 +39,40 @@ def lines(home: Path, timeline: Timeline) -> Iterator[Line]:
         yield BLANK
     for doubt in timeline.unknown:
         yield row(("? ", "warning"), f"could not check: {doubt}", hang=2)
+    if codes := [event.code for event in timeline.events if event.code]:
+        yield BLANK
+        yield row("Next: ", (f"hermes-doctor explain {codes[-1]}{options}", "command"))
+
+
+FLAPPING = timedelta(minutes=10)
+"""A problem that comes back within this time is shown as one event."""
+
+
+def _without_flapping(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
+    """Join a problem that ended and came back soon, possibly many times, to one event."""
+    shown: list[TimelineEvent | None] = []
+    last: dict[tuple[str, str], int] = {}
+    over: dict[tuple[str, str], int] = {}
+    for event in events:
+        what = event.what.removeprefix("over: ")
+        key = (event.code, what)
+        if event.kind == "recovery":
+            over[key] = len(shown)
+        elif event.kind == "incident":
+            place = last.get(key)
+            before = shown[place] if place is not None else None
+            if place is not None and before is not None:
+                end = max(before.until or before.at, before.at)
+                if event.at - end <= FLAPPING:
+                    until = max(event.until or event.at, end)
+                    times = before.times + event.times
+                    shown[place] = before._replace(times=times, until=until)
+                    if (recovery := over.pop(key, None)) is not None:
+                        shown[recovery] = None
+                    continue
+            last[key] = len(shown)
+        shown.append(event)
+    return [event for event in shown if event is not None]
 
 
 def _event(event: TimelineEvent) -> Iterator[Line]:
@@ -45,7 +80,8 @@ def _event(event: TimelineEvent) -> Iterator[Line]:
     if event.severity:
         mark, style = _SEVERITIES[event.severity], event.severity
     code = [(f"{event.code} ", style)] if event.code else []
-    where = [(f"  {event.where}", "faint")] if event.where else []
+    known = not event.where or event.where in event.what
+    where = [] if known else [(f"  {event.where}", "faint")]
     yield row(
         (f"{_local(event.at):%H:%M:%S} ", "faint"),
         (f"{mark} ", style),

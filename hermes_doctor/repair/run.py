@@ -63,6 +63,8 @@ class Run:
     of: str | None = None
     progress: Callable[[int], None] | None = None
     id: str = ""
+    journal: Journal | None = None
+    """Set once the run has begun, also for a caller that is interrupted."""
 
     def __post_init__(self) -> None:
         self.id = self.id or self.vault.next_id()
@@ -79,6 +81,7 @@ class Run:
             of=self.of,
             items=[item.record for item in items],
         )
+        self.journal = log
         preflight = Preflight(self.home, self.vault, self.kind)
         leave_other_supervisors(items)
         targets = targets_of(items)

@@ -10,7 +10,7 @@ from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.sourced_text import DEFAULT, Key, Text
 
 _UNRESOLVED = pattern(r"\$\{[^}]*\}|^\$[A-Za-z_]")
-_MASKED = pattern(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted", re.IGNORECASE)
+_MASKED = pattern(r"\*{3}|•{3}|…|\.\.\.|‹|\[redacted|\(\d+-character \w+\)", re.IGNORECASE)
 _EXAMPLE = pattern(
     r"your[-_ ].*|<.*>|\[.*\]|(?:sk|pk|gsk|xai)[-_]your\b.*|.*[-_ ]your[-_ ].*key|paste[-_ ].*|"
     r"x{3,}|.*[-_]x{4,}|todo|fixme|replace.*|change[-_ ]?me|insert.*|.*[-_ ]here|"
@@ -46,6 +46,7 @@ def key_of(release: Release | None, value: Text, overridden: Iterable[Text] = ()
         shadows=tuple(key_of(release, one) for one in _different(value, overridden)),
         faults=tuple(faults(value)) if value.source.kind != DEFAULT else (),
         vendor=next((_VENDORS[begin] for begin in _VENDORS if value.startswith(begin)), None),
+        length=len(value.strip()),
     )
 
 

@@ -95,3 +95,5 @@ class Key(NamedTuple):
     """What is sent along with it but is not part of it: `comment`, `quotes`, `bearer`, …"""
     vendor: str | None = None
     """The issuer's domain, if its prefix shows it."""
+    length: int = 0
+    """How many characters it has."""

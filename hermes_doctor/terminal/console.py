@@ -45,7 +45,10 @@ def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> 
             room = max(20, width - line.indent - aside)
             for piece in [text] if whole else _wrapped(text, console, room, line.hang):
                 piece.rstrip()
-                shown = Text(" " * (line.indent + (line.hang if number else 0))) + piece
+                margin = line.indent + (line.hang if number else 0)
+                if whole:  # a command that can be pasted matters more than its indent
+                    margin = max(0, min(margin, width - piece.cell_len))
+                shown = Text(" " * margin) + piece
                 if right and not number:
                     shown.append(" " * max(2, width - shown.cell_len - right.cell_len))
                     shown.append_text(right)

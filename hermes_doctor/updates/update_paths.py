@@ -24,6 +24,8 @@ class UpdatePath(NamedTuple):
     description: str
     expected: bool = True
     """Whether `hook install` is meant to cover it."""
+    next: str = ""
+    """The command that guards it."""
 
 
 def list_ways(home: Home) -> list[UpdatePath]:
@@ -42,12 +44,10 @@ def _shell(home: Home) -> UpdatePath:
         )
     if launcher.is_from_other_version():
         return UpdatePath(
-            name, False, f"not guarded: the launcher is of another version. Update it: {INSTALL}"
+            name, False, "not guarded: the launcher is of another version", next=INSTALL
         )
     if not launcher.is_installed():
-        return UpdatePath(
-            name, False, f"not guarded: the launcher is not installed. Install it: {INSTALL}"
-        )
+        return UpdatePath(name, False, "not guarded: the launcher is not installed", next=INSTALL)
     if launcher.is_noexec(launcher.folder() / launcher.NAME):
         return UpdatePath(
             name, False, f"not guarded: programs in {launcher.folder()} cannot run (noexec?)"
@@ -68,11 +68,10 @@ def _chat(home: Home) -> UpdatePath:
     for place in chat_hook.hook_homes(home):
         whose = f"the gateway of {place.profile}" if place.profile else "the gateway"
         if not chat_hook.is_installed(place, home):
-            how = f"not guarded: {whose} has no hook. Install it: {INSTALL}"
+            how = f"not guarded: {whose} has no hook"
             if chat_hook.is_from_other_version(place):
-                how = f"not guarded: the hook of {whose} is of another version. "
-                how += f"Update it: {INSTALL}"
-            return UpdatePath(name, False, how)
+                how = f"not guarded: the hook of {whose} is of another version"
+            return UpdatePath(name, False, how, next=INSTALL)
         running = _running(place)
         written = os.stat(place / chat_hook.FOLDER / "handler.py").st_mtime
         if running is not None and running.started_at.timestamp() < written:
@@ -96,9 +95,13 @@ def _others(home: Home) -> UpdatePath:
     how = {
         GIT: "git pull in the checkout",
         IMAGE: "a new image for the container",
-    }.get(kind or "", f"{kind or 'pip'} by hand")
+    }.get(kind or "", f"an update with {kind or 'pip'}")
     return UpdatePath(
-        how, False, "not guarded; use hermes-doctor update-guard -- COMMAND", expected=False
+        how,
+        False,
+        "not guarded: run its command with update-guard",
+        expected=False,
+        next="hermes-doctor update-guard -- COMMAND",
     )
 
 

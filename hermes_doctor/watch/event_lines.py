@@ -104,7 +104,7 @@ def lines(event: WatchEvent) -> Iterator[Line]:
     if event.code:
         parts.append((f"{event.code}  ", "strong"))
     yield row(*parts, full_title(event), _since(event), hang=MARGIN)
-    if event.command:
+    if event.command and event.severity is not Severity.INFO:
         yield row("Next: ", (event.command, "command"), indent=MARGIN)
 
 
@@ -154,7 +154,10 @@ def state_summary(report: Report) -> str:
     """The state of the home in a few words."""
     bad = {s: n for s, n in report.counts.items() if n and s is not Severity.INFO}
     if bad:
-        parts = ", ".join(f"{number} {severity.value}" for severity, number in bad.items())
+        parts = ", ".join(
+            f"{number} critical" if severity is Severity.CRITICAL else count(number, severity.value)
+            for severity, number in bad.items()
+        )
         said = f"{count(sum(bad.values()), 'problem')} ({parts})"
     elif report.status is Status.UNKNOWN:
         said = "no problem found, but some checks could not run"

@@ -98,8 +98,13 @@ class WatchEvent:
 
 
 def full_title(event: WatchEvent) -> str:
-    """The title, preceded by the subject unless the title contains it."""
+    """The title, preceded by the subject unless the title contains it or a platform's label."""
     subject = event.subject
     if not subject or subject in event.title:
+        return event.title
+    from hermes_doctor.knowledge.data import load_knowledge
+
+    platform = load_knowledge("platforms")["platforms"].get(subject)
+    if platform and platform["label"] in event.title:
         return event.title
     return f"{subject}: {event.title}"

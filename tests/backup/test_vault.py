@@ -638,9 +638,11 @@ def test_prune_with_nothing_whole(home: Path) -> None:
         "schema": "hermes-doctor/prune/1",
         "removed": [],
         "kept": ids,
-        "protected": [],
+        "protected": [{"id": id, "why": "no backup of this home is intact"} for id in ids[:2]],
         "lost": [],
     }
+    shown = support.doctor("backup", "prune", "--keep", "1", "--home", home).out
+    assert "No backup was removed." in shown
 
 
 def test_prune_asks(home: Path) -> None:

@@ -51,7 +51,7 @@ def scene(home: Path, *answers: HostResult) -> Asked:
 )
 def test_stages(home: Path, stage: str, code: str) -> None:
     """Each stage that fails has its code, with the reason and the way that was gone."""
-    fine = answer("QQ Bot", "api.sgroup.qq.com", None)
+    fine = answer("QQ", "api.sgroup.qq.com", None)
     broken = answer("Telegram", "api.telegram.org", stage, "no answer in time", PROXY)
 
     result, [finding] = ask("network-reach", scene(home, fine, broken))

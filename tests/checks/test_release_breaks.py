@@ -64,7 +64,7 @@ def test_qq(
     assert [one.code for one in said] == (["QQ-IS-RECONNECT"] if broken else [])
     for one in said:
         assert (one.subject, one.severity) == ("qqbot", "error")
-        assert one.title == f"Hermes {version} cannot start QQ Bot"
+        assert one.title == f"Hermes {version} cannot start QQ"
         assert "Update Hermes to 0.19.0" in one.next
 
 

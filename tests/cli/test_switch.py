@@ -54,9 +54,10 @@ def test_the_plan_changes_and_sends_nothing(home: Path) -> None:
     with serving() as provider:
         done = switch(home, *RELAY, provider.url, key=None)
 
-    assert (done.code, provider.asked, files(home)) == (1, [], before)
+    assert (done.code, provider.asked, files(home)) == (0, [], before)
     assert "+  provider: relay" in done.out
-    assert "RELAY_API_KEY is not set. You are asked for it" in done.out
+    assert "RELAY_API_KEY is not set; --apply asks for it." in done.out
+    assert "+RELAY_API_KEY=(the key you type)" in done.out
     assert (
         f"--base-url {provider.url} --key-env RELAY_API_KEY --model gpt-4o-mini --apply --home"
         in done.out

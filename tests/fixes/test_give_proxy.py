@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import redaction
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.render import diff
 from hermes_doctor.steps.files import ReplaceFile
 from tests.helpers.fix_cycle import SECRET
 from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
@@ -38,7 +38,7 @@ def test_plan(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     texts = file.texts()
     assert texts is not None
-    shown = [*redaction.redacted_diff(*texts), *(step.sentence() for step in steps)]
+    shown = [*diff.redacted_diff(*texts), *(step.sentence() for step in steps)]
     assert not [line for line in shown if SECRET in line]
 
 

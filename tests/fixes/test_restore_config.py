@@ -47,7 +47,7 @@ def test_plan_shows_a_masked_difference(home: Path) -> None:
 
     assert support.tree(home, vault=True) == before
     assert done.code == 0
-    assert "-api_key: ‹hidden›" in done.out
+    assert "-api_key: (13-character key)" in done.out
     assert "canary" not in done.out
     assert "config.yaml.bak of 2001-09-09 " in done.out
     assert "1 question" in done.out

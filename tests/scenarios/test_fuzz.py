@@ -24,6 +24,7 @@ from hermes_doctor.backup import manifest, vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journals
+from hermes_doctor.render import diff
 from hermes_doctor.settings import config_file
 from tests.helpers import support
 from tests.scenarios.test_hostile_home import facts, full, look_here
@@ -448,8 +449,8 @@ def test_configuration_is_settings_or_a_fault(data: bytes) -> None:
 @given(before=_text, after=_text)
 def test_diffs_are_harmless(before: bytes, after: bytes) -> None:
     """A diff of anything has bounded length and nothing in it that steers a terminal."""
-    lines = list(redaction.redacted_diff("config.yaml", before[:5000], after[:5000]))
-    assert len(lines) <= redaction.MOST_LINES + 1
+    lines = list(diff.redacted_diff("config.yaml", before[:5000], after[:5000]))
+    assert len(lines) <= diff.MOST_LINES + 1
     for line in lines:
         assert redaction.clean(line) == line
 

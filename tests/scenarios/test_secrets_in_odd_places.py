@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import redaction
+from hermes_doctor.render import diff
 from tests.helpers import support
 
 CANARY = "canaryQ7x9Wv2Lk4"
@@ -26,7 +26,7 @@ def test_quoted_items_over_several_lines(kind: str) -> None:
     """What stands between quotes is hidden to its end, and what follows is shown again."""
     text = QUOTED[kind] + REST
 
-    made = "\n".join(redaction.redacted_diff("config.yaml", b"", text.encode()))
+    made = "\n".join(diff.redacted_diff("config.yaml", b"", text.encode()))
 
     assert CANARY not in made
     assert "4242" not in made

@@ -323,7 +323,7 @@ def test_interrupted(tmp_path: Path) -> None:
     done = rollback(home)
 
     assert done.code == 130
-    assert "The rollback is not finished. Run it again." in done.err
+    assert "The rollback is not finished. To go on, run the same command again." in done.err
     assert "half-done" not in done.err
 
 
