@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import StrPath, list_folder, user_home
 
@@ -140,13 +141,32 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     for source, path in named:
         if not os.path.isdir(path):
             state = "is not a folder" if os.path.exists(path) else "does not exist"
-            raise Trouble(f"{source} names {path}, which {state}. {_HINT}")
+            raise Trouble(
+                text(
+                    "{source} names {path}, which {state}. {hint}",
+                    source=source,
+                    path=path,
+                    state=state,
+                    hint=_HINT,
+                )
+            )
         if not os.access(path, os.R_OK | os.X_OK):
-            raise Trouble(f"{source} names {path}, which you may not read. Try it with sudo.")
+            raise Trouble(
+                text(
+                    "{source} names {path}, which you may not read. Try it with sudo.",
+                    source=source,
+                    path=path,
+                )
+            )
         if not looks_like_home(path):
             raise Trouble(
-                f"{source} names {path}, which holds nothing of Hermes "
-                f"(no config.yaml, .env, state.db, …). {_HINT}"
+                text(
+                    "{source} names {path}, which holds nothing of Hermes (no config.yaml, "
+                    ".env, state.db, …). {hint}",
+                    source=source,
+                    path=path,
+                    hint=_HINT,
+                )
             )
         return Home(path.resolve(), path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_doctor.backup.manifest import BackupSource
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
@@ -20,8 +21,13 @@ def check_free_space(path: Path, needed: int) -> None:
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
     if free < needed + MARGIN:
         raise Trouble(
-            f"The disk of {path} has {size(free)} free, but {size(needed + MARGIN)} are needed. "
-            f"Nothing was changed. Free some space, or use another disk: --vault DIR"
+            text(
+                "The disk of {path} has {free} free, but {needed} are needed. Nothing "
+                "was changed. Free some space, or use another disk: --vault DIR",
+                path=path,
+                free=size(free),
+                needed=size(needed + MARGIN),
+            )
         )
 
 

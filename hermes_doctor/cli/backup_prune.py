@@ -94,12 +94,12 @@ def prune(
         doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
-            show([row(("! ", "warning"), text, hang=2) for text in lost])
+            show([row(("! ", "warning"), given, hang=2) for given in lost])
             show(protected_lines(found))
             if not doomed:
                 show([row("No backup was removed." if found.protected else _NONE_OLD)])
         if doomed and not yes and (json or not confirm(_question(len(doomed)))):
-            losses = "".join(f" {text}" for text in lost) if json else ""
+            losses = "".join(f" {given}" for given in lost) if json else ""
             raise Trouble(
                 f"A removed backup cannot be restored.{losses} Nothing was removed. "
                 "To remove: add --yes"
@@ -131,11 +131,17 @@ def _question(number: int) -> str:
     return f"Remove {count(number, 'backup')}? A removed backup cannot be restored."
 
 
-def _age(text: str) -> timedelta:
+def _age(given: str) -> timedelta:
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     units = {"h": "hours", "d": "days", "w": "weeks"}
-    number, unit = text[:-1], text[-1:]
+    number, unit = given[:-1], given[-1:]
     if unit not in units or not number.isdecimal() or len(number) > 5:
-        raise Trouble(f"--older-than needs a number and h, d or w, such as 30d; got {text!r}.")
+        raise Trouble(
+            text(
+                "--older-than needs a number and h, d or w, such as 30d; got {given!r}.",
+                given=given,
+            )
+        )
     return timedelta(**{units[unit]: int(number)})

@@ -73,6 +73,7 @@ def install(
     """Install a daily backup (systemd, launchd or cron)."""
     from hermes_doctor import home as homes
     from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -92,14 +93,14 @@ def install(
         parts = [manager.text(job)]
         if isinstance(manager, daily_backup.DailyTimer):
             parts.append(manager.service_text(job))
-        for text in parts:
-            typer.echo("".join(f"  {line}\n" for line in text.splitlines()).rstrip("\n"))
+        for part in parts:
+            typer.echo("".join(f"  {line}\n" for line in part.splitlines()).rstrip("\n"))
         if dry_run:
             typer.echo("Nothing was written.")
             return 0
         changed = manager.install(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
     done = "Installed" if changed else "Already installed"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
@@ -126,7 +127,7 @@ def status(
 
     from hermes_doctor import home as homes
     from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.message import ago
+    from hermes_doctor.message import ago, text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -136,7 +137,7 @@ def status(
         told = manager.status(job)
         place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     store = Vault(where, place)
@@ -161,6 +162,7 @@ Exit codes:
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
     """Remove the daily backup; existing backups are kept."""
     from hermes_doctor import home as homes
+    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -168,7 +170,7 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
         manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
     typer.echo(
         "Removed the daily backup. Existing backups are kept."
         if there

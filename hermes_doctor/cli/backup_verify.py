@@ -137,6 +137,7 @@ def _verified(
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     ids = [one for one in store.ids() if id or store.is_ours(one)]
@@ -147,5 +148,11 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
         )
     if not ids:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
-        raise Trouble(f"{store.root} contains no backup of this home. Create one: {make}")
+        raise Trouble(
+            text(
+                "{vault} contains no backup of this home. Create one: {command}",
+                vault=store.root,
+                command=make,
+            )
+        )
     return id or ids[-1]

@@ -59,7 +59,7 @@ def rollback(
     from hermes_doctor import home as homes
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.message import ago
+    from hermes_doctor.message import ago, text
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
@@ -70,8 +70,11 @@ def rollback(
         raise Trouble("No guarded update was made here, so there is nothing to roll back.")
     if which.stage == BACK and not update:
         raise Trouble(
-            f"Update {which.id} was already rolled back. Nothing was changed. To restore its "
-            f"backup again and replace all newer data: hermes-doctor rollback {which.id}"
+            text(
+                "Update {id} was already rolled back. Nothing was changed. To restore "
+                "its backup again and replace all newer data: hermes-doctor rollback {id}",
+                id=which.id,
+            )
         )
     refuse_running(which)
     with records.lock() as hold:
@@ -79,7 +82,7 @@ def rollback(
             plan, backup = _planned(where, which, keep_data=keep_data)
         except (CannotFix, CouldNotLook, Trouble) as why:
             said = _sentence(why).replace(" Nothing was changed.", "")
-            raise Trouble(f"{said} Nothing was changed.") from None
+            raise Trouble(text("{message} Nothing was changed.", message=said)) from None
         for one in plan.commands:
             say("→ ", "faint", f"run {one}")
         for note in plan.notes:
@@ -113,6 +116,7 @@ def _sentence(why: object) -> str:
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Plan the rollback and check all that may fail, before anything is changed."""
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.redaction import clean
     from hermes_doctor.updates import current_hermes, rollback
@@ -136,7 +140,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     backup = store.load(update.backup)
     tell(f"verifying backup {backup.id}")
     if wrong := store.verify(backup):
-        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}.")
+        raise Trouble(text("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0]))
     return plan, backup
 
 

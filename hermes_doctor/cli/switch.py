@@ -115,6 +115,7 @@ class SwitchSession:
 
     def plan(self, *, typed: bool) -> SwitchPlan:
         """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
+        from hermes_doctor.message import text
         from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
         from hermes_doctor.provider_switch import plan, target
 
@@ -131,7 +132,9 @@ class SwitchSession:
             switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(
-                f"Could not switch: {str(why).rstrip('.')}. Nothing was changed."
+                text(
+                    "Could not switch: {reason}. Nothing was changed.", reason=str(why).rstrip(".")
+                )
             ) from None
         if not wanted:
             return switch
@@ -141,6 +144,7 @@ class SwitchSession:
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     """Read the key from a prompt without echo or from a pipe."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     if sys.stdin.isatty():
@@ -152,8 +156,11 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     key = said.strip().removeprefix("Bearer ").strip()
     if not key:
         raise Trouble(
-            f"No key was given for {variable}. Nothing was changed. Type it when asked, or send "
-            f"it through a pipe as one line."
+            text(
+                "No key was given for {variable}. Nothing was changed. Type it when "
+                "asked, or send it through a pipe as one line.",
+                variable=variable,
+            )
         )
     if not key.isascii() or not key.isprintable() or any(char in key for char in " \"'`"):
         raise Trouble(

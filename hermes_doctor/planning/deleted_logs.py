@@ -132,10 +132,18 @@ class SaveDeletedLogs(Step):
         names = listed(self.names)
         pids = listed([*map(str, self.pids)])
         if self.stops is None:
-            return f"{names}: save it and its deleted {LOG} (process {pids}); nothing is stopped"
-        return (
-            f"{names}: save it and its deleted {LOG} (process {pids}) before anything is stopped, "
-            "then add lost rows"
+            return text(
+                "{names}: save it and its deleted {log} (process {pids}); nothing is stopped",
+                names=names,
+                log=LOG,
+                pids=pids,
+            )
+        return text(
+            "{names}: save it and its deleted {log} (process {pids}) before anything "
+            "is stopped, then add lost rows",
+            names=names,
+            log=LOG,
+            pids=pids,
         )
 
     def notes(self) -> Sequence[str]:

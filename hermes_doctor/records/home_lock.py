@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.processes import file_locks
 
@@ -33,8 +34,11 @@ def lock_home(home: Home) -> Iterator[None]:
             ) from None
         except OSError as error:
             raise Trouble(
-                f"Could not lock {home.path} ({os.strerror(error.errno or 0).lower()}). "
-                f"Nothing was changed."
+                text(
+                    "Could not lock {home} ({reason}). Nothing was changed.",
+                    home=home.path,
+                    reason=os.strerror(error.errno or 0).lower(),
+                )
             ) from None
         yield
     finally:

@@ -43,7 +43,10 @@ class SaveDatabase(Step):
     """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
-        return f"back up {self.path.name}: SQLite will merge the restored write-ahead log into it"
+        return text(
+            "back up {file}: SQLite will merge the restored write-ahead log into it",
+            file=self.path.name,
+        )
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)

@@ -35,10 +35,10 @@ class Restore(Step):
 
     def sentence(self) -> str:
         if self.entry.kind == "absent":
-            return f"remove {self.entry.path}, which did not exist then"
+            return text("remove {file}, which did not exist then", file=self.entry.path)
         if self.entry.kind == "mode":
             return self._mode_and_owner()
-        return f"restore {self.entry.path} from backup {self.backup.id}"
+        return text("restore {file} from backup {id}", file=self.entry.path, id=self.backup.id)
 
     def _mode_and_owner(self) -> str:
         now, entry = snapshot(self.path), self.entry
@@ -79,7 +79,7 @@ class SetSidecarAside(Step):
     path: Path
 
     def sentence(self) -> str:
-        return f"move {self.path.name} aside: it belongs to the replaced file"
+        return text("move {file} aside: it belongs to the replaced file", file=self.path.name)
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)

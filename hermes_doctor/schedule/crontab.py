@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 
 from hermes_doctor.gateway.manager_commands import LIMIT, run_checked
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.schedule.jobs import Job, JobStatus
@@ -114,7 +115,9 @@ def _lines() -> list[str]:
 def _write(lines: list[str]) -> None:
     done = _crontab(["-"], "".join(lines).encode("utf-8", "surrogateescape"))
     if done.returncode:
-        raise CannotFix(f"crontab rejected the new lines (exit code {done.returncode})")
+        raise CannotFix(
+            text("crontab rejected the new lines (exit code {code})", code=done.returncode)
+        )
 
 
 def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:

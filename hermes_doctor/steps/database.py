@@ -46,7 +46,7 @@ class ReplaceDatabase(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"{self.path.name}: {self.why} (the file is missing)"
+            return text("{file}: {what} (the file is missing)", file=self.path.name, what=self.why)
         return f"{self.path.name}: {self.why}{_other_names(self.path)}"
 
     def changes(self) -> Sequence[Change]:
@@ -111,7 +111,12 @@ class SaveLost(Step):
     held: dict[str, int] = field(default_factory=dict, compare=False)
 
     def sentence(self) -> str:
-        return f"{self.path.name}: save the deleted file of process {self.pid}: {self.why}"
+        return text(
+            "{file}: save the deleted file of process {pid}: {what}",
+            file=self.path.name,
+            pid=self.pid,
+            what=self.why,
+        )
 
     def prepare(self) -> None:
         for suffix, fd in self.fds:

@@ -52,7 +52,7 @@ class ReplaceFile(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"{self.path.name}: {self.why} (new file)"
+            return text("{file}: {what} (new file)", file=self.path.name, what=self.why)
         return f"{self.path.name}: {self.why}{_other_names(self.path)}"
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
@@ -98,7 +98,9 @@ class MoveAside(Step):
     why: str
 
     def sentence(self) -> str:
-        return f"{self.path.name}: move it to the vault, because {self.why}"
+        return text(
+            "{file}: move it to the vault, because {what}", file=self.path.name, what=self.why
+        )
 
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
@@ -126,7 +128,11 @@ class Remove(MoveAside):
     """Step that removes a file which Hermes creates again; a copy stays in the vault."""
 
     def sentence(self) -> str:
-        return f"{self.path.name}: remove it, because {self.why}; Hermes creates it again"
+        return text(
+            "{file}: remove it, because {what}; Hermes creates it again",
+            file=self.path.name,
+            what=self.why,
+        )
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,13 @@ class SetMode(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"{self.path.name}: {self.why} ({self.expect.mode:04o} → {self.mode:04o})"
+        return text(
+            "{file}: {what} ({old:04o} → {new:04o})",
+            file=self.path.name,
+            what=self.why,
+            old=self.expect.mode,
+            new=self.mode,
+        )
 
     def changes(self) -> Sequence[Change]:
         return [Change(resolve_symlink(self.path), self.expect, mode=self.mode)]
@@ -156,7 +168,13 @@ class SetOwner(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"{self.path.name}: {self.why} (uid {self.expect.uid} → {self.uid})"
+        return text(
+            "{file}: {what} (uid {old} → {new})",
+            file=self.path.name,
+            what=self.why,
+            old=self.expect.uid,
+            new=self.uid,
+        )
 
     def changes(self) -> Sequence[Change]:
         owner = (self.uid, self.gid)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import Snapshot
 
@@ -90,7 +91,7 @@ def user_of(pid: int) -> FileUser:
         uid = int(fields["Uid"].split()[1])
         gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
     except (OSError, ValueError, KeyError, IndexError) as error:
-        raise CouldNotLook(f"process {pid} does not tell as whom it runs") from error
+        raise CouldNotLook(text("process {pid} does not tell as whom it runs", pid=pid)) from error
     return FileUser(uid, frozenset(gids))
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system import privileges
 
@@ -22,7 +23,13 @@ def open_file_of_process(pid: int, fd: str, database: Path) -> int:
     try:
         st = os.fstat(handle)
         if not stat.S_ISREG(st.st_mode):
-            raise CannotFix(f"the {database.name} that process {pid} has open is not a file")
+            raise CannotFix(
+                text(
+                    "the {database} that process {pid} has open is not a file",
+                    database=database.name,
+                    pid=pid,
+                )
+            )
         if owner is not None and st.st_uid != owner.uid:
             raise CannotFix(
                 f"the {database.name} that process {pid} has open belongs to uid {st.st_uid} and "

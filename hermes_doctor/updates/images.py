@@ -16,6 +16,7 @@ from hermes_doctor.gateway.docker import NAME
 from hermes_doctor.gateway.manager_commands import run_checked
 from hermes_doctor.home import CONTAINER_HOME, Home
 from hermes_doctor.installation.details import IMAGE, InstallationDetails
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
@@ -63,7 +64,7 @@ def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
 def _only(engine: str, home: Home) -> Unit:
     ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
-        raise CouldNotLook(f"{engine} does not answer")
+        raise CouldNotLook(text("{engine} does not answer", engine=engine))
     return docker.only_container(engine, ids, home)
 
 
@@ -156,7 +157,13 @@ def image_rollback(
         image = f"image {mark(update.id)} (the previous {before.source})"
         made = _made(engine, now, home)
         if made.image != before.source:
-            raise CannotFix(f"it used image {before.source} before and uses {made.image} now")
+            raise CannotFix(
+                text(
+                    "it used image {previous} before and uses {image} now",
+                    previous=before.source,
+                    image=made.image,
+                )
+            )
         compose.refuse_different(engine, made)
     except CannotFix as why:
         data = update.restore_command(home)
@@ -197,5 +204,5 @@ def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.C
         raise CannotFix("several containers use this home")
     made = compose.inspect_container(engine, _name(now), home)
     if "@" in made.image:
-        raise CannotFix(f"its image {made.image} is pinned to a digest")
+        raise CannotFix(text("its image {image} is pinned to a digest", image=made.image))
     return made

@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Finding, Partly, Skip
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.system.files import list_folder, reason
@@ -39,7 +40,11 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 
         yield from findings(asked.incidents, asked.where)
     for source, why, partly in asked.unread:
-        yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")
+        yield (
+            Partly(f"{source}: {why}")
+            if partly
+            else CouldNotLook(text("{source}: {reason}", source=source, reason=why))
+        )
 
 
 def _is_silent(probes: Probes) -> bool:
@@ -58,6 +63,6 @@ def _there(logs: Path) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and not logs.is_symlink():
             raise Skip("there is no log yet") from None
-        raise CouldNotLook(f"logs: {reason(error, logs)}") from None
+        raise CouldNotLook(text("logs: {reason}", reason=reason(error, logs))) from None
     if not S_ISDIR(kind):
         raise CouldNotLook("logs: is not a folder")
