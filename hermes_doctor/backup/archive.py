@@ -187,6 +187,12 @@ def verify(path: Path, lock: ArchiveKeys) -> list[str]:
     return wrong
 
 
+_CHANGED = (
+    "{archive} is damaged: the content of {file} has changed. Nothing was changed. Use another "
+    "archive."
+)
+
+
 def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
     """Import an archive into the vault as a verified backup."""
     with _opened(path, lock) as (backup, tar), import_folder(vault) as partial:
@@ -197,20 +203,21 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
             if entry is None or stream is None:
                 continue
             if info.size != entry.size:
-                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
+                raise Trouble(text(_CHANGED, archive=path.name, file=entry.path))
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
             with disk.new_file(place, durable=False) as fd:
                 found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
-                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
+                raise Trouble(text(_CHANGED, archive=path.name, file=entry.path))
         if left:
             name = next(iter(left.values())).path
             raise Trouble(
                 text(
-                    "{file} is damaged: {name} is missing. Nothing was changed.",
-                    file=path.name,
-                    name=name,
+                    "{archive} is damaged: {file} is missing. Nothing was changed. Use another "
+                    "archive.",
+                    archive=path.name,
+                    file=name,
                 )
             )
         return finish_import(vault, backup._replace(folder=partial))
@@ -238,7 +245,8 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                     if stream is None:
                         raise Trouble(
                             text(
-                                "{file} does not contain a backup of hermes-doctor.", file=path.name
+                                "{file} does not contain a backup of hermes-doctor.",
+                                file=path.name,
                             )
                         )
                     backup = parse(path, stream.read())
@@ -248,7 +256,9 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                         pass
             except (tarfile.TarError, EOFError):
                 _blame(age)
-                raise Trouble(text("{file} is damaged or incomplete.", file=path.name)) from None
+                raise Trouble(
+                    text("{file} is damaged or incomplete. Use another archive.", file=path.name)
+                ) from None
     finally:
         os.close(source)
 
@@ -301,4 +311,4 @@ def _blame(age: subprocess.Popen[bytes]) -> None:
 
         lines = [line for line in said.splitlines() if line.strip()] or ["no message"]
         message = clean(lines[0].removeprefix("age: error: "))[:200]
-        raise Trouble(text("age failed: {given}", given=message))
+        raise Trouble(text("age failed: {message}", message=message))

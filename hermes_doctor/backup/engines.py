@@ -45,7 +45,7 @@ def find_program(name: str) -> str:
     try:
         refuse_untrusted(Path(found), None)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     return found
 
 
@@ -85,11 +85,11 @@ def _run(
         message = clean(_telling(said))[:300]
         raise Trouble(
             text(
-                "{program} {command} failed with exit code {code}: {given}",
+                "{program} {command} failed with exit code {code}: {message}",
                 program=words[0],
                 command=words[1],
                 code=process.returncode,
-                given=message,
+                message=message,
             )
         )
     return "".join(printed)
@@ -148,7 +148,10 @@ class Restic:
         except Trouble as why:
             if "config file" in str(why):
                 raise Trouble(
-                    text("{reason}. If the repository is new: add --init", reason=why)
+                    text(
+                        "{reason}. If the repository is new: add --init",
+                        reason=str(why).rstrip("."),
+                    )
                 ) from None
             raise
         summary = json.loads(said.strip().splitlines()[-1])
@@ -173,7 +176,7 @@ class Restic:
             raise Trouble(
                 text("The repository has no backup {id!r}.", id=id)
                 if id
-                else "The repository is empty."
+                else "The repository is empty. Send a backup first: hermes-doctor backup send"
             )
         real, name, _ = known[-1]
         with ExitStack() as stack:
@@ -240,7 +243,12 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         except (FileNotFoundError, CouldNotLook):
             found = ""
         if found != entry.sha256:
-            raise Trouble(text("The fetched {file} differs from what was saved.", file=entry.path))
+            raise Trouble(
+                text(
+                    "The fetched {file} is damaged. Try again, or fetch another backup.",
+                    file=entry.path,
+                )
+            )
         entries.append(entry.alone())
     return backup._replace(folder=partial, entries=tuple(entries))
 
@@ -266,7 +274,7 @@ def rsync(vault: Vault, target: str) -> None:
     if files:
         raise Trouble(
             text(
-                "rsync sent the backups, but the copy differs in {files}.",
+                "rsync sent the backups, but {files} differ there. Run the command again.",
                 files=count(len(files), "file"),
             )
         )

@@ -62,6 +62,7 @@ def prune(
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import prune_progress
+    from hermes_doctor.message import sentences
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
@@ -94,15 +95,17 @@ def prune(
         doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
-            show([row(("! ", "warning"), given, hang=2) for given in lost])
+            show([row(("! ", "warning"), loss, hang=2) for loss in lost])
             show(protected_lines(found))
             if not doomed:
                 show([row("No backup was removed." if found.protected else _NONE_OLD)])
         if doomed and not yes and (json or not confirm(_question(len(doomed)))):
-            losses = "".join(f" {given}" for given in lost) if json else ""
             raise Trouble(
-                f"A removed backup cannot be restored.{losses} Nothing was removed. "
-                "To remove: add --yes"
+                sentences(
+                    "A removed backup cannot be restored.",
+                    *(lost if json else ()),
+                    "Nothing was removed. To remove: add --yes",
+                )
             )
         with prune_progress(quiet=json):
             for one in doomed:
@@ -126,9 +129,11 @@ _NONE_OLD = "No backup is old enough to be removed."
 
 
 def _question(number: int) -> str:
-    from hermes_doctor.message import count
+    from hermes_doctor.message import count, text
 
-    return f"Remove {count(number, 'backup')}? A removed backup cannot be restored."
+    return text(
+        "Remove {backups}? A removed backup cannot be restored.", backups=count(number, "backup")
+    )
 
 
 def _age(given: str) -> timedelta:

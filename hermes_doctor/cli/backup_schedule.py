@@ -73,7 +73,6 @@ def install(
     """Install a daily backup (systemd, launchd or cron)."""
     from hermes_doctor import home as homes
     from hermes_doctor.backup.retention import Retention
-    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -100,7 +99,7 @@ def install(
             return 0
         changed = manager.install(job)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     done = "Installed" if changed else "Already installed"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
@@ -127,7 +126,7 @@ def status(
 
     from hermes_doctor import home as homes
     from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.message import ago, text
+    from hermes_doctor.message import ago
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -137,7 +136,7 @@ def status(
         told = manager.status(job)
         place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     store = Vault(where, place)
@@ -162,7 +161,6 @@ Exit codes:
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
     """Remove the daily backup; existing backups are kept."""
     from hermes_doctor import home as homes
-    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
@@ -170,7 +168,7 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
         manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     typer.echo(
         "Removed the daily backup. Existing backups are kept."
         if there

@@ -143,8 +143,12 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
         raise Trouble(
-            f"No backup {id!r} in {store.root}. "
-            f"See: hermes-doctor backup list{repeat_options(named_home(home), vault=vault)}"
+            text(
+                "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
+                id=id,
+                vault=store.root,
+                options=repeat_options(named_home(home), vault=vault),
+            )
         )
     if not ids:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"

@@ -33,6 +33,7 @@ def explain(
     import sys
 
     from hermes_doctor.cli.shared_options import suggestion
+    from hermes_doctor.message import sentences, text
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
 
@@ -42,7 +43,11 @@ def explain(
     if page is None:
         names = {name: one.stem for name, one in pages.items()}
         raise Trouble(
-            f"Unknown code {code!r}.{suggestion(code, names)} See: hermes-doctor list codes"
+            sentences(
+                text("Unknown code {code!r}.", code=code),
+                suggestion(code, names),
+                "See: hermes-doctor list codes",
+            )
         )
     text = page.read_text(encoding="utf-8")
     if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):

@@ -218,6 +218,7 @@ def _apply(
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
     from hermes_doctor.render import document, provider_switch, repair
@@ -242,9 +243,14 @@ def _apply(
     if not json:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
     if not yes and (json or not sys.stdin.isatty()):
-        raise Trouble("Nothing was changed. A switch changes files: to confirm, add --yes")
+        raise Trouble(
+            "A switch changes files and asks first. Nothing was changed. To confirm: add --yes"
+        )
     if not yes and not confirm(
-        f"Switch to {asking.request.name}? The current settings are backed up first."
+        text(
+            "Switch to {provider}? The current settings are backed up first.",
+            provider=asking.request.name,
+        )
     ):
         return 1
     switch = asking.plan(typed=True)

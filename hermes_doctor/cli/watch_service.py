@@ -72,7 +72,6 @@ def install(
     """
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
-    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import assembly, install
 
@@ -94,7 +93,7 @@ def install(
             return 0
         changed = install.install(manager, job, wanted)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     if manager.schedules:
         done = "Installed" if changed else "Already installed"
     else:
@@ -109,7 +108,6 @@ def install(
 def status(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
     """Show whether the watch runs and what it did."""
     from hermes_doctor import home as homes
-    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
 
@@ -118,7 +116,7 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         manager, job = install.find_job(where, system=system, cron=cron)
         told = manager.status(job)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     from hermes_doctor.redaction import clean
 
     word = "installed" if told.installed else "not installed"
@@ -140,7 +138,6 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     Backups and receipts are kept, so that its repairs can be undone.
     """
     from hermes_doctor import home as homes
-    from hermes_doctor.message import text
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
 
@@ -149,7 +146,7 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         manager, job = install.find_job(where, system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(text("{reason}.", reason=str(why).rstrip("."))) from None
+        raise Trouble(str(why)) from None
     if not there:  # existing files belong to a watch that somebody started by hand
         typer.echo("The watch was not installed.")
         return 0

@@ -121,7 +121,7 @@ def boot_time() -> float:
         with open("/proc/stat") as file:
             return float(next(line for line in file if line.startswith("btime")).split()[1])
     except (OSError, StopIteration, ValueError, IndexError) as error:
-        raise CouldNotLook("when the machine was started is not known") from error
+        raise CouldNotLook("could not read when the machine was started") from error
 
 
 def read_vitals(pid: int) -> ProcessDetails:
@@ -130,7 +130,7 @@ def read_vitals(pid: int) -> ProcessDetails:
         return _elsewhere(pid)
     seen = stat(pid)
     if seen is None:
-        raise CouldNotLook(text("process {pid} is no longer there", pid=pid))
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid))
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines() if ":" in line)
     opened = descriptors.of(pid)
     group = cgroup_memory.group_of(_text(pid, "cgroup"))
@@ -272,7 +272,7 @@ def _elsewhere(pid: int) -> ProcessDetails:
                 environment=None,
             )
     except (psutil.Error, OSError) as error:
-        raise CouldNotLook(text("process {pid} cannot be looked at", pid=pid)) from error
+        raise CouldNotLook(text("could not read process {pid}", pid=pid)) from error
     try:
         return found._replace(files=process.num_fds(), environment=process.environ())
     except (psutil.Error, OSError, AttributeError):

@@ -80,7 +80,7 @@ def socket_inodes(pid: int) -> set[int]:
             )
         ) from None
     except OSError:
-        raise CouldNotLook(text("process {pid} has just ended", pid=pid)) from None
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid)) from None
     found = set()
     for name in names:
         try:
@@ -214,11 +214,11 @@ def _by_psutil(pid: int | None) -> list[Connection]:
             ask = getattr(process, "net_connections", None) or process.connections
             rows = ask(kind="tcp")
     except psutil.NoSuchProcess:
-        raise CouldNotLook(text("process {pid} has just ended", pid=pid)) from None
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid)) from None
     except (psutil.AccessDenied, OSError):
         whose = "of this machine" if pid is None else f"of process {pid}"
         raise CouldNotLook(
-            text("you may not see the connections {whose}; try it with sudo", whose=whose)
+            text("you may not see the connections {whose}; run this with sudo", whose=whose)
         ) from None
     found = [
         Connection(

@@ -64,7 +64,7 @@ def _loaded(pid: int) -> Iterator[Path]:
         with open(f"/proc/{pid}/maps", errors="replace") as maps:
             names = {line.rstrip("\n").partition("/")[2] for line in maps}
     except OSError as error:
-        raise CouldNotLook(text("process {pid} may not be looked into", pid=pid)) from error
+        raise CouldNotLook(text("you may not see the files of process {pid}", pid=pid)) from error
     for part in ("libsqlite3", "_sqlite3", "libpython", "/python"):
         for name in sorted(names):
             if part in f"/{name}" and not name.endswith(" (deleted)"):

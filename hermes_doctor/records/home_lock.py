@@ -29,13 +29,24 @@ def lock_home(home: Home) -> Iterator[None]:
         except BlockingIOError:
             who = holder(home)
             raise Trouble(
-                f"Another hermes-doctor{f' (process {who})' if who else ''} is working on "
-                f"{home.path}. Nothing was changed. Try again when it has finished."
+                text(
+                    "Another hermes-doctor (process {pid}) is working on {home}. Nothing was "
+                    "changed. Try again when it has finished.",
+                    pid=who,
+                    home=home.path,
+                )
+                if who
+                else text(
+                    "Another hermes-doctor is working on {home}. Nothing was changed. Try again "
+                    "when it has finished.",
+                    home=home.path,
+                )
             ) from None
         except OSError as error:
             raise Trouble(
                 text(
-                    "Could not lock {home} ({reason}). Nothing was changed.",
+                    "Could not lock {home} ({reason}). Nothing was changed. Correct its "
+                    "permissions first.",
                     home=home.path,
                     reason=os.strerror(error.errno or 0).lower(),
                 )

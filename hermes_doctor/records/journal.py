@@ -204,8 +204,18 @@ class Journals:
             return journal
         except FileNotFoundError:
             known = self.ids()
-            newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
-            raise Trouble(f"No run {id!r} in {self.home.path}.{newest}") from None
+            raise Trouble(
+                text(
+                    "No run {id!r} in {home}. The newest is {newest}.",
+                    id=id,
+                    home=self.home.path,
+                    newest=known[-1],
+                )
+                if known
+                else text(
+                    "No run {id!r} in {home}. No run was made here yet.", id=id, home=self.home.path
+                )
+            ) from None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Trouble(
                 text("The receipt of run {id} is damaged ({path}).", id=id, path=path)

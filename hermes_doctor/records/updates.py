@@ -173,7 +173,8 @@ class UpdateRecords:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Trouble(
-                    "Another update or rollback of this home is running. Nothing was changed."
+                    "Another update or rollback of this home is running. Nothing was changed. "
+                    "Try again when it has finished."
                 ) from None
             yield fd
         finally:
@@ -212,10 +213,13 @@ class UpdateRecords:
             return _parse(document)
         except FileNotFoundError:
             known = self.ids()
-            newest = (
-                f" The newest is {known[-1]}." if known else " No guarded update was made here."
-            )
-            raise Trouble(f"No update {id!r} is recorded.{newest}") from None
+            raise Trouble(
+                text(
+                    "No update {id!r} is recorded. The newest is {newest}.", id=id, newest=known[-1]
+                )
+                if known
+                else text("No update {id!r} is recorded. No guarded update was made here.", id=id)
+            ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Trouble(
                 text("The record of update {id} is damaged ({file}).", id=id, file=self._file(id))

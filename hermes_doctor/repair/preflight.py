@@ -105,7 +105,7 @@ class Preflight(NamedTuple):
         if snapshot(path) != target.change.expect and not moves:
             raise Trouble(
                 text(
-                    "Another program changed {path} just now. Nothing was changed; try again.",
+                    "Another program changed {path} just now. Nothing was changed. Try again.",
                     path=path.name,
                 )
             )
@@ -171,8 +171,8 @@ class Preflight(NamedTuple):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Trouble(
                 text(
-                    "Could not write to {folder} (read-only disk or no permission). "
-                    "Nothing was changed.",
+                    "Could not write to {folder}: the disk is read-only, or you lack permission. "
+                    "Nothing was changed. Correct that first.",
                     folder=folder,
                 )
             )
@@ -197,9 +197,11 @@ class Preflight(NamedTuple):
             if not pids:
                 continue
             who = ", ".join(str(pid) if pid else "of another container" for pid in pids)
-            why = (
-                f"{target.path.name} is in use by process {who}. Nothing was changed. Stop the "
-                f"gateway (and any other Hermes on this home) first, then try again."
+            why = text(
+                "{file} is in use by process {pids}. Nothing was changed. Stop the gateway (and "
+                "any other Hermes on this home) first, then try again.",
+                file=target.path.name,
+                pids=who,
             )
             self._refuse(targets, [n for one in wanted for n in one.items], why)
 

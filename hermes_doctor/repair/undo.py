@@ -42,13 +42,20 @@ class Restore(Step):
 
     def _mode_and_owner(self) -> str:
         now, entry = snapshot(self.path), self.entry
-        mode = f"chmod {entry.mode:04o} {entry.path}"
+        mode = text("chmod {mode:04o} {file}", mode=entry.mode, file=entry.path)
         if now.kind == "absent" or (now.uid, now.gid) == (entry.uid, entry.gid):
             return mode
         if _owner_stays(self.path, entry):
             return mode
-        owner = f"chown {entry.uid}:{entry.gid} {entry.path}"
-        return owner if now.mode & 0o777 == entry.mode else f"{owner}, {mode}"
+        if now.mode & 0o777 == entry.mode:
+            return text("chown {uid}:{gid} {file}", uid=entry.uid, gid=entry.gid, file=entry.path)
+        return text(
+            "chown {uid}:{gid} {file}, chmod {mode:04o} {file}",
+            uid=entry.uid,
+            gid=entry.gid,
+            mode=entry.mode,
+            file=entry.path,
+        )
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)

@@ -178,7 +178,10 @@ class DailyCrontabLine(crontab.Cron):
         hour, minute = at_of(job)
         command = shlex.join(job.command).replace("%", r"\%")
         if "\n" in command:
-            raise CannotFix("a path contains characters that a crontab line must not contain")
+            raise CannotFix(
+                "A path contains characters that a crontab line must not contain. "
+                "Rename that folder."
+            )
         return f"{minute} {hour} * * * {command} >/dev/null  # {job.name}\n"
 
     def hints(self, job: Job) -> Sequence[str]:
@@ -240,7 +243,11 @@ def prepare(
     user = owner.name if system and owner.uid else None
     if system and owner.uid and user is None:
         raise CannotFix(
-            text("the owner of the home (uid {uid}) has no account on this machine", uid=owner.uid)
+            text(
+                "The owner of the home (uid {uid}) has no account on this machine. "
+                "Correct the owner first.",
+                uid=owner.uid,
+            )
         )
     if system and user is None:
         for one in (Path(sys.executable), Path(__file__)):

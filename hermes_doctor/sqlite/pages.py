@@ -28,9 +28,9 @@ class DatabasePages:
         self.wal = wal
         head = headers.Header(os.pread(db, 128, 0), Snapshot.of(os.fstat(db)))
         if not head.magic or not head.page_size:
-            raise CouldNotLook("is not a database")
+            raise CouldNotLook("it is not a database")
         if int.from_bytes(head.head[56:60], "big") not in (0, 1):
-            raise CouldNotLook("its text is UTF-16, which is not read here")
+            raise CouldNotLook("its text is UTF-16, which hermes-doctor does not read")
         self.page_size = head.page_size
         self.usable = head.page_size - head.head[20]
         self.frames = _committed(wal, self.page_size) if wal is not None else {}
@@ -39,7 +39,7 @@ class DatabasePages:
     def read(self, number: int) -> bytes:
         """One page; numbers start at 1."""
         if not 1 <= number <= self.count:
-            raise CouldNotLook(text("page {number} lies outside the file", number=number))
+            raise CouldNotLook(text("page {number} is outside the file", number=number))
         if number in self.frames and self.wal is not None:
             page = os.pread(self.wal, self.page_size, self.frames[number])
         else:
@@ -57,7 +57,7 @@ def open_pages(path: Path) -> Iterator[DatabasePages]:
         journal = path.with_name(path.name + "-journal")
         with suppress(FileNotFoundError):
             if read_head(journal, 8)[0] == journals.MAGIC:
-                raise CouldNotLook("a transaction in it has not ended")
+                raise CouldNotLook("it has an unfinished transaction")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield DatabasePages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
@@ -80,7 +80,9 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
     if length < 32:
         return {}
     if length > WAL_LIMIT:
-        raise CouldNotLook(text("the write-ahead log is {size}", size=size(length)))
+        raise CouldNotLook(
+            text("its write-ahead log is too large to read ({size})", size=size(length))
+        )
     head = os.pread(wal, 32, 0)
     magic, _, wal_page_size = struct.unpack_from(">III", head)
     if magic not in (0x377F0682, 0x377F0683) or wal_page_size != page_size:

@@ -15,13 +15,20 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
 
 
-def _other_names(path: Path) -> str:
-    """A remark for the plan if a file has other hard links: they keep the old content."""
+def replace_sentence(path: Path, place: str, what: str) -> str:
+    """What a step does with a file; other hard links of it keep the old content."""
     try:
         more = os.stat(path).st_nlink - 1
     except OSError:
-        return ""
-    return f" ({count(more, 'other hard link')} of it keeps the old content)" if more > 0 else ""
+        more = 0
+    if more > 0:
+        return text(
+            "{place}: {what} (the old content stays in {links} of it)",
+            place=place,
+            what=what,
+            links=count(more, "other hard link"),
+        )
+    return text("{place}: {what}", place=place, what=what)
 
 
 def _writer(data: bytes) -> Maker:
@@ -53,7 +60,7 @@ class ReplaceFile(Step):
     def sentence(self) -> str:
         if self.expect.kind == "absent":
             return text("{file}: {what} (new file)", file=self.path.name, what=self.why)
-        return f"{self.path.name}: {self.why}{_other_names(self.path)}"
+        return replace_sentence(self.path, self.path.name, self.why)
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.data
@@ -81,7 +88,7 @@ class ReplaceSpan(Step):
 
     def sentence(self) -> str:
         line = self.before.count(b"\n", 0, self.start) + 1
-        return f"{self.path.name} line {line}: {self.why}{_other_names(self.path)}"
+        return replace_sentence(self.path, f"{self.path.name} line {line}", self.why)
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.after
@@ -99,7 +106,7 @@ class MoveAside(Step):
 
     def sentence(self) -> str:
         return text(
-            "{file}: move it to the vault, because {what}", file=self.path.name, what=self.why
+            "{file}: move it to the vault, because {reason}", file=self.path.name, reason=self.why
         )
 
     def changes(self) -> Sequence[Change]:
@@ -129,9 +136,9 @@ class Remove(MoveAside):
 
     def sentence(self) -> str:
         return text(
-            "{file}: remove it, because {what}; Hermes creates it again",
+            "{file}: remove it, because {reason}; Hermes creates it again",
             file=self.path.name,
-            what=self.why,
+            reason=self.why,
         )
 
 

@@ -53,6 +53,4 @@ def refuse_untrusted(path: Path, user: Account | None) -> None:
     from hermes_doctor.system.trust import why_untrusted
 
     if why := why_untrusted(path, strict=True):
-        raise CannotFix(
-            text("root does not run what is in {path}: {reason}", path=path, reason=why)
-        )
+        raise CannotFix(text("root does not run {path}: {reason}.", path=path, reason=why))

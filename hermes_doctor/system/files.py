@@ -90,12 +90,12 @@ def open_regular(path: StrPath, *, follow: bool = True) -> int:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
             raise CouldNotLook(
-                text("{file}: is a socket, not a regular file", file=Path(path).name)
+                text("{file}: a socket, not a regular file", file=Path(path).name)
             ) from error
         raise CouldNotLook(reason(error, Path(path))) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise CouldNotLook(text("{file}: is not a regular file", file=Path(path).name))
+        raise CouldNotLook(text("{file}: not a regular file", file=Path(path).name))
     return fd
 
 
@@ -112,7 +112,7 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
             if before.size > limit:
                 raise CouldNotLook(
                     text(
-                        "{file}: {size}, more than {limit}",
+                        "{file}: too large to read ({size}; the limit is {limit})",
                         file=path.name,
                         size=size(before.size),
                         limit=size(limit),
@@ -124,7 +124,7 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
                 if len(data) > limit:
                     raise CouldNotLook(
                         text(
-                            "{file}: grows past {limit} while read",
+                            "{file}: grew over {limit} while it was read",
                             file=path.name,
                             limit=size(limit),
                         )
@@ -135,7 +135,7 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
             raise CouldNotLook(reason(error, path)) from error
         finally:
             os.close(fd)
-    raise CouldNotLook(text("{file}: is being written just now", file=path.name))
+    raise CouldNotLook(text("{file}: another program is writing it now", file=path.name))
 
 
 def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
@@ -145,7 +145,7 @@ def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
     except FileNotFoundError:
         if snapshot(path).kind == "symlink":
             raise CouldNotLook(
-                text("{file}: is a symlink that leads nowhere", file=path.name)
+                text("{file}: a symlink to a missing file", file=path.name)
             ) from None
         return None
 

@@ -91,7 +91,7 @@ def user_of(pid: int) -> FileUser:
         uid = int(fields["Uid"].split()[1])
         gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
     except (OSError, ValueError, KeyError, IndexError) as error:
-        raise CouldNotLook(text("process {pid} does not tell as whom it runs", pid=pid)) from error
+        raise CouldNotLook(text("could not read the user of process {pid}", pid=pid)) from error
     return FileUser(uid, frozenset(gids))
 
 
@@ -100,7 +100,7 @@ def owner_of(folder: Path) -> FileUser:
     try:
         st = os.stat(folder)
     except OSError as error:
-        raise CouldNotLook("the owner of the home is not known") from error
+        raise CouldNotLook("could not read the owner of the home") from error
     return FileUser(st.st_uid, frozenset({st.st_gid}))
 
 

@@ -79,7 +79,7 @@ def once(
                 what = look.__name__.replace("_", " ")
                 raise CouldNotLook(
                     text(
-                        "looking at the {what} took longer than {seconds:g} s",
+                        "reading the {what} took longer than {seconds:g} s",
                         what=what,
                         seconds=patience,
                     )

@@ -25,15 +25,23 @@ def open_file_of_process(pid: int, fd: str, database: Path) -> int:
         if not stat.S_ISREG(st.st_mode):
             raise CannotFix(
                 text(
-                    "the {database} that process {pid} has open is not a file",
+                    "The {database} that process {pid} has open is not a file. Stop that "
+                    "process first.",
                     database=database.name,
                     pid=pid,
                 )
             )
         if owner is not None and st.st_uid != owner.uid:
             raise CannotFix(
-                f"the {database.name} that process {pid} has open belongs to uid {st.st_uid} and "
-                f"not to the owner of the home (uid {owner.uid}), so root does not read it"
+                text(
+                    "The {database} that process {pid} has open belongs to uid {uid}, not to the "
+                    "owner of the home (uid {owner}), so root does not read it. Stop that process "
+                    "first.",
+                    database=database.name,
+                    pid=pid,
+                    uid=st.st_uid,
+                    owner=owner.uid,
+                )
             )
         return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
     finally:

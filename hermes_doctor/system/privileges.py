@@ -112,8 +112,8 @@ def _of(folder: str, links: int) -> Privileges | None:
         if others_may_write(st) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
                 text(
-                    "Others may write to {folder}, so root cannot tell whose home lies "
-                    "there. Nothing was changed. Close it first: chmod go-w {folder}",
+                    "Other users may write to {folder}, so root does not trust what is in it. "
+                    "Nothing was changed. To solve it: chmod go-w {folder}",
                     folder=place,
                 )
             )

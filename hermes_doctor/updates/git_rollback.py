@@ -46,7 +46,7 @@ def checkout_rollback(
     """The commands of the rollback; raise CannotFix if git is in the middle of something."""
     checkout, revision = before.checkout, before.revision
     if checkout is None or revision is None:
-        raise CannotFix("the previous commit of the checkout is unknown")
+        raise CannotFix("The previous commit of the checkout is unknown. Check it out yourself.")
     _refuse_half_done(checkout, user)
     moved = now is None or now.revision != revision
     elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
@@ -92,7 +92,7 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(
             text(
-                "a git merge is unfinished in {folder}: {files}. Resolve the conflicts, "
+                "A git merge is unfinished in {folder}: {files}. Resolve the conflicts, "
                 "then: git -C {folder} add {files}",
                 folder=checkout,
                 files=shown,
@@ -102,7 +102,7 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
         if (git_folder(Path(checkout)) / name).exists():
             raise CannotFix(
                 text(
-                    "a git operation is unfinished in {folder} ({name}). Finish it first, "
+                    "A git operation is unfinished in {folder} ({name}). Finish it first, "
                     "see: git -C {folder} status",
                     folder=checkout,
                     name=name,
@@ -125,7 +125,9 @@ def _free_name(checkout: str, name: str, user: Account) -> str:
         if _commit(checkout, f"refs/heads/{found}", user) in (None, head):
             return found
     raise CannotFix(
-        text("too many branches hermes-doctor/before-rollback-{name} exist; delete some", name=name)
+        text(
+            "Too many branches hermes-doctor/before-rollback-{name} exist. Delete some.", name=name
+        )
     )
 
 
@@ -158,12 +160,17 @@ def _git(checkout: str, user: Account, *words: str) -> str:
             **options,  # type: ignore[call-overload]
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotFix(text("could not run git ({reason})", reason=type(error).__name__)) from None
+        raise CannotFix(
+            text(
+                "Could not run git ({reason}). Install git or correct the PATH.",
+                reason=type(error).__name__,
+            )
+        ) from None
     if done.returncode:
         raise CannotFix(
             text(
-                "git {program} failed in {folder} with exit code {code}",
-                program=words[0],
+                "git {command} failed in {folder} with exit code {code}.",
+                command=words[0],
                 folder=checkout,
                 code=done.returncode,
             )

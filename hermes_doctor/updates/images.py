@@ -151,7 +151,8 @@ def image_rollback(
     now = of_home(home)
     if now is not None and now.revision == before.revision and not _is_nameless(now, before):
         return []
-    engine, image = docker.engine() or "docker", f"an image of Hermes {before.version}"
+    engine = docker.engine() or "docker"
+    image = f"an image of Hermes {before.version}"
     try:
         _refuse_unmarked(engine, before, update)
         image = f"image {mark(update.id)} (the previous {before.source})"
@@ -168,8 +169,22 @@ def image_rollback(
     except CannotFix as why:
         data = update.restore_command(home)
         raise CannotFix(
-            f"container {_name(before)} cannot be recreated automatically: {why}. Stop it, "
-            f"create it from {image}{f', run `{data}`' if data else ''}, and start it"
+            text(
+                "Container {container} cannot be recreated automatically: {reason}. Stop it, "
+                "create it from {image}, run `{command}`, and start it.",
+                container=_name(before),
+                reason=why,
+                image=image,
+                command=data,
+            )
+            if data
+            else text(
+                "Container {container} cannot be recreated automatically: {reason}. Stop it, "
+                "create it from {image}, and start it.",
+                container=_name(before),
+                reason=why,
+                image=image,
+            )
         ) from None
     left = docker.unfinished_replacements(
         engine, docker.all_of_home(engine, home, docker.PATIENCE) or ()

@@ -116,7 +116,7 @@ def _by_uv(home: Home, before: InstallationDetails, user: Account) -> tuple[str,
         raise CannotFix(
             text(
                 "{folder} has no pip, and uv is not on the PATH. Install uv, which "
-                "reinstalls the packages, then try again",
+                "reinstalls the packages, then try again.",
                 folder=before.where,
             )
         )
@@ -134,7 +134,7 @@ def _anew(home: Home, before: InstallationDetails, user: Account) -> list[tuple[
         raise CannotFix(
             text(
                 "{folder} has lost its Python, and uv is not on the PATH. Create the "
-                "environment{version} again, then try again",
+                "environment{version} again, then try again.",
                 folder=before.where,
                 version=version,
             )

@@ -60,7 +60,12 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     """Plan without changing anything; raise CannotFix if there is no way back."""
     before = update.before
     if before is None:
-        raise CannotFix(text("the Hermes version before update {id} is unknown", id=update.id))
+        raise CannotFix(
+            text(
+                "The Hermes version before update {id} is unknown. Reinstall it yourself.",
+                id=update.id,
+            )
+        )
     owner = owner_of(home)
     way = CheckoutPlan()
     if before.kind == GIT:
@@ -73,7 +78,7 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
         raise CannotFix(
             text(
                 "Hermes is part of a container image. Start the container from the image "
-                "of {version}",
+                "of {version}.",
                 version=before.version,
             )
         )
@@ -95,7 +100,8 @@ def _runnable(made: Sequence[RollbackCommand], notes: tuple[str, ...] = ()) -> P
         if shutil.which(one.words[0]) is None:
             raise CannotFix(
                 text(
-                    "{program} is needed to reinstall Hermes but is not on the PATH",
+                    "{program} is needed to reinstall Hermes, but is not on the PATH. "
+                    "Install it first.",
                     program=one.words[0],
                 )
             )
@@ -125,7 +131,7 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
             who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
             raise CannotFix(
                 text(
-                    "process {pid} has {file} open; stop it first",
+                    "Process {pid} has {file} open. Stop that process first.",
                     pid=who,
                     file=home.name_of(names[name]),
                 )
@@ -169,8 +175,8 @@ def restore_hermes(
         if said.code:
             raise CannotFix(
                 text(
-                    "`{path}` failed with exit code {code}: {message}",
-                    path=one,
+                    "`{command}` failed with exit code {code}: {message}",
+                    command=one,
                     code=said.code,
                     message=said.text or "no message",
                 )
@@ -179,13 +185,19 @@ def restore_hermes(
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(
-            text("{what} is installed afterwards, not {version}", what=what, version=before.version)
+            text(
+                "After the rollback, {what} is installed instead of {version}. "
+                "Reinstall it yourself.",
+                what=what,
+                version=before.version,
+            )
         )
     if there.revision != before.revision:
         what = "container" if images.is_container_image(before) else "checkout"
         raise CannotFix(
             text(
-                "the {what} is still not at {revision} afterwards",
+                "After the rollback, the {what} is still not at {revision}. Reinstall "
+                "Hermes yourself.",
                 what=what,
                 revision=before.revision,
             )
@@ -194,9 +206,19 @@ def restore_hermes(
         return
     if left := package_rollback.missing_packages(before, there):
         names = listed([f"{name} {version}" for name, version in left], 1)
-        raise CannotFix(text("still missing afterwards: {names}", names=names))
+        raise CannotFix(
+            text(
+                "After the rollback, these packages are missing: {names}. Install them yourself.",
+                names=names,
+            )
+        )
     if commands and (broken := requirements.damaged_packages(there, owner)):
-        raise CannotFix(text("{package} is incomplete afterwards", package=broken[0]))
+        raise CannotFix(
+            text(
+                "After the rollback, {package} is incomplete. Reinstall it yourself.",
+                package=broken[0],
+            )
+        )
 
 
 def _ask(one: RollbackCommand, owner: Account, hold: int) -> CommandResult:

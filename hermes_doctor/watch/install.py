@@ -206,7 +206,11 @@ def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
         return None
     if owner.name is None:
         raise CannotFix(
-            text("the owner of the home (uid {uid}) has no account on this machine", uid=owner.uid)
+            text(
+                "The owner of the home (uid {uid}) has no account on this machine. "
+                "Correct the owner first.",
+                uid=owner.uid,
+            )
         )
     if chosen.healing is None:
         return owner.name
@@ -214,7 +218,7 @@ def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
         found = Probes(home).supervision().owner
     except CouldNotLook as why:
         raise CannotFix(
-            text("could not find out what supervises the gateway: {reason}", reason=why)
+            text("Could not find out what restarts the gateway: {reason}.", reason=why)
         ) from None
     return owner.name if found is None or found.kind == SYSTEMD_USER else None
 

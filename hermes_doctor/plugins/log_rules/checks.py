@@ -31,7 +31,7 @@ def check_of(id: str, folder: Folder) -> Check:
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
     _there(probes.home / "logs")
     if _is_silent(probes):
-        raise Skip("there is no log yet")
+        raise Skip("no log yet")
     from hermes_doctor.plugins.log_rules.ask_logs import ask
 
     asked = ask(probes, folder.rule_set.rules)
@@ -62,7 +62,7 @@ def _there(logs: Path) -> None:
         kind = logs.stat().st_mode
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and not logs.is_symlink():
-            raise Skip("there is no log yet") from None
+            raise Skip("no log yet") from None
         raise CouldNotLook(text("logs: {reason}", reason=reason(error, logs))) from None
     if not S_ISDIR(kind):
-        raise CouldNotLook("logs: is not a folder")
+        raise CouldNotLook("logs: not a folder")

@@ -36,7 +36,7 @@ def apply_edits(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
     """Return the edited file; CannotFix unless both parsers then read what was intended."""
     content = data.decode("utf-8", "surrogateescape")
     if "\0" in content:
-        raise CannotFix(".env holds NUL bytes; mend its encoding first")
+        raise CannotFix(".env contains NUL bytes. Repair its encoding first.")
     for edit in edits:
         if isinstance(edit, ReplaceLine):
             content = _mended(content, edit)
@@ -70,7 +70,7 @@ def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Re
         moved = {name for name in every - named if old.get(name) != new.get(name)}
         if moved:
             raise CannotFix(
-                text(".env: {name} depends on it; change both by hand", name=sorted(moved)[0])
+                text("{name} in .env depends on it. Change both by hand.", name=sorted(moved)[0])
             )
 
 
@@ -94,13 +94,17 @@ def _assigned(content: str, edit: Assign, read: Reader) -> str:
     if not _NAME.fullmatch(edit.name):
         raise CannotFix(
             text(
-                "{name} cannot be the name of a variable",
+                "{name} is not a valid name of a variable. Use another name.",
                 name=redaction.redact_unless_variable(edit.name),
             )
         )
     if not edit.value.isprintable() or not edit.value.isascii() or "${" in edit.value:
         raise CannotFix(
-            text("the value for {name} holds what .env cannot take as it is", name=edit.name)
+            text(
+                "The value of {name} contains characters that .env cannot store. "
+                "Change it by hand.",
+                name=edit.name,
+            )
         )
     found = [one for one in _statements(content) if one.name == edit.name]
     if found and _value(read, content, edit.name) == {edit.value}:
@@ -111,9 +115,7 @@ def _assigned(content: str, edit: Assign, read: Reader) -> str:
         )
         if _value(read, made, edit.name) == {edit.value}:
             return made
-    raise CannotFix(
-        text("{name} is written in a way that only a person should change", name=edit.name)
-    )
+    raise CannotFix(text("{name} is written in an unusual way. Change it by hand.", name=edit.name))
 
 
 def _value(read: Reader, content: str, name: str) -> set[str | None]:
@@ -137,7 +139,9 @@ def _set(content: str, found: _Statement, said: str) -> str:
     lines = content[found.start : found.end]
     head = _SET.match(lines)
     if head is None or head["name"].strip("'\"") != found.name:
-        raise CannotFix(text("{name} shares its line with something else", name=found.name))
+        raise CannotFix(
+            text("{name} shares its line with something else. Change it by hand.", name=found.name)
+        )
     ending = _ENDING.search(lines)
     assert ending is not None
     rest = lines[head.end() : ending.start()]
@@ -159,7 +163,9 @@ def _appended(content: str, line: str) -> str:
 def _without(content: str, name: str) -> str:
     for one in reversed([one for one in _statements(content) if one.name == name]):
         if _SET.match(content[one.start : one.end]) is None:
-            raise CannotFix(text("{name} shares its line with something else", name=name))
+            raise CannotFix(
+                text("{name} shares its line with something else. Change it by hand.", name=name)
+            )
         content = content[: one.start] + content[one.end :]
     return content
 
@@ -175,4 +181,4 @@ def _mended(content: str, edit: ReplaceLine) -> str:
             break
         new = edit.new.replace("\n", ending[0] or "\n")
         return content[: match.start()] + new + ending[0] + content[match.end() :]
-    raise CannotFix(text("line {line} of .env is no longer what it was", line=edit.line))
+    raise CannotFix(text("Line {line} of .env has changed. Run the check again.", line=edit.line))

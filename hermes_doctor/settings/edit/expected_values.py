@@ -28,7 +28,7 @@ def apply_to_values(values: Any, edits: Sequence[ConfigEdit]) -> Any:
 
 def _copy(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
-        raise CannotFix("config.yaml refers to itself")
+        raise CannotFix("config.yaml refers to itself. Change it by hand.")
     if isinstance(value, dict):
         return {key: _copy(one, depth + 1) for key, one in value.items()}
     if isinstance(value, list):
@@ -55,7 +55,7 @@ def _set(here: Any, part: str | int, value: Any, path: Path) -> None:
     else:
         raise CannotFix(
             text(
-                "{setting} cannot be set: what it would stand in is something else",
+                "{setting} cannot be set, because its parent is not a section. Change it by hand.",
                 setting=dotted_path(path),
             )
         )
@@ -77,7 +77,7 @@ def _rename(values: Any, path: Path, new: str) -> None:
     if new in here:
         raise CannotFix(
             text(
-                "{setting} is there already, beside {old}",
+                "Both {setting} and {old} are set. Remove one by hand.",
                 setting=dotted_path((*path[:-1], new)),
                 old=path[-1],
             )

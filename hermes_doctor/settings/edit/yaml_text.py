@@ -22,7 +22,7 @@ def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
     """Return the edited file; CannotFix unless it then has exactly the intended settings."""
     values, fault = config_file.parse(data)
     if fault is not None:
-        raise CannotFix("config.yaml does not parse; mend that first")
+        raise CannotFix("config.yaml does not parse. Repair that first.")
     wanted = apply_to_values(values, edits)
     content = data.decode("utf-8")
     for edit in edits:
@@ -32,7 +32,7 @@ def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
     if fault is not None or not yaml_values.is_same(apply_to_values(now, ()), wanted):
         names = ", ".join(dotted_path(edit.path) for edit in edits)
         raise CannotFix(
-            text("{names} is written in a way that only a person should change", names=names)
+            text("{names} is written in an unusual way. Change it by hand.", names=names)
         )
     return made
 
@@ -167,7 +167,8 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
         if not isinstance(part, str):
             raise CannotFix(
                 text(
-                    "{setting} cannot be added: there is no list to put it in",
+                    "{setting} cannot be added, because its parent is not a list. Change "
+                    "it by hand.",
                     setting=dotted_path(path),
                 )
             )
@@ -178,11 +179,19 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
     if isinstance(above, yaml.ScalarNode):
         if above.value not in ("", "null", "~", "Null", "NULL") or above.style or not place:
             raise CannotFix(
-                text("{setting} is a plain value, not a section", setting=dotted_path(path[:place]))
+                text(
+                    "{setting} is a plain value, not a section. Change it by hand.",
+                    setting=dotted_path(path[:place]),
+                )
             )
         return _put(nodes, path[:place], {part: value})
     if not isinstance(above, yaml.CollectionNode):
-        raise CannotFix(text("{setting} cannot be added to", setting=dotted_path(path[:place])))
+        raise CannotFix(
+            text(
+                "Nothing can be added to {setting}. Change it by hand.",
+                setting=dotted_path(path[:place]),
+            )
+        )
     pair = {part: value} if isinstance(above, yaml.MappingNode) else [value]
     if above.flow_style or not above.value:
         return _into_braces(nodes, above, pair)
@@ -248,7 +257,10 @@ def _dropped(nodes: Nodes, edit: Drop) -> str:
         return content[:line] + content[nodes.after_line(end) :]
     if place + 1 >= len(spans) or content[end : spans[place + 1][0]].strip():
         raise CannotFix(
-            text("{setting} shares its line with something else", setting=dotted_path(edit.path))
+            text(
+                "{setting} shares its line with something else. Change it by hand.",
+                setting=dotted_path(edit.path),
+            )
         )
     return content[:start] + content[spans[place + 1][0] :]
 
