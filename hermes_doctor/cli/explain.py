@@ -49,15 +49,15 @@ def explain(
                 "See: hermes-doctor list codes",
             )
         )
-    text = page.read_text(encoding="utf-8")
+    content = page.read_text(encoding="utf-8")
     if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
         from rich.console import Console
         from rich.markdown import Markdown
 
         console = Console(width=min(Console().width, 90))
-        console.print(Markdown(text))
+        console.print(Markdown(content))
     else:
         from hermes_doctor.terminal.lines import fit_encoding
 
-        typer.echo(fit_encoding(text, sys.stdout), nl=False)
+        typer.echo(fit_encoding(content, sys.stdout), nl=False)
     return 0

@@ -115,7 +115,7 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
             return Trouble(sentences(text("{error} ({file}).", error=why, file=file), changed))
         return Trouble(sentences(text("{error}.", error=why), changed))
     if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(sentences(f"{_bare(error)}.", changed))
+        return Trouble(sentences(text("{reason}.", reason=_bare(error)), changed))
     return error
 
 

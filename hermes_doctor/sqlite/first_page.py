@@ -50,13 +50,13 @@ def judge(fd: int, header: Header, page_one: bytes | None) -> FirstPageFault | N
         fields = _wrong_fields(header, head)
         if not fields:
             return None
-        what = text(
-            "its header has a wrong {names}", names=listed([_FIELDS[one] for one in fields])
-        )
+        names = listed([_FIELDS[one] for one in fields])
+        what = text("its header has a wrong {fields}", fields=names)
         return FirstPageFault("fields", what, fields)
     if header.rest_is_sound and not header.magic:
-        what = "its first 16 bytes are damaged; the rest of its header is intact"
-        return FirstPageFault("magic", what)
+        return FirstPageFault(
+            "magic", "its first 16 bytes are damaged; the rest of its header is intact"
+        )
     for page_size in (USUAL, *sorted(PAGE_SIZES - {USUAL}, reverse=True)):
         if _sound(head, page_size) and _plausible(fd, size, page_size):
             return FirstPageFault("fields", _seen(header), {"page_size": page_size, "all": 1})

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
+
 
 def why_untrusted(
     path: Path, *, strict: bool = False, trusted_uids: Sequence[int] = ()
@@ -35,7 +37,7 @@ def why_untrusted(
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
         if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):
             return text(
-                "other users may write to {path}. To solve it: chmod go-w {path}", path=place
+                "other users may write to {path} (chmod go-w {path} solves that)", path=place
             )
     return None
 

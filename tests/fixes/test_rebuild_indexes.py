@@ -49,7 +49,7 @@ def test_the_index_of_a_key(home: Path) -> None:
 
     assert fix_cycle.messages(path) == kept
     assert cured.before[0].endswith("The next fix is salvage-rows.")
-    assert "messages: 279 rows were there: 279 saved." in cured.notes
+    assert "messages: 279 saved of 279 rows." in cured.notes
     cured.undo()
 
 

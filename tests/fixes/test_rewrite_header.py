@@ -67,7 +67,7 @@ def test_more_than_the_header(home: Path) -> None:
         "rebuilding its header: no header makes a database of it. The next fix is salvage-rows."
     ]
     [told] = [note for note in cured.notes if note.startswith("messages: ")]
-    assert f"{count} rows were there" in told
+    assert f"of {count} rows" in told
     cured.undo()
 
 

@@ -64,7 +64,7 @@ def test_a_sound_database_comes_through_whole(sound: Path, sick: Path, tmp_path:
     messages = account.table("messages")
     assert messages and messages.saved == messages.there == len(rows(sound, "messages"))
     count = messages.there
-    assert f"messages: {count} rows were there: {count} saved." in account.sentences
+    assert f"messages: {count} saved of {count} rows." in account.sentences
     with contextlib.closing(sqlite3.connect(target)) as database:
         assert database.execute("SELECT seq FROM sqlite_sequence").fetchall() == [(600,)]
         found = database.execute("SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'a*'")
