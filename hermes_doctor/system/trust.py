@@ -33,7 +33,9 @@ def why_untrusted(
         if strict and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
             return text("other users may write to {folder}", folder=place.parent)
         if st.st_uid not in (0, os.geteuid(), *trusted_uids):
-            return text("{path} belongs to another user (uid {uid})", path=place, uid=st.st_uid)
+            return text(
+                "{path} belongs to neither root nor you (uid {uid})", path=place, uid=st.st_uid
+            )
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
         if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):
             return text(

@@ -156,9 +156,7 @@ def test_a_vault_elsewhere(home: Path, path: Path, tmp_path: Path) -> None:
     result, findings = ask("saved-rows", home)
 
     assert (result.status, findings) == ("unknown", [])
-    assert f"backup {backup} could not be compared: the vault {vault} is missing" in str(
-        result.reason
-    )
+    assert f"backup {backup} could not compare backup {vault} is missing" in str(result.reason)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "files/state.db"])

@@ -103,5 +103,5 @@ def test_more_of_a_newer_release(home: Path) -> None:
     assert done.code == 1
     assert support.contents(home) == sick
     human = support.doctor("fix", "DB-INDEX", "--apply", "--yes", "--home", home)
-    reason = "state.db is from a newer Hermes than this hermes-doctor knows"
+    reason = "state.db is from a newer Hermes than hermes-doctor knows"
     assert reason in " ".join(human.out.split())
