@@ -64,7 +64,7 @@ def test_more_than_the_header(home: Path) -> None:
     cured = fix_cycle.cure(home, "DB-NOTADB", "rewrite-header", then="salvage-rows")
 
     assert cured.before == [
-        "no repair worked (rebuilding its header: SQLite cannot open it with any header). "
+        "No repair worked (rebuilding its header: SQLite cannot open it with any header). "
         "The next fix is salvage-rows."
     ]
     [told] = [note for note in cured.notes if note.startswith("messages: ")]

@@ -176,7 +176,10 @@ def test_nothing_to_read(home: Path) -> None:
     path = fix_cycle.history(home / "state.db")
     damage.write(path, os.urandom(path.stat().st_size - damage.PAGE), damage.PAGE)
 
-    assert fix_cycle.refused(home, "DB-MALFORMED") == "saving its rows: no row can be read"
+    assert (
+        fix_cycle.refused(home, "DB-MALFORMED")
+        == "No repair worked (saving its rows: no row can be read)"
+    )
 
 
 def test_a_newer_release(home: Path) -> None:

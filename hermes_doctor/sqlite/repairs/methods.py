@@ -34,7 +34,7 @@ def try_methods(copy: Path, rungs: Sequence[RepairMethod]) -> list[str]:
                 disk.remove(left)
         tried = [f"Not enough: {failure}." for failure in failures]
         return [*tried, *said]
-    raise CannotFix(text("no repair worked ({failures})", failures="; ".join(failures)))
+    raise CannotFix(text("No repair worked ({failures})", failures="; ".join(failures)))
 
 
 def _duplicate(source: Path, target: Path) -> None:
