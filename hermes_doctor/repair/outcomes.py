@@ -91,7 +91,7 @@ def error_reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return os.strerror(error.errno or 0).lower()
     if isinstance(error, Trouble | CannotFix | CouldNotLook):
-        return str(error)
+        return _bare(error)
     return type(error).__name__
 
 

@@ -195,8 +195,8 @@ def last_run(all_journals: Journals) -> Journal:
             return journal
     raise Trouble(
         text(
-            "No run is left to undo in {home_path}.",
-            home_path=all_journals.home.path,
+            "No run is left to undo in {home}.",
+            home=all_journals.home.path,
         )
     )
 
@@ -220,16 +220,16 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if journal.state == journals.UNDONE:
         raise Trouble(
             text(
-                "Run {journal_id} was already undone by run {undone_by}.",
-                journal_id=journal.id,
-                undone_by=journal.undone_by,
+                "Run {id} was already undone by run {undo}.",
+                id=journal.id,
+                undo=journal.undone_by,
             )
         )
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(
             text(
-                "Run {journal_id} changed nothing ({state}), so there is nothing to undo.",
-                journal_id=journal.id,
+                "Run {id} changed nothing ({state}), so there is nothing to undo.",
+                id=journal.id,
                 state=journal.state,
             )
         )
@@ -261,20 +261,20 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if changed and not force:
         raise Trouble(
             text(
-                "{changed} changed since run {journal_id}, and an undo would lose that "
+                "{changed} changed since run {id}, and an undo would lose that "
                 "change. Nothing was changed. To undo anyway: add --force. The current "
                 "version is backed up first.",
                 changed=", ".join(changed),
-                journal_id=journal.id,
+                id=journal.id,
             )
         )
     wrong = vault.verify(backup)
     if wrong:
         raise Trouble(
             text(
-                "Backup {backup_id} is damaged: {wrong}. Nothing was changed.",
-                backup_id=backup.id,
-                wrong=wrong[0],
+                "Backup {id} is damaged: {reason}. Nothing was changed.",
+                id=backup.id,
+                reason=wrong[0],
             )
         )
     entries = [entry for record in records if (entry := backup.entry(record.path))]

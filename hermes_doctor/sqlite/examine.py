@@ -97,9 +97,7 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> JournalVerdict
         return None
     if found.holders or in_use(found.files.path):
         raise CouldNotLook(
-            text(
-                "{files_path}: another program is writing it now", files_path=found.files.path.name
-            )
+            text("{path}: another program is writing it now", path=found.files.path.name)
         )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
     return hot_journal.judge(book, path, found.header, max_bytes=most, limit=limit)

@@ -63,7 +63,7 @@ def open_pages(path: Path) -> Iterator[DatabasePages]:
         yield DatabasePages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
     except OSError as error:
         raise CouldNotLook(
-            text("{path}: {lower}", path=path.name, lower=os.strerror(error.errno or 0).lower())
+            text("{path}: {reason}", path=path.name, reason=os.strerror(error.errno or 0).lower())
         ) from error
     finally:
         for fd in descriptors:

@@ -128,7 +128,7 @@ class InProcess:
         opened = self._answer()
         if opened.get("error"):
             self.close()
-            raise CouldNotLook(text("SQLite cannot open it ({opened})", opened=opened["error"]))
+            raise CouldNotLook(text("SQLite cannot open it ({error})", error=opened["error"]))
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None

@@ -202,7 +202,11 @@ def list_folder(folder: Path, limit: int = 20_000) -> list[str]:
                 names.append(entry.name)
                 if len(names) > limit:
                     raise CouldNotLook(
-                        text("{id}: holds more than {limit} entries", id=folder.name, limit=limit)
+                        text(
+                            "{folder}: contains more than {limit} entries",
+                            folder=folder.name,
+                            limit=limit,
+                        )
                     )
     except (FileNotFoundError, NotADirectoryError):
         return []

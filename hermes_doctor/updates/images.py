@@ -206,7 +206,7 @@ def _refuse_unmarked(engine: str, before: InstallationDetails, update: Update) -
     try:
         kept = compose.inspect_object(engine, "image", "inspect", mark(update.id)).get("Id")
     except CannotFix:
-        raise CannotFix("its previous image is gone") from None
+        raise CannotFix("its previous image was removed") from None
     if str(kept).removeprefix("sha256:") != before.revision:
         raise CannotFix("its previous image is not the one in the record of the update")
 

@@ -22,7 +22,7 @@ def restore_and_merge_log(
 ) -> list[str]:
     """Restore the newest sound copy, and add every row that the lost database's log has."""
     if not candidates:
-        raise CannotFix("no older copy of it was found")
+        raise CannotFix("no older copy was found")
     rescued = copy.with_name(copy.name + ".rescued")
     try:
         account = salvage(copy, rescued, plan)

@@ -61,7 +61,7 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
         database.execute("ATTACH ? AS saved", (address(source, "&immutable=1"),))
     except sqlite3.Error as error:
         raise CannotFix(
-            text("SQLite cannot read the backup ({name_of})", name_of=name_of(error))
+            text("SQLite cannot read the backup ({error})", error=name_of(error))
         ) from error
     try:
         yield

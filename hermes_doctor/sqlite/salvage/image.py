@@ -156,9 +156,9 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
         except OSError as error:
             raise CouldNotLook(
                 text(
-                    "{source}: {lower}",
+                    "{source}: {reason}",
                     source=source.name,
-                    lower=os.strerror(error.errno or 0).lower(),
+                    reason=os.strerror(error.errno or 0).lower(),
                 )
             ) from error
         yield image
