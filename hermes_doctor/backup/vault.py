@@ -13,7 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_spool import Lines
-from hermes_doctor.backup.free_space import check_free_space
+from hermes_doctor.backup.free_space import check_free_space, create_folder, write_error
 from hermes_doctor.backup.manifest import (
     BASE,
     CHANGED,
@@ -98,13 +98,8 @@ class Vault:
         """Load one backup and check the seal of its manifest."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
         if not named or not self._is_trusted(id):
-            raise Trouble(
-                text(
-                    "No backup {id!r} in {vault}. See: hermes-doctor backup list",
-                    id=id,
-                    vault=self.root,
-                )
-            )
+            no_backup = "No backup {id!r} in {vault}. See: hermes-doctor backup list"
+            raise Trouble(text(no_backup, id=id, vault=self.root))
         folder = self.root / id
         backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
@@ -181,27 +176,7 @@ class Vault:
 
     def prepare(self) -> None:
         """Create the vault's folder, private; raise Trouble if another user owns it."""
-        try:
-            disk.make_folder(self.root)
-            st = os.stat(self.root)
-        except OSError as error:
-            raise Trouble(
-                text(
-                    "Could not create the backup folder {vault} ({reason}). Nothing was "
-                    "changed. To use another folder: --vault DIR",
-                    vault=self.root,
-                    reason=os.strerror(error.errno or 0).lower(),
-                )
-            ) from None
-        if st.st_uid not in (0, os.geteuid(), self.owner):
-            raise Trouble(
-                text(
-                    "The backup folder {vault} belongs to another user (uid {uid}). Nothing "
-                    "was changed. To use another folder: --vault DIR",
-                    vault=self.root,
-                    uid=st.st_uid,
-                )
-            )
+        create_folder(self.root, self.owner)
 
     def room(self, needed: int) -> None:
         """Raise Trouble if the vault's disk has too little free space."""
@@ -278,14 +253,7 @@ class Vault:
                 self.discard(id + PARTIAL)
             if isinstance(error, OSError):
                 why = os.strerror(error.errno or 0).lower()
-                raise Trouble(
-                    text(
-                        "Could not write the backup to {vault} ({reason}). Nothing was changed. "
-                        "Free some space, or use another folder: --vault DIR",
-                        vault=self.root,
-                        reason=why,
-                    )
-                ) from None
+                raise write_error(self.root, why) from None
             raise
         before = earlier.backup.id if earlier.backup else ""
         damaged = tuple((before, name) for name in sorted(earlier.wrong))

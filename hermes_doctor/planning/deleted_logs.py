@@ -129,22 +129,14 @@ class SaveDeletedLogs(Step):
     """The receipt of the run."""
 
     def sentence(self) -> str:
-        names = listed(self.names)
-        pids = listed([*map(str, self.pids)])
-        if self.stops is None:
-            return text(
-                "{names}: save it and its deleted {log} (process {pids}); nothing is stopped",
-                names=names,
-                log=LOG,
-                pids=pids,
+        template = "{names}: save it and its deleted {log} (process {pids}); nothing is stopped"
+        if self.stops is not None:
+            template = (
+                "{names}: save it and its deleted {log} (process {pids}) before anything is "
+                "stopped, then add lost rows"
             )
-        return text(
-            "{names}: save it and its deleted {log} (process {pids}) before anything "
-            "is stopped, then add lost rows",
-            names=names,
-            log=LOG,
-            pids=pids,
-        )
+        pids = listed([*map(str, self.pids)])
+        return text(template, names=listed(self.names), log=LOG, pids=pids)
 
     def notes(self) -> Sequence[str]:
         return tuple(self.messages)
