@@ -59,7 +59,7 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
         yield Finding(
             code="DB-NEWER",
             severity=Severity.INFO,
-            title=text("{name} is from a newer Hermes than this tool knows", name=name),
+            title=text("{name} is from a newer Hermes than hermes-doctor knows", name=name),
             subject=name,
             detail="Its structure could not be checked, and no repair changes it.",
             next="Update hermes-doctor.",

@@ -1,4 +1,4 @@
-"""Check whether Hermes is newer than this tool knows, so that some checks cannot judge it."""
+"""Check whether Hermes is newer than hermes-doctor knows, so that some checks cannot judge it."""
 
 from collections.abc import Iterator
 

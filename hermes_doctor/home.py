@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import StrPath, list_folder, user_home
 
@@ -57,7 +58,7 @@ _LOSSES = {
 def loss(name: str) -> str:
     """Return a sentence that says what does not work while this database cannot be used."""
     file = name.rpartition("/")[2]
-    return _LOSSES.get(name) or _LOSSES.get(file, "Everything that needs it fails.")
+    return _LOSSES.get(name) or _LOSSES.get(file, "Everything that uses it fails.")
 
 
 def database_of(path: Path) -> Path:
@@ -138,15 +139,39 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     if not option and environ.get("HERMES_HOME"):
         named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
     for source, path in named:
+        if not os.path.exists(path):
+            raise Trouble(
+                sentences(
+                    text("{source} names {path}, which does not exist.", source=source, path=path),
+                    _HINT,
+                )
+            )
         if not os.path.isdir(path):
-            state = "is not a folder" if os.path.exists(path) else "does not exist"
-            raise Trouble(f"{source} names {path}, which {state}. {_HINT}")
+            raise Trouble(
+                sentences(
+                    text("{source} names {path}, which is not a folder.", source=source, path=path),
+                    _HINT,
+                )
+            )
         if not os.access(path, os.R_OK | os.X_OK):
-            raise Trouble(f"{source} names {path}, which you may not read. Try it with sudo.")
+            raise Trouble(
+                text(
+                    "{source} names {path}, which you may not read. Run this with sudo.",
+                    source=source,
+                    path=path,
+                )
+            )
         if not looks_like_home(path):
             raise Trouble(
-                f"{source} names {path}, which holds nothing of Hermes "
-                f"(no config.yaml, .env, state.db, …). {_HINT}"
+                sentences(
+                    text(
+                        "{source} names {path}, which contains no file of Hermes (config.yaml, "
+                        ".env, state.db, …).",
+                        source=source,
+                        path=path,
+                    ),
+                    _HINT,
+                )
             )
         return Home(path.resolve(), path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]
@@ -154,10 +179,17 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
         if os.path.isdir(path) and looks_like_home(path):
             return Home(path.resolve(), path)
     others = _homes_of_others(environ)
-    also = f" There is one at {others[0]}: use --home {others[0]}." if others else ""
     raise Trouble(
-        f"No Hermes home found. Looked at HERMES_HOME (not set), "
-        f"{looked[0]} and {looked[1]}.{also} {_HINT}"
+        sentences(
+            text(
+                "No Hermes home found. HERMES_HOME is not set, and neither {first} nor {second} "
+                "contains one.",
+                first=looked[0],
+                second=looked[1],
+            ),
+            text("There is one at {home}: add --home {home}.", home=others[0]) if others else "",
+            _HINT,
+        )
     )
 
 

@@ -58,7 +58,7 @@ def test_an_empty_folder_is_no_home(places: Path) -> None:
     container = support.healthy(places / "opt" / "data")
 
     assert homes.find(None).path == container
-    with pytest.raises(Trouble, match="holds nothing of Hermes"):
+    with pytest.raises(Trouble, match="contains no file of Hermes"):
         homes.find(places / "user" / ".hermes")
 
 

@@ -23,6 +23,7 @@ from hermes_doctor.backup.intake import finish_import, import_folder, refuse_inv
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of, seal
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, progress
 from hermes_doctor.system.files import MEGABYTE, open_regular
@@ -63,7 +64,11 @@ def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     if lock.passphrase and lock.recipients:
         raise Trouble("Encrypt to keys or with a passphrase, not both. Nothing was written.")
     if os.path.lexists(target):
-        raise Trouble(f"{target} already exists. Nothing was written. Choose another file.")
+        raise Trouble(
+            text(
+                "{target} already exists. Nothing was written. Choose another file.", target=target
+            )
+        )
     temp = target.with_name(f".{target.name}.new")
     disk.remove(temp)
     try:
@@ -80,7 +85,9 @@ def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     except OSError as error:
         disk.remove(temp)
         why = os.strerror(error.errno or 0).lower()
-        raise Trouble(f"Could not write {target} ({why}).") from None
+        raise Trouble(
+            text("Could not write {target} ({reason}).", target=target, reason=why)
+        ) from None
     except BaseException:
         disk.remove(temp)
         raise
@@ -180,6 +187,12 @@ def verify(path: Path, lock: ArchiveKeys) -> list[str]:
     return wrong
 
 
+_CHANGED = (
+    "{archive} is damaged: the content of {file} has changed. Nothing was changed. Use another "
+    "archive."
+)
+
+
 def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
     """Import an archive into the vault as a verified backup."""
     with _opened(path, lock) as (backup, tar), import_folder(vault) as partial:
@@ -190,16 +203,23 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
             if entry is None or stream is None:
                 continue
             if info.size != entry.size:
-                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
+                raise Trouble(text(_CHANGED, archive=path.name, file=entry.path))
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
             with disk.new_file(place, durable=False) as fd:
                 found, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if found != entry.sha256:
-                raise Trouble(f"{path.name} is damaged: the content of {entry.path} has changed.")
+                raise Trouble(text(_CHANGED, archive=path.name, file=entry.path))
         if left:
             name = next(iter(left.values())).path
-            raise Trouble(f"{path.name} is damaged: {name} is missing. Nothing was changed.")
+            raise Trouble(
+                text(
+                    "{archive} is damaged: {file} is missing. Nothing was changed. Use another "
+                    "archive.",
+                    archive=path.name,
+                    file=name,
+                )
+            )
         return finish_import(vault, backup._replace(folder=partial))
 
 
@@ -223,7 +243,12 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                     fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
                     stream = tar.extractfile(first) if first and fits else None
                     if stream is None:
-                        raise Trouble(f"{path.name} does not contain a backup of hermes-doctor.")
+                        raise Trouble(
+                            text(
+                                "{file} does not contain a backup of hermes-doctor.",
+                                file=path.name,
+                            )
+                        )
                     backup = parse(path, stream.read())
                     refuse_invalid_entries(backup, path.name)
                     yield backup, tar
@@ -231,7 +256,9 @@ def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.Tar
                         pass
             except (tarfile.TarError, EOFError):
                 _blame(age)
-                raise Trouble(f"{path.name} is damaged or incomplete.") from None
+                raise Trouble(
+                    text("{file} is damaged or incomplete. Use another archive.", file=path.name)
+                ) from None
     finally:
         os.close(source)
 
@@ -283,5 +310,5 @@ def _blame(age: subprocess.Popen[bytes]) -> None:
         from hermes_doctor.redaction import clean
 
         lines = [line for line in said.splitlines() if line.strip()] or ["no message"]
-        text = clean(lines[0].removeprefix("age: error: "))[:200]
-        raise Trouble(f"age failed: {text}")
+        message = clean(lines[0].removeprefix("age: error: "))[:200]
+        raise Trouble(text("age failed: {message}", message=message))

@@ -21,7 +21,7 @@ from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.intake import finish_import, import_folder, refuse_invalid_entries
 from hermes_doctor.backup.manifest import MANIFEST, Backup, parse, place_of
 from hermes_doctor.backup.vault import Vault
-from hermes_doctor.message import count
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.system import disk, privileges, progress as system_progress
@@ -39,11 +39,13 @@ def find_program(name: str) -> str:
 
     found = which(name)
     if found is None:
-        raise Trouble(f"{name} is needed but not installed. Install it: apt install {name}")
+        raise Trouble(
+            text("{name} is needed but not installed. Install it: apt install {name}", name=name)
+        )
     try:
         refuse_untrusted(Path(found), None)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     return found
 
 
@@ -80,8 +82,16 @@ def _run(
         errors.seek(0)
         said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["no message"]
     if process.returncode:
-        text = clean(_telling(said))[:300]
-        raise Trouble(f"{words[0]} {words[1]} failed with exit code {process.returncode}: {text}")
+        message = clean(_telling(said))[:300]
+        raise Trouble(
+            text(
+                "{program} {command} failed with exit code {code}: {message}",
+                program=words[0],
+                command=words[1],
+                code=process.returncode,
+                message=message,
+            )
+        )
     return "".join(printed)
 
 
@@ -137,7 +147,12 @@ class Restic:
             said = self._ask(*words, cwd=backup.folder.parent, progress=True)
         except Trouble as why:
             if "config file" in str(why):
-                raise Trouble(f"{why}. If the repository is new: add --init") from None
+                raise Trouble(
+                    text(
+                        "{reason}. If the repository is new: add --init",
+                        reason=str(why).rstrip("."),
+                    )
+                ) from None
             raise
         summary = json.loads(said.strip().splitlines()[-1])
         system_progress.report("restic is checking the repository")
@@ -159,7 +174,9 @@ class Restic:
         known = [one for one in self.list_backups() if id in (None, one[0], one[1])]
         if not known:
             raise Trouble(
-                f"The repository has no backup {id!r}." if id else "The repository is empty."
+                text("The repository has no backup {id!r}.", id=id)
+                if id
+                else "The repository is empty. Send a backup first: hermes-doctor backup send"
             )
         real, name, _ = known[-1]
         with ExitStack() as stack:
@@ -168,7 +185,9 @@ class Restic:
             self._ask("restore", name, "--target", str(room))
             folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
             if folder is None:
-                raise Trouble(f"The restic snapshot {name} is not a backup of hermes-doctor.")
+                raise Trouble(
+                    text("The restic snapshot {name} is not a backup of hermes-doctor.", name=name)
+                )
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
             backup = parse(folder, data)
             refuse_invalid_entries(backup, f"The restic snapshot {name}")
@@ -224,7 +243,12 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         except (FileNotFoundError, CouldNotLook):
             found = ""
         if found != entry.sha256:
-            raise Trouble(f"The fetched {entry.path} differs from what was saved.")
+            raise Trouble(
+                text(
+                    "The fetched {file} is damaged. Try again, or fetch another backup.",
+                    file=entry.path,
+                )
+            )
         entries.append(entry.alone())
     return backup._replace(folder=partial, entries=tuple(entries))
 
@@ -235,7 +259,11 @@ def rsync(vault: Vault, target: str) -> None:
     Copies that backups share are shared there, too. Nothing there is removed.
     """
     if target.startswith("-"):
-        raise Trouble(f"{target!r} is not a valid destination. Use a folder or host:folder.")
+        raise Trouble(
+            text(
+                "{target!r} is not a valid destination. Use a folder or host:folder.", target=target
+            )
+        )
     words = ["-aHS", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
     way = ["--", f"{vault.root}/", target]
     progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
@@ -245,7 +273,10 @@ def rsync(vault: Vault, target: str) -> None:
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
         raise Trouble(
-            f"rsync sent the backups, but the copy differs in {count(len(files), 'file')}."
+            text(
+                "rsync sent the backups, but {files} differ there. Run the command again.",
+                files=count(len(files), "file"),
+            )
         )
 
 

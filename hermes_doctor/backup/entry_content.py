@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import snapshot
@@ -21,7 +22,9 @@ def rebuild(backup: Backup, entry: BackupEntry, new: Path) -> None:
             found = write_content(backup, entry, fd)
         if found != entry.sha256:
             disk.remove(new)
-            raise Trouble(f"the copy of {entry.path} in backup {backup.id} is damaged")
+            raise Trouble(
+                text("the copy of {file} in backup {id} is damaged", file=entry.path, id=backup.id)
+            )
     now = snapshot(new)
     if (now.uid, now.gid) != (entry.uid, entry.gid):
         with contextlib.suppress(*([PermissionError] if entry.kind == "symlink" else [])):

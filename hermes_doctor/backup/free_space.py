@@ -1,4 +1,4 @@
-"""Check whether a backup fits on the disk of its vault."""
+"""Create the folder of a vault, and check whether a backup fits on its disk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,50 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_doctor.backup.manifest import BackupSource
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
+from hermes_doctor.system import disk as disk_io
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
 MARGIN = 4 * MEGABYTE
 """Bytes that must stay free on a disk in addition to what is copied."""
+
+
+def create_folder(folder: Path, owner: int) -> None:
+    """Create the private folder of a vault; raise Trouble if another user owns it."""
+    try:
+        disk_io.make_folder(folder)
+        st = os.stat(folder)
+    except OSError as error:
+        raise Trouble(
+            text(
+                "Could not create the backup folder {folder} ({reason}). Nothing was changed. To "
+                "use another folder: --vault DIR",
+                folder=folder,
+                reason=os.strerror(error.errno or 0).lower(),
+            )
+        ) from None
+    if st.st_uid not in (0, os.geteuid(), owner):
+        raise Trouble(
+            text(
+                "The backup folder {folder} belongs to another user (uid {uid}). Nothing was "
+                "changed. To use another folder: --vault DIR",
+                folder=folder,
+                uid=st.st_uid,
+            )
+        )
+
+
+def write_error(folder: Path, why: str) -> Trouble:
+    """Make the error for a backup that could not be written."""
+    return Trouble(
+        text(
+            "Could not write the backup to {folder} ({reason}). Nothing was changed. Free some "
+            "space, or use another folder: --vault DIR",
+            folder=folder,
+            reason=why,
+        )
+    )
 
 
 def check_free_space(path: Path, needed: int) -> None:
@@ -20,8 +59,13 @@ def check_free_space(path: Path, needed: int) -> None:
     free = disk.f_frsize * disk.f_bavail  # without the blocks reserved for root
     if free < needed + MARGIN:
         raise Trouble(
-            f"The disk of {path} has {size(free)} free, but {size(needed + MARGIN)} are needed. "
-            f"Nothing was changed. Free some space, or use another disk: --vault DIR"
+            text(
+                "The disk of {path} has {free} free, but {needed} are needed. Nothing "
+                "was changed. Free some space, or use another disk: --vault DIR",
+                path=path,
+                free=size(free),
+                needed=size(needed + MARGIN),
+            )
         )
 
 

@@ -25,6 +25,7 @@ from hermes_doctor.backup.trial_restore import try_restore
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home, is_database
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import (
@@ -208,7 +209,14 @@ def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[
         if taken.kind == "absent":
             continue
         if taken.size != size:
-            raise CouldNotLook(f"{name} has {taken.size:,} bytes instead of {size:,}")
+            raise CouldNotLook(
+                text(
+                    "{name} has {bytes:,} bytes instead of {expected:,}",
+                    name=name,
+                    bytes=taken.size,
+                    expected=size,
+                )
+            )
         for end in ("", "-wal", "-journal"):
             beside = snapshot(path / (name + end))
             if beside.kind == "file" and (not end or name.endswith(".db")):
@@ -270,4 +278,10 @@ def import_backup(vault: Vault, copy: HermesBackup) -> Backup:
         with import_folder(vault) as partial:
             return finish_import(vault, extract(vault, copy, partial)[0])
     except _UNREADABLE as error:
-        raise Trouble(f"{copy.name} cannot be used: {_said(error)}. Nothing was changed.") from None
+        raise Trouble(
+            text(
+                "{copy} cannot be used: {reason}. Nothing was changed.",
+                copy=copy.name,
+                reason=_said(error),
+            )
+        ) from None

@@ -17,6 +17,7 @@ from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.signals import delay_signals
@@ -82,7 +83,10 @@ def refuse_invalid_entries(backup: Backup, what: str) -> None:
     names = [entry.path for entry in backup.entries]
     if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):
         raise Trouble(
-            f"{what} is damaged: its manifest lists impossible entries. Nothing was changed."
+            text(
+                "{what} is damaged: its manifest lists impossible entries. Nothing was changed.",
+                what=what,
+            )
         )
 
 

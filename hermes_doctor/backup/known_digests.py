@@ -15,6 +15,7 @@ from pathlib import Path
 from hermes_doctor.backup import blocks
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import digests
 from hermes_doctor.system.digests import CHUNK
@@ -69,12 +70,12 @@ def _own(copy: Path, entry: BackupEntry, base: int) -> dict[int, bytes]:
     """The digests of the chunks in which a file in blocks differs from its base."""
     with blocks.open_as_owner(copy / CHANGED) as changed:
         if entry.size > os.fstat(base).st_size + os.fstat(changed).st_size:
-            raise CouldNotLook(f"{copy.name}: a part is too short")
+            raise CouldNotLook(text("{copy}: a part is too short", copy=copy.name))
         laid: dict[int, list[blocks.ChangedRun]] = {}
         for run in blocks.runs(changed):
             end = run.start + run.length
             if end > entry.size or (not run.length and end < entry.size):
-                raise CouldNotLook(f"{copy.name}: its parts have the wrong length")
+                raise CouldNotLook(text("{copy}: its parts have the wrong length", copy=copy.name))
             for number in range(run.start // CHUNK, -(-end // CHUNK)):
                 laid.setdefault(number, []).append(run)
         found = {}

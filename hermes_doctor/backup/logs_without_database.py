@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.row_comparison import ComparedRows, Contents, row_of, summarize
 from hermes_doctor.home import Home
-from hermes_doctor.message import count
+from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
@@ -31,13 +31,17 @@ def messages_of_log(
     if counted.table != log_rows.MESSAGES:
         raise CouldNotLook("only the write-ahead log of state.db can be read alone")
     if (length := snapshot(log).size) > LARGEST:
-        raise CouldNotLook(f"the write-ahead log is too large to read ({size(length)})")
+        raise CouldNotLook(
+            text("the write-ahead log is too large to read ({size})", size=size(length))
+        )
     try:
         found = log_rows.read(log, _blueprint(home, name))
     except CannotFix as why:
         raise CouldNotLook(str(why).rstrip(".")) from None
     if found.partial:
-        raise CouldNotLook(f"{count(found.partial, 'row')} can be read only in part")
+        raise CouldNotLook(
+            text("{rows} can be read only in part", rows=count(found.partial, "row"))
+        )
     rows = [row_of(one, counted, key) for one in found.messages.values()]
     return Contents(summarize(rows), lambda: contextlib.nullcontext(rows))
 
@@ -49,15 +53,17 @@ def _blueprint(home: Home, name: str) -> Blueprint:
 
     kind = atlas.kind_of(name)
     if kind is None:
-        raise CouldNotLook(f"the tables of {name} are unknown")
+        raise CouldNotLook(text("the tables of {name} are unknown", name=name))
     try:
         found = schema.read(home.path / name)
     except (CouldNotLook, FileNotFoundError):  # its schema is damaged or gone
         plan = atlas.blueprint_at_or_below(kind, None)
     else:
         if atlas.is_from_newer_release(kind, found):
-            raise CouldNotLook(f"{name} was written by a newer Hermes than hermes-doctor knows")
+            raise CouldNotLook(
+                text("{name} was written by a newer Hermes than hermes-doctor knows", name=name)
+            )
         plan = atlas.richest_blueprint(kind, None, found)
     if plan is None:
-        raise CouldNotLook(f"the tables of {name} are unknown")
+        raise CouldNotLook(text("the tables of {name} are unknown", name=name))
     return plan

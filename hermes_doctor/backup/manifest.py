@@ -13,6 +13,7 @@ from hermes_doctor.backup.entry import BackupEntry, can_be_names
 from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.unreadable_files import MissingFile, missing_from_manifest
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import Snapshot
 
@@ -170,7 +171,13 @@ def parse(folder: Path, data: bytes) -> Backup:
 
 def damaged_manifest(folder: Path) -> Trouble:
     """Make the error for a damaged manifest."""
-    return Trouble(f"The manifest of backup {folder.name} is damaged ({folder / MANIFEST}).")
+    return Trouble(
+        text(
+            "The manifest of backup {id} is damaged ({manifest}).",
+            id=folder.name,
+            manifest=folder / MANIFEST,
+        )
+    )
 
 
 def backup_of(folder: Path, document: Mapping[str, Any], entries: Sequence[BackupEntry]) -> Backup:

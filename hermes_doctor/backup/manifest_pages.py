@@ -21,6 +21,7 @@ from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_rules import entries_of
 from hermes_doctor.backup.manifest import MANIFEST, OPENING, Backup, backup_of, head_of
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import Snapshot, open_regular, snapshot
 
@@ -150,7 +151,11 @@ class PagedEntries(Sequence[BackupEntry]):
         except (OSError, CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
             folder = self.path.parent
             raise Trouble(
-                f"The manifest of backup {folder.name} is damaged ({self.path})."
+                text(
+                    "The manifest of backup {id} is damaged ({path}).",
+                    id=folder.name,
+                    path=self.path,
+                )
             ) from None
 
 

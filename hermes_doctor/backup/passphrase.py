@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import read
 
@@ -93,12 +94,12 @@ def _passphrase(file: Path) -> bytes:
     try:
         data, taken = read(file.expanduser(), 65536)
     except (OSError, CouldNotLook):
-        raise Trouble(f"Could not read the passphrase file {file}.") from None
+        raise Trouble(text("Could not read the passphrase file {file}.", file=file)) from None
     if taken.mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise Trouble(f"Other users may read {file}. To solve it: chmod 600 {file}")
+        raise Trouble(text("Other users may read {file}. To solve it: chmod 600 {file}", file=file))
     line = data.split(b"\n", 1)[0].rstrip(b"\r")
     if not line:
-        raise Trouble(f"{file} contains no passphrase.")
+        raise Trouble(text("{file} contains no passphrase.", file=file))
     if len(line) > MOST or any(byte < 32 or byte == 127 for byte in line):
-        raise Trouble(f"The passphrase in {file} is too long or not text.")
+        raise Trouble(text("The passphrase in {file} is too long or not text.", file=file))
     return line

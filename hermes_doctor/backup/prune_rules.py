@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hermes_doctor.backup.retention import Retention
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import progress
 
@@ -66,11 +67,14 @@ def check_named(store: Vault, ids: Sequence[str]) -> tuple[list[str], list[str]]
     for id in wanted:
         if id not in ours:
             store.load(id)  # raises if there is no such backup
-            raise Trouble(f"Backup {id} belongs to another home. Nothing was removed.")
+            raise Trouble(text("Backup {id} belongs to another home. Nothing was removed.", id=id))
         if id in needed and needed[id].cut_off:
             raise Trouble(
-                f"Run {id} was interrupted and needs this backup. Nothing was removed. Finish the "
-                f"run first: hermes-doctor fix --apply"
+                text(
+                    "Run {id} was interrupted and needs this backup. Nothing was removed. "
+                    "Finish the run first: hermes-doctor fix --apply",
+                    id=id,
+                )
             )
     rest = [id for id in ours if id not in wanted]
     if not rest:

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.inspector import MOST_ROWS, fingerprint
 from hermes_doctor.sqlite.reader import Reader
@@ -244,9 +245,9 @@ def _close(one: float | None, two: float | None) -> bool:
 def _ask(reader: Reader, sql: str, end: float) -> Sequence[Sequence[Any]]:
     answer = reader.ask(sql, max(0.1, end - time.monotonic()))
     if answer.unfinished or time.monotonic() > end:
-        raise CouldNotLook(f"reading its rows took longer than {SECONDS:g} s")
+        raise CouldNotLook(text("reading its rows took longer than {seconds:g} s", seconds=SECONDS))
     if answer.error:
-        raise CouldNotLook(f"SQLite could not read it ({answer.error})")
+        raise CouldNotLook(text("SQLite could not read it ({reason})", reason=answer.error))
     return answer.rows
 
 

@@ -20,6 +20,7 @@ from hermes_doctor.backup.source_list import AT_ONCE, batches
 from hermes_doctor.backup.unchanged import PreviousBackup
 from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import SIDECARS, Home, is_database
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import disk, privileges, sparse_files, workers
 
@@ -160,7 +161,9 @@ class BackupWriter:
                 shares, lambda share: "".join("01"[_reads(o)] for o in share)
             )
         except CannotFix as why:
-            raise Trouble(f"Could not verify the backup ({why}). Nothing was changed.") from None
+            raise Trouble(
+                text("Could not verify the backup ({reason}). Nothing was changed.", reason=why)
+            ) from None
         wrong = [
             copy.removeprefix(f"{self.partial.folder}/")
             for share, answer in zip(shares, answers, strict=True)

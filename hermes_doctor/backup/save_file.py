@@ -10,6 +10,7 @@ from hermes_doctor.backup import blocks, growing_file, unchanged as backup_uncha
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.partial import Partial
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
@@ -49,7 +50,10 @@ class FileSaver:
         if taken != source.expect and not source.patient:
             name = source.path.name
             raise Trouble(
-                f"Another program changed {name} just now. Nothing was changed. Try again."
+                text(
+                    "Another program changed {name} just now. Nothing was changed. Try again.",
+                    name=name,
+                )
             )
         name = source.name
         if source.patient and taken.kind not in ("file", "symlink"):
@@ -171,7 +175,7 @@ class FileSaver:
             if patient and attempt and (grown := self._grown(entry, Path(place))):
                 return grown
             if patient and now.kind != "file":
-                raise CouldNotLook(f"{os.path.basename(place)} is no longer a file")
+                raise CouldNotLook(text("{file} is no longer a file", file=os.path.basename(place)))
             taken = now
         raise busy_file_error(place)
 
@@ -245,4 +249,6 @@ class FileSaver:
 def busy_file_error(path: str) -> Trouble:
     """Make the error for a file that is being written all the time."""
     name = os.path.basename(path)
-    return Trouble(f"Another program is writing to {name}. Nothing was changed. Try again.")
+    return Trouble(
+        text("Another program is writing to {name}. Nothing was changed. Try again.", name=name)
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.backup import blocks
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.sqlite import consistent_copy
 from hermes_doctor.sqlite.live_copy import OFTEN, Progress, _held_still
@@ -53,8 +54,12 @@ def write_changes(
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)
         raise Trouble(
-            f"{source.name} is in use and could not be copied ({why}). "
-            "Stop the gateway and try again."
+            text(
+                "{file} is in use and could not be copied ({reason}). Stop the gateway "
+                "and try again.",
+                file=source.name,
+                reason=why,
+            )
         ) from None
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import IO, overload
 
 from hermes_doctor.backup.manifest import BackupSource
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import MEGABYTE, Snapshot
 
@@ -68,8 +69,12 @@ class Sources(Sequence[BackupSource]):
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             raise Trouble(
-                f"Could not write the list of files to a temporary file ({why}). "
-                "Nothing was changed. Free some space there, or set TMPDIR to another folder."
+                text(
+                    "Could not write the list of files to a temporary file ({reason}). "
+                    "Nothing was changed. Free some space there, or set TMPDIR to another "
+                    "folder.",
+                    reason=why,
+                )
             ) from None
 
     def know_live(self, live: Collection[str], merged: Collection[str]) -> None:

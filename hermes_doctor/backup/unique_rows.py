@@ -24,6 +24,7 @@ from hermes_doctor.backup.row_comparison import (
 )
 from hermes_doctor.backup.vault import HOME_FILE, PARTIAL, Vault
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess
@@ -299,20 +300,24 @@ def _live_rows(home: Home, name: str, counted: ComparedRows, key: bytes) -> Iter
     try:
         found = examine(path, holders=holders, deep=False)
     except FileNotFoundError:
-        raise CouldNotLook(f"{name} is missing now") from None
+        raise CouldNotLook(text("{name} is missing now", name=name)) from None
     except (CouldNotLook, OSError):
-        raise CouldNotLook(f"{name} could not be read") from None
+        raise CouldNotLook(text("{name} could not be read", name=name)) from None
     with contextlib.closing(found.reader) if found.reader else contextlib.nullcontext():
         if found.header.empty and not found.log.pages:
             yield iter(())
             return
         if found.reader is None or not found.readable:
-            raise CouldNotLook(f"{name} could not be read")
+            raise CouldNotLook(text("{name} could not be read", name=name))
         with contextlib.closing(found.reader):
             try:
                 yield read(found.reader, counted, key)
             except CouldNotLook as why:
-                raise CouldNotLook(f"the rows of {name} could not be counted ({why})") from None
+                raise CouldNotLook(
+                    text(
+                        "the rows of {name} could not be counted ({reason})", name=name, reason=why
+                    )
+                ) from None
 
 
 def expired_before(home: Home) -> float:

@@ -13,7 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.backup import blocks, manifest_pages
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.entry_spool import Lines
-from hermes_doctor.backup.free_space import check_free_space
+from hermes_doctor.backup.free_space import check_free_space, create_folder, write_error
 from hermes_doctor.backup.manifest import (
     BASE,
     CHANGED,
@@ -29,6 +29,7 @@ from hermes_doctor.backup.save import BackupWriter
 from hermes_doctor.backup.unchanged import PreviousBackup
 from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import digests, disk, privileges
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot, walk
@@ -97,12 +98,20 @@ class Vault:
         """Load one backup and check the seal of its manifest."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
         if not named or not self._is_trusted(id):
-            raise Trouble(f"No backup {id!r} in {self.root}. See: hermes-doctor backup list")
+            no_backup = "No backup {id!r} in {vault}. See: hermes-doctor backup list"
+            raise Trouble(text(no_backup, id=id, vault=self.root))
         folder = self.root / id
         backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
         if stranger and not self.root.resolve().is_relative_to(self.home.path):
-            raise Trouble(f"Backup {id} in {self.root} belongs to another home, {backup.home}.")
+            raise Trouble(
+                text(
+                    "Backup {id} in {vault} belongs to another home, {home}.",
+                    id=id,
+                    vault=self.root,
+                    home=backup.home,
+                )
+            )
         return backup
 
     def _read(self, folder: Path) -> Backup:
@@ -117,7 +126,11 @@ class Vault:
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
         except (CouldNotLook, OSError):
             raise Trouble(
-                f"Could not read the manifest of backup {folder.name} ({folder})."
+                text(
+                    "Could not read the manifest of backup {id} ({folder}).",
+                    id=folder.name,
+                    folder=folder,
+                )
             ) from None
         return parse(folder, data)
 
@@ -163,20 +176,7 @@ class Vault:
 
     def prepare(self) -> None:
         """Create the vault's folder, private; raise Trouble if another user owns it."""
-        try:
-            disk.make_folder(self.root)
-            st = os.stat(self.root)
-        except OSError as error:
-            raise Trouble(
-                f"Could not create the backup folder {self.root} "
-                f"({os.strerror(error.errno or 0).lower()}). Nothing was changed. "
-                f"To use another folder: --vault DIR"
-            ) from None
-        if st.st_uid not in (0, os.geteuid(), self.owner):
-            raise Trouble(
-                f"The backup folder {self.root} belongs to another user (uid {st.st_uid}). "
-                f"Nothing was changed. To use another folder: --vault DIR"
-            )
+        create_folder(self.root, self.owner)
 
     def room(self, needed: int) -> None:
         """Raise Trouble if the vault's disk has too little free space."""
@@ -220,7 +220,11 @@ class Vault:
                 # Whole copies made through SQLite were already read back and checked.
                 wrong = saving.read_back()
             if wrong:
-                raise Trouble(f"The new backup is damaged: {wrong[0]}. Nothing was changed.")
+                raise Trouble(
+                    text(
+                        "The new backup is damaged: {reason}. Nothing was changed.", reason=wrong[0]
+                    )
+                )
             lacking = (*missing, *saving.missing)
             backup = Backup(
                 folder=partial,
@@ -249,10 +253,7 @@ class Vault:
                 self.discard(id + PARTIAL)
             if isinstance(error, OSError):
                 why = os.strerror(error.errno or 0).lower()
-                raise Trouble(
-                    f"Could not write the backup to {self.root} ({why}). Nothing was changed. "
-                    f"Free some space, or use another folder: --vault DIR"
-                ) from None
+                raise write_error(self.root, why) from None
             raise
         before = earlier.backup.id if earlier.backup else ""
         damaged = tuple((before, name) for name in sorted(earlier.wrong))

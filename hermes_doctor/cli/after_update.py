@@ -22,6 +22,7 @@ def home_with_records(home: Home) -> Home:
 
 def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Examine the result of the last update."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords
 
@@ -35,8 +36,11 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
         )
     if update.stage == BACK:
         raise Trouble(
-            f"Update {update.id} was rolled back, so it has no result to check. "
-            "See: hermes-doctor check"
+            text(
+                "Update {id} was rolled back, so it has no result to check. See: "
+                "hermes-doctor check",
+                id=update.id,
+            )
         )
     if from_chat:
         update = records.wait_for_end(update)
@@ -74,13 +78,18 @@ def _is_of_chat(home: Home, update: Update | None) -> bool:
 
 def refuse_running(update: Update) -> None:
     """Raise Trouble if another process is working on this update."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     who = update.running_process()
     if who is not None and who != os.getpid():
         raise Trouble(
-            f"Update {update.id} is still running (process {who}). Nothing was changed. "
-            "Try again when it has finished."
+            text(
+                "Update {id} is still running (process {pid}). Nothing was changed. Try "
+                "again when it has finished.",
+                id=update.id,
+                pid=who,
+            )
         )
 
 

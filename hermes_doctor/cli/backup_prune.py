@@ -63,7 +63,7 @@ def prune(
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.message import count
+    from hermes_doctor.message import count, sentences
     from hermes_doctor.model import Trouble
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.render.prune import protected_lines
@@ -97,15 +97,17 @@ def prune(
         doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
-            show([row(("! ", "warning"), text, hang=2) for text in lost])
+            show([row(("! ", "warning"), loss, hang=2) for loss in lost])
             show(protected_lines(found))
             if not doomed:
                 show([row("No backup was removed." if found.protected else _NONE_OLD)])
         if doomed and not yes and (json or not confirm(_question(len(doomed)))):
-            losses = "".join(f" {text}" for text in lost) if json else ""
             raise Trouble(
-                f"A removed backup cannot be restored.{losses} Nothing was removed. "
-                "To remove: add --yes"
+                sentences(
+                    "A removed backup cannot be restored.",
+                    *(lost if json else ()),
+                    "Nothing was removed. To remove: add --yes",
+                )
             )
         with waiting("removing old backups", quiet=json):
             for number, one in enumerate(doomed):
@@ -143,16 +145,24 @@ def _part_done(doomed: Sequence[str], number: int) -> str:
 
 
 def _question(number: int) -> str:
-    from hermes_doctor.message import count
+    from hermes_doctor.message import count, text
 
-    return f"Remove {count(number, 'backup')}? A removed backup cannot be restored."
+    return text(
+        "Remove {backups}? A removed backup cannot be restored.", backups=count(number, "backup")
+    )
 
 
-def _age(text: str) -> timedelta:
+def _age(given: str) -> timedelta:
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     units = {"h": "hours", "d": "days", "w": "weeks"}
-    number, unit = text[:-1], text[-1:]
+    number, unit = given[:-1], given[-1:]
     if unit not in units or not number.isdecimal() or len(number) > 5:
-        raise Trouble(f"--older-than needs a number and h, d or w, such as 30d; got {text!r}.")
+        raise Trouble(
+            text(
+                "--older-than needs a number and h, d or w, such as 30d; got {given!r}.",
+                given=given,
+            )
+        )
     return timedelta(**{units[unit]: int(number)})

@@ -62,6 +62,7 @@ def restore(
     from hermes_doctor.cli.progress_bars import bar, waiting
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load
     from hermes_doctor.records.home_lock import lock_home
@@ -82,14 +83,24 @@ def restore(
             backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
-                f"Backup {id} belongs to another home, {backup.home}. Nothing was changed. "
-                f"To restore it here: add --other-home"
+                text(
+                    "Backup {id} belongs to another home, {home}. Nothing was changed. To "
+                    "restore it here: add --other-home",
+                    id=id,
+                    home=backup.home,
+                )
             )
         backup = intake.assign_to_home(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
         chosen, unknown = selection.select_paths(paths or (), names)
         if unknown:
-            raise Trouble(f"Backup {id} does not contain {unknown[0]!r}. Nothing was changed.")
+            raise Trouble(
+                text(
+                    "Backup {id} does not contain {file!r}. Nothing was changed.",
+                    id=id,
+                    file=unknown[0],
+                )
+            )
         wanted = [
             entry
             for entry in backup.entries
@@ -100,27 +111,33 @@ def restore(
         ]
         wanted, left = outside_files.split_restorable(where, wanted, backup.entries, named)
         if left and not json:
-            text = f"Not restored, because outside of the home: {', '.join(left)}."
-            show([row(("! ", "warning"), f"{text} To restore it: name its path.", hang=2)])
+            line = f"Not restored, because outside of the home: {', '.join(left)}."
+            show([row(("! ", "warning"), f"{line} To restore it: name its path.", hang=2)])
         if backup.missing and not paths and not json:
-            text = (
+            line = (
                 f"Backup {id} is incomplete. These files are not restored: "
                 f"{list_missing(backup.missing)}"
             )
-            show([row(("! ", "warning"), text, hang=2)])
+            show([row(("! ", "warning"), line, hang=2)])
         if not wanted:
-            raise Trouble(f"Backup {id} contains nothing to restore. Nothing was changed.")
+            raise Trouble(
+                text("Backup {id} contains nothing to restore. Nothing was changed.", id=id)
+            )
         part = backup._replace(entries=tuple(wanted))
         with bar(f"verifying {id}", part.size, quiet=json) as progress:
             wrong = store.verify(part, progress)
         if wrong:
-            raise Trouble(f"Backup {id} is damaged: {wrong[0]}. Nothing was changed.")
+            raise Trouble(
+                text(
+                    "Backup {id} is damaged: {reason}. Nothing was changed.", id=id, reason=wrong[0]
+                )
+            )
         if not json and needed_backups.is_saved_log(where, id):
             from hermes_doctor.backup.unique_rows import LastRows
 
             with waiting("comparing the rows", quiet=json):
                 said = LastRows(store, ()).differences(backup, {entry.path for entry in wanted})
-            show([row(("! ", "warning"), text, hang=2) for text in said])
+            show([row(("! ", "warning"), line, hang=2) for line in said])
         done = restore_items(
             where,
             backup,

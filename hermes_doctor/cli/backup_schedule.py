@@ -102,14 +102,14 @@ def install(
         parts = [manager.text(job)]
         if isinstance(manager, daily_backup.DailyTimer):
             parts.append(manager.service_text(job))
-        for text in parts:
-            typer.echo("".join(f"  {line}\n" for line in text.splitlines()).rstrip("\n"))
+        for part in parts:
+            typer.echo("".join(f"  {line}\n" for line in part.splitlines()).rstrip("\n"))
         if dry_run:
             typer.echo("Nothing was written.")
             return 0
         changed = manager.install(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     done = "Installed" if changed else "Already installed"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
@@ -146,7 +146,7 @@ def status(
         told = manager.status(job)
         place = vault or daily_backup.vault_of(manager, job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     store = Vault(where, place)
@@ -178,7 +178,7 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
         manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     typer.echo(
         "Removed the daily backup. Existing backups are kept."
         if there

@@ -218,6 +218,7 @@ def refuse_incomplete_options(
 ) -> None:
     """Raise Trouble for options that are useless alone."""
     from hermes_doctor.backup import engines
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     if (to or passphrase) and not encrypt_to:
@@ -225,7 +226,9 @@ def refuse_incomplete_options(
             "--to writes an encrypted archive, so it needs --encrypt-to. Nothing was done."
         )
     if to and not to.expanduser().is_dir() and to.expanduser().exists():
-        raise Trouble(f"{to} already exists. Nothing was done. Choose another file.")
+        raise Trouble(
+            text("{file} already exists. Nothing was done. Choose another file.", file=to)
+        )
     if encrypt_to:
         engines.find_program("age")
 
@@ -252,14 +255,22 @@ def _expanded(word: str) -> str:
 def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
     from hermes_doctor import home as homes
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     store = Vault(homes.find(home), vault)
     backup = store.load(id) if id else store.newest()
     if backup is None:
         raise Trouble(
-            f"{store.root} contains no backup of this home. Create one: hermes-doctor backup create"
+            text(
+                "{vault} contains no backup of this home. Create one: hermes-doctor backup create",
+                vault=store.root,
+            )
         )
     if wrong := store.verify(backup):
-        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}. Nothing was sent.")
+        raise Trouble(
+            text(
+                "Backup {id} is damaged: {reason}. Nothing was sent.", id=backup.id, reason=wrong[0]
+            )
+        )
     return backup

@@ -137,15 +137,26 @@ def _verified(
 
 def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
         raise Trouble(
-            f"No backup {id!r} in {store.root}. "
-            f"See: hermes-doctor backup list{repeat_options(named_home(home), vault=vault)}"
+            text(
+                "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
+                id=id,
+                vault=store.root,
+                options=repeat_options(named_home(home), vault=vault),
+            )
         )
     if not ids:
         make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
-        raise Trouble(f"{store.root} contains no backup of this home. Create one: {make}")
+        raise Trouble(
+            text(
+                "{vault} contains no backup of this home. Create one: {command}",
+                vault=store.root,
+                command=make,
+            )
+        )
     return id or ids[-1]

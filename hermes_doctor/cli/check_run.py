@@ -99,16 +99,21 @@ def say_blind(reports: Sequence[Report]) -> None:
             print(f"hermes-doctor: {report.why_blind}", file=sys.stderr)  # noqa: T201
 
 
-def parse_fail_on(text: str) -> frozenset[str]:
+def parse_fail_on(given: str) -> frozenset[str]:
     """Parse --fail-on: at most one severity, and `unknown` or `crashed`."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Severity, Status, Trouble
 
-    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    words = [word.strip().lower() for word in given.split(",") if word.strip()]
     severities = [s.value for s in Severity]
     known = [*severities, Status.UNKNOWN.value, Status.CRASHED.value]
     wrong = [word for word in words if word not in known]
     if wrong or not words:
-        raise Trouble(f"Unknown --fail-on {text!r}. Use {', '.join(known)}.")
+        raise Trouble(
+            text(
+                "Unknown --fail-on {given!r}. Use {choices}.", given=given, choices=", ".join(known)
+            )
+        )
     return frozenset(words)
 
 

@@ -33,6 +33,7 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     from hermes_doctor import __version__, home as homes
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
@@ -44,7 +45,7 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
             found = probes.resolved()
             installed = probes.installation()
     except CouldNotLook as error:
-        raise Trouble(f"Could not read the settings: {error}.") from None
+        raise Trouble(text("Could not read the settings: {reason}.", reason=error)) from None
     version = installed.version if installed else None
     if json:
         made = rendered.document(probes.home.path, __version__, version, found)

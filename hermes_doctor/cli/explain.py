@@ -33,6 +33,7 @@ def explain(
     import sys
 
     from hermes_doctor.cli.shared_options import suggestion
+    from hermes_doctor.message import sentences, text
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
 
@@ -42,17 +43,21 @@ def explain(
     if page is None:
         names = {name: one.stem for name, one in pages.items()}
         raise Trouble(
-            f"Unknown code {code!r}.{suggestion(code, names)} See: hermes-doctor list codes"
+            sentences(
+                text("Unknown code {code!r}.", code=code),
+                suggestion(code, names),
+                "See: hermes-doctor list codes",
+            )
         )
-    text = page.read_text(encoding="utf-8")
+    content = page.read_text(encoding="utf-8")
     if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
         from rich.console import Console
         from rich.markdown import Markdown
 
         console = Console(width=min(Console().width, 90))
-        console.print(Markdown(text))
+        console.print(Markdown(content))
     else:
         from hermes_doctor.terminal.lines import fit_encoding
 
-        typer.echo(fit_encoding(text, sys.stdout), nl=False)
+        typer.echo(fit_encoding(content, sys.stdout), nl=False)
     return 0

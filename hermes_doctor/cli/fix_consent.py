@@ -50,6 +50,7 @@ class Consent:
 
     def _ask(self, item: PlannedItem) -> bool:
         from hermes_doctor.cli.options import confirm
+        from hermes_doctor.message import text
         from hermes_doctor.render import repair
         from hermes_doctor.terminal.show import show
 
@@ -57,5 +58,12 @@ class Consent:
             return False
         show(repair.plan_item_lines(item, 0))
         finding = item.finding
-        name = f"{finding.code} ({finding.subject})" if item.personal else finding.code
-        return confirm(f"Apply this fix for {name}? You can undo it.")
+        if item.personal:
+            return confirm(
+                text(
+                    "Apply this fix for {code} ({subject})? You can undo it.",
+                    code=finding.code,
+                    subject=finding.subject,
+                )
+            )
+        return confirm(text("Apply this fix for {code}? You can undo it.", code=finding.code))

@@ -107,7 +107,9 @@ def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, 
     if copy is None and not is_archive:
         return name  # the vault reports that there is no such backup
     if not confirmed and not sys.stdin.isatty():
-        raise Trouble("Nothing was changed. A restore replaces files: to confirm, add --yes")
+        raise Trouble(
+            "A restore replaces files and asks first. Nothing was changed. To confirm: add --yes"
+        )
     with interruptible():
         if copy is not None:
             made = hermes_backups.import_backup(store, copy)

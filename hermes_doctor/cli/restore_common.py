@@ -56,6 +56,7 @@ def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[
     """Finish cut-off runs first, and report them whatever happens afterwards."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.message import sentences
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.repair import recovery
@@ -76,7 +77,7 @@ def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[
         yield ended
     except Trouble as trouble:
         if json and ended:
-            raise Trouble(" ".join([*(one.text for one in ended), str(trouble)])) from None
+            raise Trouble(sentences(*(one.text for one in ended), str(trouble))) from None
         raise
 
 
@@ -88,13 +89,21 @@ def exit_code(done: Journal | None, ended: Sequence[RecoveredRun]) -> int:
 
 def _question(items: Sequence[Item], kind: str, of: str) -> str:
     """What `undo` or a restore would do, and that the current files are kept."""
-    from hermes_doctor.message import count
+    from hermes_doctor.message import count, text
 
     paths = {change.path for item in items for step in item.steps for change in step.changes()}
     files = count(len(paths), "file")
     if kind == "undo":
-        return f"Undo run {of} and restore {files}? The current files are backed up first."
-    return f"Restore {files} from backup {of}? The current files are backed up first."
+        return text(
+            "Undo run {id} and restore {files}? The current files are backed up first.",
+            id=of,
+            files=files,
+        )
+    return text(
+        "Restore {files} from backup {id}? The current files are backed up first.",
+        files=files,
+        id=of,
+    )
 
 
 def restore_items(
@@ -133,10 +142,13 @@ def restore_items(
         add_restarts_for_restore(Probes(home), items, stores=kind == "restore")
     if not yes:
         if not json:
-            sentences = [sentence for item in items for sentence in item.record.steps]
-            show([row(("→ ", "faint"), sentence, hang=2) for sentence in sentences])
+            steps = [step for item in items for step in item.record.steps]
+            show([row(("→ ", "faint"), step, hang=2) for step in steps])
         if json or not sys.stdin.isatty():
-            raise Trouble("Nothing was changed. This replaces files: to confirm, add --yes")
+            raise Trouble(
+                "A restore replaces files and asks first. Nothing was changed. To "
+                "confirm: add --yes"
+            )
         if not confirm(_question(items, kind, of)):
             show([row("Nothing was changed.")])
             return None

@@ -60,7 +60,7 @@ def rollback(
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.message import ago
+    from hermes_doctor.message import ago, sentences, text
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
@@ -71,8 +71,11 @@ def rollback(
         raise Trouble("No guarded update was made here, so there is nothing to roll back.")
     if which.stage == BACK and not update:
         raise Trouble(
-            f"Update {which.id} was already rolled back. Nothing was changed. To restore its "
-            f"backup again and replace all newer data: hermes-doctor rollback {which.id}"
+            text(
+                "Update {id} was already rolled back. Nothing was changed. To restore "
+                "its backup again and replace all newer data: hermes-doctor rollback {id}",
+                id=which.id,
+            )
         )
     refuse_running(which)
     exits.set_interrupt_text(exits.NOTHING)
@@ -81,7 +84,7 @@ def rollback(
             plan, backup = _planned(where, which, keep_data=keep_data)
         except (CannotFix, CouldNotLook, Trouble) as why:
             said = _sentence(why).replace(" Nothing was changed.", "")
-            raise Trouble(f"{said} Nothing was changed.") from None
+            raise Trouble(sentences(said, "Nothing was changed.")) from None
         for one in plan.commands:
             say("→ ", "faint", f"run {one}")
         for note in plan.notes:
@@ -101,10 +104,15 @@ def rollback(
 
 
 def _question(update: Update, backup: Backup | None) -> str:
+    from hermes_doctor.message import text
+
     old = update.before.version if update.before else "before the update"
     if backup is None:
-        return f"Return to Hermes {old}? The current data is kept."
-    return f"Return to Hermes {old} and restore its data? The current data is backed up first."
+        return text("Return to Hermes {version}? The current data is kept.", version=old)
+    return text(
+        "Return to Hermes {version} and restore its data? The current data is backed up first.",
+        version=old,
+    )
 
 
 def _sentence(why: object) -> str:
@@ -115,6 +123,7 @@ def _sentence(why: object) -> str:
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Plan the rollback and check all that may fail, before anything is changed."""
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.message import sentences, text
     from hermes_doctor.model import Trouble
     from hermes_doctor.redaction import clean
     from hermes_doctor.updates import current_hermes, rollback
@@ -122,9 +131,17 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     if update.before is None:
         data = update.restore_command(home)
         raise Trouble(
-            f"The Hermes version before update {update.id} is unknown"
-            f"{f': {clean(update.doubt)}' if update.doubt else ''}. Reinstall it yourself."
-            f"{f' Restore the data with: {data}' if data else ''}"
+            sentences(
+                text(
+                    "The Hermes version before update {id} is unknown: {reason}.",
+                    id=update.id,
+                    reason=clean(update.doubt).rstrip("."),
+                )
+                if update.doubt
+                else text("The Hermes version before update {id} is unknown.", id=update.id),
+                "Reinstall it yourself.",
+                text("Restore the data with: {command}", command=data) if data else "",
+            )
         )
     if update.backup is None and not keep_data:
         raise Trouble(
@@ -138,7 +155,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     backup = store.load(update.backup)
     tell(f"verifying backup {backup.id}")
     if wrong := store.verify(backup):
-        raise Trouble(f"Backup {backup.id} is damaged: {wrong[0]}.")
+        raise Trouble(text("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0]))
     return plan, backup
 
 
@@ -271,4 +288,4 @@ def _restore(
     if done is not None:
         runs.append(done)
     if done is None or done.state != "done":
-        raise CannotFix("the data could not be restored")
+        raise CannotFix("The data could not be restored.")

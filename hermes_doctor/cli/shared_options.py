@@ -59,14 +59,18 @@ def select(
     plugins: Plugins, only: Sequence[str], skip: Sequence[str]
 ) -> tuple[list[Check], frozenset[str]]:
     """The checks chosen by --only and --skip, and the codes to show."""
+    from hermes_doctor.message import sentences, text
     from hermes_doctor.model import Trouble
 
     names = selectors(plugins)
     for word in (*only, *skip):
         if word.lower() not in names:
             raise Trouble(
-                f"Unknown check, code or group {word!r}.{suggestion(word, names)} "
-                "See: hermes-doctor list"
+                sentences(
+                    text("Unknown check, code or group {word!r}.", word=word),
+                    suggestion(word, names),
+                    "See: hermes-doctor list",
+                )
             )
     wanted, unwanted = ({word.lower() for word in words} for words in (only, skip))
     checks = []
@@ -79,7 +83,7 @@ def select(
             continue
         checks.append(one)
     if not checks:
-        raise Trouble("--only and --skip leave no check to run.")
+        raise Trouble("--only and --skip leave no check to run. Remove one of them.")
     every = {code for one in checks for code in one.codes}
     direct = {c for one in checks if {one.id, one.group} & wanted for c in one.codes}
     named = {c for c in every if c.lower() in wanted}
@@ -94,11 +98,13 @@ def selectors(plugins: Plugins) -> dict[str, str]:
 
 
 def suggestion(word: str, names: dict[str, str]) -> str:
-    """A hint with the most similar name."""
+    """A question with the most similar name; empty if none is similar."""
     import difflib
 
+    from hermes_doctor.message import text
+
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
-    return f" Did you mean {names[close[0]]}?" if close else ""
+    return text("Did you mean {name}?", name=names[close[0]]) if close else ""
 
 
 def filter_report(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:

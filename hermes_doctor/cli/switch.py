@@ -115,6 +115,7 @@ class SwitchSession:
 
     def plan(self, *, typed: bool) -> SwitchPlan:
         """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
+        from hermes_doctor.message import text
         from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
         from hermes_doctor.provider_switch import plan, target
 
@@ -131,7 +132,9 @@ class SwitchSession:
             switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(
-                f"Could not switch: {str(why).rstrip('.')}. Nothing was changed."
+                text(
+                    "Could not switch: {reason}. Nothing was changed.", reason=str(why).rstrip(".")
+                )
             ) from None
         if not wanted:
             return switch
@@ -141,6 +144,7 @@ class SwitchSession:
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     """Read the key from a prompt without echo or from a pipe."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     if sys.stdin.isatty():
@@ -152,8 +156,11 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     key = said.strip().removeprefix("Bearer ").strip()
     if not key:
         raise Trouble(
-            f"No key was given for {variable}. Nothing was changed. Type it when asked, or send "
-            f"it through a pipe as one line."
+            text(
+                "No key was given for {variable}. Nothing was changed. Type it when "
+                "asked, or send it through a pipe as one line.",
+                variable=variable,
+            )
         )
     if not key.isascii() or not key.isprintable() or any(char in key for char in " \"'`"):
         raise Trouble(
@@ -214,6 +221,7 @@ def _apply(
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
     from hermes_doctor.render import document, provider_switch, repair
@@ -239,9 +247,14 @@ def _apply(
     if not json:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
     if not yes and (json or not sys.stdin.isatty()):
-        raise Trouble("Nothing was changed. A switch changes files: to confirm, add --yes")
+        raise Trouble(
+            "A switch changes files and asks first. Nothing was changed. To confirm: add --yes"
+        )
     if not yes and not confirm(
-        f"Switch to {asking.request.name}? The current settings are backed up first."
+        text(
+            "Switch to {provider}? The current settings are backed up first.",
+            provider=asking.request.name,
+        )
     ):
         return 1
     switch = asking.plan(typed=True)

@@ -60,19 +60,23 @@ def timeline(
     return 0
 
 
-def moment(text: str) -> datetime:
+def moment(given: str) -> datetime:
     """Parse --since."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     now = datetime.now(UTC)
-    if match := re.fullmatch(r"(\d{1,5})\s*([mhdw])", text.strip()):
+    if match := re.fullmatch(r"(\d{1,5})\s*([mhdw])", given.strip()):
         return max(_FIRST, now - timedelta(**{_UNITS[match[2]]: int(match[1])}))
     try:
-        at = datetime.fromisoformat(text.strip()).astimezone(UTC)
+        at = datetime.fromisoformat(given.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise Trouble(
-            f"--since needs 30m, 2h, 3d or a time like '2026-11-15 03:00'; got {text!r}."
+            text(
+                "--since needs 30m, 2h, 3d or a time like '2026-11-15 03:00'; got {given!r}.",
+                given=given,
+            )
         ) from None
     if at > now:
-        raise Trouble(f"--since {text!r} is in the future.")
+        raise Trouble(text("--since {given!r} is in the future.", given=given))
     return max(_FIRST, at)

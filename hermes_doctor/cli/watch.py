@@ -210,6 +210,7 @@ def _where(option: Path | None) -> tuple[Home, Trouble | None]:
 
 def _refuse_stray_options(ctx: typer.Context) -> None:
     """Raise if options precede the subcommand, where they would have no effect."""
+    from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
     for name in ctx.params:
@@ -217,4 +218,10 @@ def _refuse_stray_options(ctx: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             word = ctx.invoked_subcommand
             option = "--" + name.replace("_", "-")
-            raise Trouble(f"Put {option} after `{word}`: hermes-doctor watch {word} {option} …")
+            raise Trouble(
+                text(
+                    "Put {option} after `{word}`: hermes-doctor watch {word} {option} …",
+                    option=option,
+                    word=word,
+                )
+            )

@@ -93,7 +93,7 @@ def install(
             return 0
         changed = install.install(manager, job, wanted)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     if manager.schedules:
         done = "Installed" if changed else "Already installed"
     else:
@@ -116,7 +116,7 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         manager, job = install.find_job(where, system=system, cron=cron)
         told = manager.status(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     from hermes_doctor.redaction import clean
 
     word = "installed" if told.installed else "not installed"
@@ -146,7 +146,7 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         manager, job = install.find_job(where, system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
-        raise Trouble(f"{str(why).rstrip('.')}.") from None
+        raise Trouble(str(why)) from None
     if not there:  # existing files belong to a watch that somebody started by hand
         typer.echo("The watch was not installed.")
         return 0

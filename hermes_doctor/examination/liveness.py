@@ -60,7 +60,7 @@ def _gateway(probes: Probes) -> Gateway:
     """The gateway that holds the lock, else any of them."""
     gateways = probes.gateways()
     if not gateways:
-        raise CouldNotLook("no gateway is seen to run")
+        raise CouldNotLook("no gateway is running as far as the processes show")
     holder = probes.runtime().lock_holder
     return next((one for one in gateways if one.pid == holder), gateways[0])
 

@@ -151,7 +151,7 @@ def blueprint_of(probes: Probes, path: Path) -> Blueprint:
         if atlas.is_from_newer_release(kind, found):
             raise CannotFix(
                 text(
-                    "{name} is from a newer Hermes than this hermes-doctor knows. Update "
+                    "{name} is from a newer Hermes than hermes-doctor knows. Update "
                     "hermes-doctor first.",
                     name=name,
                 )

@@ -129,14 +129,14 @@ class SaveDeletedLogs(Step):
     """The receipt of the run."""
 
     def sentence(self) -> str:
-        names = listed(self.names)
+        template = "{names}: save it and its deleted {log} (process {pids}); nothing is stopped"
+        if self.stops is not None:
+            template = (
+                "{names}: save it and its deleted {log} (process {pids}) before anything is "
+                "stopped, then add lost rows"
+            )
         pids = listed([*map(str, self.pids)])
-        if self.stops is None:
-            return f"{names}: save it and its deleted {LOG} (process {pids}); nothing is stopped"
-        return (
-            f"{names}: save it and its deleted {LOG} (process {pids}) before anything is stopped, "
-            "then add lost rows"
-        )
+        return text(template, names=listed(self.names), log=LOG, pids=pids)
 
     def notes(self) -> Sequence[str]:
         return tuple(self.messages)

@@ -47,9 +47,12 @@ class SetLogAside(Step):
     """Lines below the sentence of the plan."""
 
     def sentence(self) -> str:
-        return (
-            f"{self.path.name}: rename it to {self.kept_log.name}, because the database is intact "
-            f"only without this write-ahead log (-wal). Only in it: {self.log_rows}"
+        return text(
+            "{file}: rename it to {kept}, because the database is intact only "
+            "without this write-ahead log (-wal). Only in it: {rows}",
+            file=self.path.name,
+            kept=self.kept_log.name,
+            rows=self.log_rows,
         )
 
     def lines(self) -> Sequence[str]:
@@ -96,14 +99,18 @@ class KeepDatabase(Step):
     def sentence(self) -> str:
         name = self.path.name
         if self.kept_log is None:
-            return (
-                f"{name}: keep it as it is now and remove {name}-wal, because a stop of the "
-                "gateway would write this write-ahead log (-wal) into it"
+            return text(
+                "{name}: keep it as it is now and remove {name}-wal, because a stop of "
+                "the gateway would write this write-ahead log (-wal) into it",
+                name=name,
             )
-        return (
-            f"{name}: keep it as it is now and rename {name}-wal to {self.kept_log.name}, because "
-            "a stop of the gateway would write this write-ahead log (-wal) into it. Only in it: "
-            f"{self.log_rows}"
+        return text(
+            "{name}: keep it as it is now and rename {name}-wal to {kept}, because a "
+            "stop of the gateway would write this write-ahead log (-wal) into it. "
+            "Only in it: {rows}",
+            name=name,
+            kept=self.kept_log.name,
+            rows=self.log_rows,
         )
 
     def lines(self) -> Sequence[str]:

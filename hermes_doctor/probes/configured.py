@@ -198,7 +198,7 @@ class ConfiguredProbes(InstalledProbes):
         try:
             return secret_files.who_can_enter(self.home.path)
         except OSError as error:
-            raise CouldNotLook("the mode of the home is not known") from error
+            raise CouldNotLook("could not read the permissions of the home") from error
 
     @once(limit=2)
     def tracked(self) -> list[str]:

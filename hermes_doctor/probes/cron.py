@@ -226,12 +226,12 @@ def script_fault(home: Home, script: str) -> str | None:
     try:
         place = os.path.realpath(os.path.join(folder, os.path.expanduser(script)))
         if place != folder and not place.startswith(folder + os.sep):
-            return "it lies outside of scripts/, and Hermes runs none from elsewhere"
+            return "it is outside of scripts/, where Hermes does not run any"
         if not os.path.exists(place):
-            return "there is no such file in scripts/"
+            return "it is missing in scripts/"
         return None if os.path.isfile(place) else "it is not a file"
     except (OSError, ValueError):
-        return "there can be no such file"
+        return "its name is not valid"
 
 
 def is_zone_known(name: str, library: Path | None) -> bool:

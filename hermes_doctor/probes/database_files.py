@@ -114,9 +114,9 @@ class DatabaseProbes(ConfiguredProbes):
         if found.reader is None or not found.readable:
             raise CouldNotLook(
                 text(
-                    "{name_of}: {value}",
-                    name_of=self.home.name_of(path),
-                    value=found.doubt or "cannot be read",
+                    "{file}: {reason}",
+                    file=self.home.name_of(path),
+                    reason=found.doubt or "could not read it",
                 )
             )
         return found.reader.ask(sql, found.patience(self.deep))

@@ -1,10 +1,11 @@
-"""Tell whether a home's Hermes is newer than the newest release that this tool knows."""
+"""Tell whether a home's Hermes is newer than the newest release that hermes-doctor knows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.knowledge.data import NEWEST, NEWEST_CONFIG, NEWEST_SCHEMA
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ def reason(probes: DatabaseProbes) -> str | None:
     """
     installed = probes.installation()
     if installed is not None and installed.release > NEWEST:
-        return f"Hermes {installed.version} is newer than this tool knows"
+        return text("Hermes {version} is newer than hermes-doctor knows", version=installed.version)
     if _beyond(_config_version(probes), NEWEST_CONFIG):
-        return "config.yaml is from a newer Hermes than this tool knows"
+        return "config.yaml is from a newer Hermes than hermes-doctor knows"
     if _beyond(_schema_version(probes), NEWEST_SCHEMA):
-        return "state.db is from a newer Hermes than this tool knows"
+        return "state.db is from a newer Hermes than hermes-doctor knows"
     return None
 
 

@@ -44,7 +44,7 @@ def servers(home: Home, gateway_pids: Iterable[int]) -> list[Orphan]:
     except OSError:
         return []
     if not os.path.exists("/proc/self/fd"):
-        raise CouldNotLook("whose MCP servers there are cannot be seen here")
+        raise CouldNotLook("could not see which gateway the MCP servers belong to")
     living = set(gateway_pids)
     found = []
     for pid in gateway_processes.all_pids():

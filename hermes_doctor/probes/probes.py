@@ -73,7 +73,7 @@ class Probes(StoreProbes):
         from hermes_doctor.settings import provider_hosts
 
         if not self.network:
-            raise CouldNotLook("the network is asked only with --network")
+            raise CouldNotLook("network checks need --network")
         settings = self.settings()
         try:
             found, guessed = provider_trial.targets(self.resolved(), settings), {}
@@ -87,7 +87,7 @@ class Probes(StoreProbes):
         from hermes_doctor.probes.network import provider_trial
 
         if not self.network:
-            raise CouldNotLook("the network is asked only with --network")
+            raise CouldNotLook("network checks need --network")
         from hermes_doctor.probes.network import request
 
         return provider_trial.ask_all(request.requests(self.resolved()), self.settings())
@@ -101,7 +101,7 @@ class Probes(StoreProbes):
 
         if not gateways:
             if not (url := self._health_url()):
-                raise CouldNotLook("no gateway is seen to run")
+                raise CouldNotLook("no gateway is running as far as the processes show")
             return pulse.examine_url(url, network=self.network)
         runtime = self.runtime()
         pids = [gateway.pid for gateway in gateways]

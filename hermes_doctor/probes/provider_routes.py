@@ -61,7 +61,7 @@ def resolved_or_skip(probes: Probes) -> Resolved:
     trouble = found.main.trouble
     if trouble and trouble.kind == "unknown" and _plugins(probes):
         raise Skip(
-            text("a plugin of this home may define the provider ({PLUGINS})", PLUGINS=_PLUGINS)
+            text("a plugin of this home may define the provider ({folder})", folder=_PLUGINS)
         )
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.network import health
 from hermes_doctor.processes import process_stat
@@ -98,7 +99,7 @@ def examine_process(
     )
     judged = _judge(found, asked, process, runtime, space)
     if hindered and not judged.running:
-        judged = judged._replace(what=f"{judged.what}; {hindered}")
+        judged = judged._replace(what=text("{what}; {doubt}", what=judged.what, doubt=hindered))
     return judged
 
 
@@ -111,28 +112,51 @@ def _judge(
 ) -> Pulse:
     age, silent = found.age, asked.result == health.SILENT
     if asked.result == health.ANSWERED:
-        said = f"its API server let us in within {max(1, round(asked.seconds * 1000))} ms"
+        said = text(
+            "its API server answered within {time} ms", time=max(1, round(asked.seconds * 1000))
+        )
         return found._replace(running=True, what=said)
-    quiet = f"its API server let nobody in for {asked.seconds:.0f} s"
+    quiet = text("its API server did not answer for {seconds:.0f} s", seconds=asked.seconds)
     excuse = _excuse(process, space)
     if excuse and (silent or age is None or age > FRESH):
-        return found._replace(what=f"{excuse}, so that neither heartbeat nor answer would prove it")
+        return found._replace(
+            what=text("{excuse}, so a missing heartbeat or answer proves nothing", excuse=excuse)
+        )
     if age is not None and age > OLD:
-        old = f"its last heartbeat is {_span(age)} old"
+        old = text("its last heartbeat is {time} old", time=_span(age))
         rests = _rests(found.pid or 0)
         if rests and not silent:
             return found._replace(
-                running=True, what=f"its main thread waits for events, though {old}"
+                running=True,
+                what=text(
+                    "its main thread waits for events, but its last heartbeat is {time} old",
+                    time=_span(age),
+                ),
             )
-        return found._replace(
-            running=False, certain=not rests, what=f"{old} and {quiet}" if silent else old
-        )
+        if silent:
+            old = text(
+                "its last heartbeat is {time} old, and its API server did not answer for "
+                "{seconds:.0f} s",
+                time=_span(age),
+                seconds=asked.seconds,
+            )
+        return found._replace(running=False, certain=not rests, what=old)
     if silent and age is not None:
-        return found._replace(running=False, what=f"{quiet}, {_span(age)} after its last heartbeat")
+        return found._replace(
+            running=False,
+            what=text(
+                "its API server did not answer for {seconds:.0f} s, {time} after its "
+                "last heartbeat",
+                seconds=asked.seconds,
+                time=_span(age),
+            ),
+        )
     if silent:  # one check cannot tell long work from a stuck loop
         return found._replace(running=False, what=quiet)
     if age is not None:
-        return found._replace(running=True, what=f"its last heartbeat is {_span(age)} old")
+        return found._replace(
+            running=True, what=text("its last heartbeat is {time} old", time=_span(age))
+        )
     if runtime.state == "starting":
         return found._replace(what="it is still starting")
     return _by_rest(found)
@@ -155,7 +179,7 @@ def _looks() -> int:
 
 def _by_rest(found: Pulse) -> Pulse:
     """Judge by where the main thread waits: a running loop regularly waits for events."""
-    why = "it has neither a heartbeat nor an API server that could be asked"
+    why = "it has no heartbeat, and no API server that hermes-doctor could ask"
     places = set()
     looks = _looks()
     for _ in range(looks if found.pid else 0):
@@ -167,7 +191,10 @@ def _by_rest(found: Pulse) -> Pulse:
     if len(places) == 1 and (place := places.pop()):
         seconds = looks * STEP
         return found._replace(
-            running=False, what=f"it waited in one place ({place}) for {seconds:.0f} s"
+            running=False,
+            what=text(
+                "it waited in one place ({place}) for {seconds:.0f} s", place=place, seconds=seconds
+            ),
         )
     return found._replace(what=why)
 
@@ -176,13 +203,13 @@ def examine_url(url: str, *, network: bool) -> Pulse:
     """Examine a gateway in another container, at the address in GATEWAY_HEALTH_URL."""
     place = health.parse(url)
     if place is None:
-        return Pulse(None, None, "GATEWAY_HEALTH_URL is not an address that can be asked")
+        return Pulse(None, None, "GATEWAY_HEALTH_URL is not a valid address")
     if not network and not place.loopback:
-        return Pulse(None, None, "GATEWAY_HEALTH_URL leads off this machine: ask with --network")
+        return Pulse(None, None, "GATEWAY_HEALTH_URL is on another machine: add --network")
     asked = health.get_health(place, time_limits.stretch(LONG))
     down = (health.SILENT, health.REFUSED, health.BROKEN)
     turns = True if asked.result == health.ANSWERED else False if asked.result in down else None
-    what = f"GATEWAY_HEALTH_URL: {asked.result}"
+    what = text("GATEWAY_HEALTH_URL: {result}", result=asked.result)
     return Pulse(None, turns, what, answer=asked.result)
 
 

@@ -60,14 +60,10 @@ def find(
         except (CouldNotLook, Trouble) as why:
             reason = str(why).rstrip(".")
             yield CouldNotLook(
-                text(
-                    "backup {log_id} could not be compared: {reason}", log_id=log.id, reason=reason
-                )
+                text("could not compare backup {id}: {reason}", id=log.id, reason=reason)
             )
         except OSError:
-            yield CouldNotLook(
-                text("backup {log_id} could not be compared: it cannot be read", log_id=log.id)
-            )
+            yield CouldNotLook(text("could not compare backup {id}: it cannot be read", id=log.id))
 
 
 def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
@@ -87,7 +83,10 @@ def _databases(backup: Backup, log: SavedLog) -> Iterator[BackupEntry]:
             continue
         if beside.size > LARGEST:
             raise CouldNotLook(
-                text("its write-ahead log (-wal) has {size}", size=size(beside.size))
+                text(
+                    "its write-ahead log (-wal) is too large to read ({size})",
+                    size=size(beside.size),
+                )
             )
         yield entry
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.processes import descriptors, file_locks, process_stat
 from hermes_doctor.processes.gateway_command import is_gateway, profile_in
@@ -98,7 +99,10 @@ def gateways_of(home: Home) -> list[Gateway]:
         found = _without_forks(home, found)
     if doubtful and not found:
         raise CouldNotLook(
-            f"process {doubtful[0]} is a gateway, but you may not see which home it uses"
+            text(
+                "process {pid} is a gateway, but you may not see which home it uses",
+                pid=doubtful[0],
+            )
         )
     return sorted(found.values(), key=lambda gateway: gateway.pid)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import cgroup_memory, descriptors
 from hermes_doctor.processes.descriptors import DELETED, Descriptor
@@ -120,7 +121,7 @@ def boot_time() -> float:
         with open("/proc/stat") as file:
             return float(next(line for line in file if line.startswith("btime")).split()[1])
     except (OSError, StopIteration, ValueError, IndexError) as error:
-        raise CouldNotLook("when the machine was started is not known") from error
+        raise CouldNotLook("could not read when the machine was started") from error
 
 
 def read_vitals(pid: int) -> ProcessDetails:
@@ -129,7 +130,7 @@ def read_vitals(pid: int) -> ProcessDetails:
         return _elsewhere(pid)
     seen = stat(pid)
     if seen is None:
-        raise CouldNotLook(f"process {pid} is no longer there")
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid))
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines() if ":" in line)
     opened = descriptors.of(pid)
     group = cgroup_memory.group_of(_text(pid, "cgroup"))
@@ -271,7 +272,7 @@ def _elsewhere(pid: int) -> ProcessDetails:
                 environment=None,
             )
     except (psutil.Error, OSError) as error:
-        raise CouldNotLook(f"process {pid} cannot be looked at") from error
+        raise CouldNotLook(text("could not read process {pid}", pid=pid)) from error
     try:
         return found._replace(files=process.num_fds(), environment=process.environ())
     except (psutil.Error, OSError, AttributeError):

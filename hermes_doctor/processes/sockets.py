@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.connection import Connection, HostPort
 
@@ -73,10 +74,13 @@ def socket_inodes(pid: int) -> set[int]:
         names = os.listdir(folder)
     except PermissionError:
         raise CouldNotLook(
-            f"you may not see the connections of process {pid}; try it as its user or with sudo"
+            text(
+                "you may not see the connections of process {pid}; try it as its user or with sudo",
+                pid=pid,
+            )
         ) from None
     except OSError:
-        raise CouldNotLook(f"process {pid} has just ended") from None
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid)) from None
     found = set()
     for name in names:
         try:
@@ -118,7 +122,9 @@ def _read(path: str) -> bytes:
     except FileNotFoundError:
         return b""  # a kernel without IPv6
     except OSError as error:
-        raise CouldNotLook(f"{path}: {os.strerror(error.errno or 0).lower()}") from error
+        raise CouldNotLook(
+            text("{path}: {reason}", path=path, reason=os.strerror(error.errno or 0).lower())
+        ) from error
     parts: list[bytes] = []
     total = 0
     try:
@@ -126,7 +132,9 @@ def _read(path: str) -> bytes:
             parts.append(part)
             total += len(part)
     except OSError as error:
-        raise CouldNotLook(f"{path}: {os.strerror(error.errno or 0).lower()}") from error
+        raise CouldNotLook(
+            text("{path}: {reason}", path=path, reason=os.strerror(error.errno or 0).lower())
+        ) from error
     finally:
         os.close(fd)
     return b"".join(parts)
@@ -206,10 +214,12 @@ def _by_psutil(pid: int | None) -> list[Connection]:
             ask = getattr(process, "net_connections", None) or process.connections
             rows = ask(kind="tcp")
     except psutil.NoSuchProcess:
-        raise CouldNotLook(f"process {pid} has just ended") from None
+        raise CouldNotLook(text("process {pid} has just stopped", pid=pid)) from None
     except (psutil.AccessDenied, OSError):
         whose = "of this machine" if pid is None else f"of process {pid}"
-        raise CouldNotLook(f"you may not see the connections {whose}; try it with sudo") from None
+        raise CouldNotLook(
+            text("you may not see the connections {whose}; run this with sudo", whose=whose)
+        ) from None
     found = [
         Connection(
             local=(unmap_ipv4(row.laddr[0]), row.laddr[1]),

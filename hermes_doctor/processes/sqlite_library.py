@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, open_regular
 
@@ -63,7 +64,7 @@ def _loaded(pid: int) -> Iterator[Path]:
         with open(f"/proc/{pid}/maps", errors="replace") as maps:
             names = {line.rstrip("\n").partition("/")[2] for line in maps}
     except OSError as error:
-        raise CouldNotLook(f"process {pid} may not be looked into") from error
+        raise CouldNotLook(text("you may not see the files of process {pid}", pid=pid)) from error
     for part in ("libsqlite3", "_sqlite3", "libpython", "/python"):
         for name in sorted(names):
             if part in f"/{name}" and not name.endswith(" (deleted)"):

@@ -38,7 +38,7 @@ def ask(pid: int, connections: Iterable[Connection]) -> dict[int, tuple[float, f
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_RAW, _SOCK_DIAG) as link:
         link.settimeout(0.5)
         for one in wanted:
-            link.sendto(_question(one), (0, 0))
+            link.sendto(_request(one), (0, 0))
             answer = _times(link.recv(8192))
             if answer is not None:
                 found[one.inode] = answer
@@ -52,7 +52,7 @@ def _same_network(pid: int) -> bool:
         return False
 
 
-def _question(one: Connection) -> bytes:
+def _request(one: Connection) -> bytes:
     """Build the request for one connection."""
     assert one.remote is not None
     family = socket.AF_INET6 if ":" in one.local[0] else socket.AF_INET

@@ -101,7 +101,7 @@ def _refuse_pinned(found: Resolved) -> None:
             raise CannotFix(doubt)
     fault = found.world.document.fault
     if fault is not None:
-        raise CannotFix(text("config.yaml {fault_what}; repair that first", fault_what=fault.what))
+        raise CannotFix(text("config.yaml {fault}; repair that first", fault=fault.what))
 
 
 def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) -> str:
@@ -310,8 +310,8 @@ def _refuse_other(
     if main.trouble or main.base_url is None or main.key is None or main.api_mode is None:
         raise CannotFix(
             text(
-                "it would not work: {trouble_why}",
-                trouble_why=main.trouble.why if main.trouble else "no address",
+                "it would not work: {reason}",
+                reason=main.trouble.why if main.trouble else "no address",
             )
         )
     if main.requested.value != aim.name:
@@ -330,17 +330,15 @@ def _refuse_other(
     if request.api_mode and main.api_mode.value != request.api_mode:
         raise CannotFix(
             text(
-                "Hermes would use the protocol {api_mode}, not {api_mode_2}",
-                api_mode=main.api_mode.value,
-                api_mode_2=request.api_mode,
+                "Hermes would use the protocol {used} instead of {wanted}",
+                used=main.api_mode.value,
+                wanted=request.api_mode,
             )
         )
     named = aim.variable and (key or world.getenv(aim.variable))
     if named and main.key.fingerprint != fingerprint(named):
         raise CannotFix(text("{source} overrides it with another key", source=main.key.source))
     if main.key.state not in ("usable", "not needed"):
-        raise CannotFix(
-            text("the key {main_key} is {state}", main_key=main.key.name, state=main.key.state)
-        )
+        raise CannotFix(text("the key {name} is {state}", name=main.key.name, state=main.key.state))
     if main.key.state == "not needed" and not urls.is_loopback(main.base_url.value or ""):
         raise CannotFix("no key is set for it")

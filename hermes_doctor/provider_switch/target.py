@@ -73,11 +73,11 @@ def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
         return
     raise Trouble(
         text(
-            "The entry {aim} in config.yaml has a {redact_unless_variable} "
-            "instead of the name of a variable. Add --key-env {usual_variable}",
-            aim=aim.name,
-            redact_unless_variable=redaction.redact_unless_variable(name)[1:-1],
-            usual_variable=usual_variable(aim.name),
+            "The entry {name} in config.yaml has a {value} "
+            "instead of the name of a variable. Add --key-env {variable}",
+            name=aim.name,
+            value=redaction.redact_unless_variable(name)[1:-1],
+            variable=usual_variable(aim.name),
         )
     )
 

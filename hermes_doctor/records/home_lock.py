@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.processes import file_locks
 
@@ -28,13 +29,27 @@ def lock_home(home: Home) -> Iterator[None]:
         except BlockingIOError:
             who = holder(home)
             raise Trouble(
-                f"Another hermes-doctor{f' (process {who})' if who else ''} is working on "
-                f"{home.path}. Nothing was changed. Try again when it has finished."
+                text(
+                    "Another hermes-doctor (process {pid}) is working on {home}. Nothing was "
+                    "changed. Try again when it has finished.",
+                    pid=who,
+                    home=home.path,
+                )
+                if who
+                else text(
+                    "Another hermes-doctor is working on {home}. Nothing was changed. Try again "
+                    "when it has finished.",
+                    home=home.path,
+                )
             ) from None
         except OSError as error:
             raise Trouble(
-                f"Could not lock {home.path} ({os.strerror(error.errno or 0).lower()}). "
-                f"Nothing was changed."
+                text(
+                    "Could not lock {home} ({reason}). Nothing was changed. Correct its "
+                    "permissions first.",
+                    home=home.path,
+                    reason=os.strerror(error.errno or 0).lower(),
+                )
             ) from None
         yield
     finally:

@@ -13,6 +13,7 @@ from typing import Any
 
 from hermes_doctor import __version__
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.unfinished import FINAL_STATES, RUN_FILE
 from hermes_doctor.system import disk
@@ -203,12 +204,26 @@ class Journals:
             return journal
         except FileNotFoundError:
             known = self.ids()
-            newest = f" The newest is {known[-1]}." if known else " No run was made here yet."
-            raise Trouble(f"No run {id!r} in {self.home.path}.{newest}") from None
+            raise Trouble(
+                text(
+                    "No run {id!r} in {home}. The newest is {newest}.",
+                    id=id,
+                    home=self.home.path,
+                    newest=known[-1],
+                )
+                if known
+                else text(
+                    "No run {id!r} in {home}. No run was made here yet.", id=id, home=self.home.path
+                )
+            ) from None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise Trouble(f"The receipt of run {id} is damaged ({path}).") from None
+            raise Trouble(
+                text("The receipt of run {id} is damaged ({path}).", id=id, path=path)
+            ) from None
         except CouldNotLook as why:
-            raise Trouble(f"Could not read the receipt of run {id}: {why}.") from None
+            raise Trouble(
+                text("Could not read the receipt of run {id}: {reason}.", id=id, reason=why)
+            ) from None
 
     def ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""

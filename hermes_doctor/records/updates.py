@@ -18,6 +18,7 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.installation.details import InstallationDetails, has_changed
 from hermes_doctor.installation.find import Installation
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
@@ -172,7 +173,8 @@ class UpdateRecords:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Trouble(
-                    "Another update or rollback of this home is running. Nothing was changed."
+                    "Another update or rollback of this home is running. Nothing was changed. "
+                    "Try again when it has finished."
                 ) from None
             yield fd
         finally:
@@ -205,20 +207,27 @@ class UpdateRecords:
     def load(self, id: str) -> Update:
         """Load the record of one update; Trouble if it is missing or damaged."""
         if not _ID.fullmatch(id):
-            raise Trouble(f"{id!r} is not the id of an update.")
+            raise Trouble(text("{id!r} is not the id of an update.", id=id))
         try:
             document = json.loads(read(self._file(id), MEGABYTE)[0])
             return _parse(document)
         except FileNotFoundError:
             known = self.ids()
-            newest = (
-                f" The newest is {known[-1]}." if known else " No guarded update was made here."
-            )
-            raise Trouble(f"No update {id!r} is recorded.{newest}") from None
+            raise Trouble(
+                text(
+                    "No update {id!r} is recorded. The newest is {newest}.", id=id, newest=known[-1]
+                )
+                if known
+                else text("No update {id!r} is recorded. No guarded update was made here.", id=id)
+            ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Trouble(f"The record of update {id} is damaged ({self._file(id)}).") from None
+            raise Trouble(
+                text("The record of update {id} is damaged ({file}).", id=id, file=self._file(id))
+            ) from None
         except CouldNotLook as why:
-            raise Trouble(f"Could not read the record of update {id}: {why}.") from None
+            raise Trouble(
+                text("Could not read the record of update {id}: {reason}.", id=id, reason=why)
+            ) from None
 
     def last(self) -> Update | None:
         """Return the newest record that can be read."""
@@ -237,8 +246,10 @@ class UpdateRecords:
         try:
             return self.load(known[-1])
         except Trouble as why:
-            text = str(why)
-            raise Trouble(f"{text} Name an update: {', '.join(known[-4:-1])}") from None
+            message = str(why)
+            raise Trouble(
+                text("{given} Name an update: {ids}", given=message, ids=", ".join(known[-4:-1]))
+            ) from None
 
     def _file(self, id: str) -> Path:
         return self.folder / f"{id}.json"

@@ -39,9 +39,9 @@ def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -
         if not back and name in [Path(one).name for one in first.names]:
             raise CannotFix(
                 text(
-                    "process {pids} writes to a deleted write-ahead log of {name}, "
-                    "which must be saved first",
-                    pids=first.pids[0],
+                    "Process {pid} writes to a deleted write-ahead log of {name}, which must be "
+                    "saved first: hermes-doctor fix --apply",
+                    pid=first.pids[0],
                     name=name,
                 )
             )

@@ -15,7 +15,7 @@ from pathlib import Path
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home, database_of
-from hermes_doctor.message import text
+from hermes_doctor.message import sentences, text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import paths
@@ -43,14 +43,17 @@ class SaveDatabase(Step):
     """Logs and journals that are there now, and stay."""
 
     def sentence(self) -> str:
-        return f"back up {self.path.name}: SQLite will merge the restored write-ahead log into it"
+        return text(
+            "back up {file}: SQLite will merge the restored write-ahead log into it",
+            file=self.path.name,
+        )
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
         if self.known is not None and now != self.known:
             raise Trouble(
                 text(
-                    "Another program wrote to {path} just now. Nothing was changed; try again.",
+                    "Another program wrote to {path} just now. Nothing was changed. Try again.",
                     path=self.path.name,
                 )
             )
@@ -96,15 +99,21 @@ def refuse_lone_logs(home: Home, backup: Backup, entries: Sequence[BackupEntry])
     except (Trouble, ValueError):
         aside = ""
     raise Trouble(
-        text(
-            "Backup {backup_id} contains {log} without its database, and it could "
-            "damage the current {database}. Nothing was changed. {ways} If "
-            "{database} has not changed since, restore the write-ahead log with: "
-            "hermes-doctor undo {backup_id}",
-            backup_id=backup.id,
-            log=log,
-            database=database,
-            ways=_ways(aside, backup),
+        sentences(
+            text(
+                "Backup {id} contains {log} without its database, and it could damage the current "
+                "{database}. Nothing was changed.",
+                id=backup.id,
+                log=log,
+                database=database,
+            ),
+            _ways(aside, backup),
+            text(
+                "If {database} has not changed since, restore the write-ahead log with: "
+                "hermes-doctor undo {id}",
+                database=database,
+                id=backup.id,
+            ),
         )
     )
 
@@ -120,10 +129,19 @@ def reason_to_refuse_undo(home: Home, journal: Journal, records: Sequence[PathRe
             database = home.name_of(database_of(path))
             backup = journal.root(home) / journal.id
             kept = _ways(_aside(home, journal, record), backup)
-            return (
-                f"{database} changed since run {journal.id} moved {record.path} away, so restoring "
-                f"that write-ahead log could damage it. Nothing was changed. {kept} To restore it "
-                f"anyway: add --force. {database} is backed up first."
+            return sentences(
+                text(
+                    "{database} changed since run {id} moved {log} away, so restoring that "
+                    "write-ahead log could damage it. Nothing was changed.",
+                    database=database,
+                    id=journal.id,
+                    log=record.path,
+                ),
+                kept,
+                text(
+                    "To restore it anyway: add --force. {database} is backed up first.",
+                    database=database,
+                ),
             )
     return ""
 
@@ -136,23 +154,36 @@ def describe_kept_logs(home: Home, journal: Journal, names: Sequence[str], backu
             continue
         database = home.name_of(database_of(home.path / record.path))
         aside = _aside(home, journal, record)
-        also = f" as {aside} and" if aside else ""
         said.append(
-            f"{database} changed since, so its old write-ahead log {record.path} cannot be "
-            f"restored. It is kept{also} in backup {backup.id} ({backup.folder})."
+            text(
+                "{database} changed since, so its old write-ahead log {log} cannot be restored.",
+                database=database,
+                log=record.path,
+            )
         )
-    return " ".join(said)
+        said.append(
+            text(
+                "It is kept as {file} and in backup {id} ({folder}).",
+                file=aside,
+                id=backup.id,
+                folder=backup.folder,
+            )
+            if aside
+            else text("It is kept in backup {id} ({folder}).", id=backup.id, folder=backup.folder)
+        )
+    return sentences(*said)
 
 
 def _ways(aside: str, backup: Backup | Path) -> str:
     """A sentence that says where the rows of a log are kept."""
     folder = backup if isinstance(backup, Path) else backup.folder
     if aside:
-        return (
-            f"The write-ahead log is kept as {aside}; hermes-doctor check shows how to add the "
-            f"rows that are only in it."
+        return text(
+            "The write-ahead log is kept as {file}; hermes-doctor check shows how to add the rows "
+            "that are only in it.",
+            file=aside,
         )
-    return f"The write-ahead log is in {folder / 'files'}."
+    return text("The write-ahead log is in {folder}.", folder=folder / "files")
 
 
 def _aside(home: Home, journal: Journal, record: PathRecord) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.home import Home
-from hermes_doctor.message import text
+from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.records.journal import PARTLY, Journal
 from hermes_doctor.repair import paths
@@ -91,7 +91,7 @@ def error_reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return os.strerror(error.errno or 0).lower()
     if isinstance(error, Trouble | CannotFix | CouldNotLook):
-        return str(error)
+        return _bare(error)
     return type(error).__name__
 
 
@@ -100,26 +100,22 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
     if log.gateway == ASKED and log.asked and isinstance(error, CouldNotLook | CannotFix):
         return Trouble(
             text(
-                "{error}. No file was changed; {pending_stop_message}.",
-                error=_bare(error),
-                pending_stop_message=pending_stop_message(log.asked),
+                "{reason}. No file was changed; {gateway}.",
+                reason=_bare(error),
+                gateway=pending_stop_message(log.asked),
             )
         )
-    changed = "Nothing was changed."
+    changed: str = "Nothing was changed."
     if PARTLY in (log.state, log.end):
-        changed = f"The run could not be rolled back completely: {log.note}."
+        changed = text("The run could not be rolled back completely: {note}.", note=log.note)
     if isinstance(error, OSError):
-        name = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
-        return Trouble(
-            text(
-                "{strerror}{name}. {changed}",
-                strerror=os.strerror(error.errno or 0),
-                name=name,
-                changed=changed,
-            )
-        )
+        why = os.strerror(error.errno or 0)
+        if isinstance(error.filename, str):
+            file = Path(error.filename).name
+            return Trouble(sentences(text("{error} ({file}).", error=why, file=file), changed))
+        return Trouble(sentences(text("{error}.", error=why), changed))
     if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(text("{error}. {changed}", error=_bare(error), changed=changed))
+        return Trouble(sentences(text("{reason}.", reason=_bare(error)), changed))
     return error
 
 

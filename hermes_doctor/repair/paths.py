@@ -172,9 +172,7 @@ def is_ours(now: State, record: PathRecord) -> bool:
 def restore(backup: Backup, entry: BackupEntry | None, path: Path, run: str) -> bool:
     """Restore one path from the vault; return False if its owner could not be restored."""
     if entry is None:
-        raise Trouble(
-            text("backup {backup_id} does not contain {path}", backup_id=backup.id, path=path.name)
-        )
+        raise Trouble(text("Backup {id} does not contain {file}.", id=backup.id, file=path.name))
     if entry.kind == "absent":
         disk.remove(path)
     elif entry.kind == "mode":

@@ -40,17 +40,17 @@ class Preflight(NamedTuple):
         if os.geteuid() == uid == 0 and privileges.others_may_write(st):
             raise Trouble(
                 text(
-                    "Other users may write to {home_path}, so root must not work in it. "
-                    "Nothing was changed. To solve it: chmod go-w {home_path}",
-                    home_path=self.home.path,
+                    "Other users may write to {home}, so root must not work in it. "
+                    "Nothing was changed. To solve it: chmod go-w {home}",
+                    home=self.home.path,
                 )
             )
         if os.geteuid() not in (0, uid):
             raise Trouble(
                 text(
-                    "{home_path} belongs to another user (uid {uid}). Nothing was "
+                    "{home} belongs to another user (uid {uid}). Nothing was "
                     "changed. Run this as that user, or with sudo.",
-                    home_path=self.home.path,
+                    home=self.home.path,
                     uid=uid,
                 )
             )
@@ -105,7 +105,7 @@ class Preflight(NamedTuple):
         if snapshot(path) != target.change.expect and not moves:
             raise Trouble(
                 text(
-                    "Another program changed {path} just now. Nothing was changed; try again.",
+                    "Another program changed {path} just now. Nothing was changed. Try again.",
                     path=path.name,
                 )
             )
@@ -125,21 +125,21 @@ class Preflight(NamedTuple):
         if euid == 0 and uid != 0 and foreign and not handed:
             raise Trouble(
                 text(
-                    "{path} belongs to uid {owner}, not to the owner of the home. "
-                    "Nothing was changed. To solve it: chown {uid} {path_2}",
-                    path=path.name,
+                    "{file} belongs to uid {owner}, not to the owner of the home. "
+                    "Nothing was changed. To solve it: chown {uid} {path}",
+                    file=path.name,
                     owner=owner,
                     uid=uid,
-                    path_2=path,
+                    path=path,
                 )
             )
         if mounts.is_immutable(path):
             raise Trouble(
                 text(
-                    "{path} is marked immutable (lsattr shows i or a). Nothing was "
-                    "changed. To solve it: chattr -ia {path_2}",
-                    path=path.name,
-                    path_2=path,
+                    "{file} is marked immutable (lsattr shows i or a). Nothing was "
+                    "changed. To solve it: chattr -ia {path}",
+                    file=path.name,
+                    path=path,
                 )
             )
         if target.replaces and mounts.is_mount(path):
@@ -171,8 +171,8 @@ class Preflight(NamedTuple):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Trouble(
                 text(
-                    "Could not write to {folder} (read-only disk or no permission). "
-                    "Nothing was changed.",
+                    "Could not write to {folder}: the disk is read-only, or you lack permission. "
+                    "Nothing was changed. Correct that first.",
                     folder=folder,
                 )
             )
@@ -197,9 +197,11 @@ class Preflight(NamedTuple):
             if not pids:
                 continue
             who = ", ".join(str(pid) if pid else "of another container" for pid in pids)
-            why = (
-                f"{target.path.name} is in use by process {who}. Nothing was changed. Stop the "
-                f"gateway (and any other Hermes on this home) first, then try again."
+            why = text(
+                "{file} is in use by process {pids}. Nothing was changed. Stop the gateway (and "
+                "any other Hermes on this home) first, then try again.",
+                file=target.path.name,
+                pids=who,
             )
             self._refuse(targets, [n for one in wanted for n in one.items], why)
 

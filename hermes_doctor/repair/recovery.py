@@ -267,10 +267,10 @@ def _refuse_holders(home: Home, journal: Journal) -> None:
     for path, pids in gateway_processes.processes_using(targets).items():
         raise Trouble(
             text(
-                "Run {journal_id} was interrupted and must be rolled back, but {path} "
+                "Run {id} was interrupted and must be rolled back, but {path} "
                 "is in use by process {pids}. Nothing was changed. Stop that process, then "
                 "try again.",
-                journal_id=journal.id,
+                id=journal.id,
                 path=path.name,
                 pids=pids[0],
             )

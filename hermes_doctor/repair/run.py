@@ -168,7 +168,7 @@ class Run:
                 saved += 1
         if saved != len(targets):
             raise Trouble(
-                text("backup {backup_id} lacks a file that will be changed", backup_id=backup.id)
+                text("Backup {id} lacks a file that will be changed. Try again.", id=backup.id)
             )
         log.state = journals.STAGING
         log.paths = [

@@ -35,20 +35,27 @@ class Restore(Step):
 
     def sentence(self) -> str:
         if self.entry.kind == "absent":
-            return f"remove {self.entry.path}, which did not exist then"
+            return text("remove {file}, which did not exist then", file=self.entry.path)
         if self.entry.kind == "mode":
             return self._mode_and_owner()
-        return f"restore {self.entry.path} from backup {self.backup.id}"
+        return text("restore {file} from backup {id}", file=self.entry.path, id=self.backup.id)
 
     def _mode_and_owner(self) -> str:
         now, entry = snapshot(self.path), self.entry
-        mode = f"chmod {entry.mode:04o} {entry.path}"
+        mode = text("chmod {mode:04o} {file}", mode=entry.mode, file=entry.path)
         if now.kind == "absent" or (now.uid, now.gid) == (entry.uid, entry.gid):
             return mode
         if _owner_stays(self.path, entry):
             return mode
-        owner = f"chown {entry.uid}:{entry.gid} {entry.path}"
-        return owner if now.mode & 0o777 == entry.mode else f"{owner}, {mode}"
+        if now.mode & 0o777 == entry.mode:
+            return text("chown {uid}:{gid} {file}", uid=entry.uid, gid=entry.gid, file=entry.path)
+        return text(
+            "chown {uid}:{gid} {file}, chmod {mode:04o} {file}",
+            uid=entry.uid,
+            gid=entry.gid,
+            mode=entry.mode,
+            file=entry.path,
+        )
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
@@ -79,7 +86,7 @@ class SetSidecarAside(Step):
     path: Path
 
     def sentence(self) -> str:
-        return f"move {self.path.name} aside: it belongs to the replaced file"
+        return text("move {file} aside: it belongs to the replaced file", file=self.path.name)
 
     def changes(self) -> Sequence[Change]:
         now = snapshot(self.path)
@@ -188,8 +195,8 @@ def last_run(all_journals: Journals) -> Journal:
             return journal
     raise Trouble(
         text(
-            "No run is left to undo in {home_path}.",
-            home_path=all_journals.home.path,
+            "No run is left to undo in {home}.",
+            home=all_journals.home.path,
         )
     )
 
@@ -213,16 +220,16 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if journal.state == journals.UNDONE:
         raise Trouble(
             text(
-                "Run {journal_id} was already undone by run {undone_by}.",
-                journal_id=journal.id,
-                undone_by=journal.undone_by,
+                "Run {id} was already undone by run {undo}.",
+                id=journal.id,
+                undo=journal.undone_by,
             )
         )
     if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
         raise Trouble(
             text(
-                "Run {journal_id} changed nothing ({state}), so there is nothing to undo.",
-                journal_id=journal.id,
+                "Run {id} changed nothing ({state}), so there is nothing to undo.",
+                id=journal.id,
                 state=journal.state,
             )
         )
@@ -254,20 +261,20 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
     if changed and not force:
         raise Trouble(
             text(
-                "{changed} changed since run {journal_id}, and an undo would lose that "
+                "{changed} changed since run {id}, and an undo would lose that "
                 "change. Nothing was changed. To undo anyway: add --force. The current "
                 "version is backed up first.",
                 changed=", ".join(changed),
-                journal_id=journal.id,
+                id=journal.id,
             )
         )
     wrong = vault.verify(backup)
     if wrong:
         raise Trouble(
             text(
-                "Backup {backup_id} is damaged: {wrong}. Nothing was changed.",
-                backup_id=backup.id,
-                wrong=wrong[0],
+                "Backup {id} is damaged: {reason}. Nothing was changed.",
+                id=backup.id,
+                reason=wrong[0],
             )
         )
     entries = [entry for record in records if (entry := backup.entry(record.path))]

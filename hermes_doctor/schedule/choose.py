@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule.jobs import JobManager
 
@@ -34,7 +35,9 @@ def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) 
         return kinds.systemd(system=system)
     except CannotFix as why:
         if system:
-            raise Trouble(f"{str(why).rstrip('.')}. Nothing was changed.") from None
+            raise Trouble(
+                text("{reason}. Nothing was changed.", reason=str(why).rstrip("."))
+            ) from None
         return kinds.cron()
 
 
@@ -45,6 +48,10 @@ def _refuse_strangers(home: Home, *, system: bool) -> None:
         raise Trouble("--system installs for the whole machine and needs root. Run this with sudo.")
     if not system and os.geteuid() != owner:
         raise Trouble(
-            f"{home.path} belongs to another user (uid {owner}). Run this as that user, or with "
-            f"sudo and --system."
+            text(
+                "{home} belongs to another user (uid {uid}). Run this as that user, or "
+                "with sudo and --system.",
+                home=home.path,
+                uid=owner,
+            )
         )

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 
 from hermes_doctor.gateway.manager_commands import LIMIT, run_checked
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.schedule.jobs import Job, JobStatus
@@ -39,7 +40,10 @@ class Cron:
         state = f"XDG_STATE_HOME={job.folder.parent}"
         command = shlex.join(["env", state, *words]).replace("%", r"\%")
         if "\n" in command:
-            raise CannotFix("a path contains characters that a crontab line must not contain")
+            raise CannotFix(
+                "A path contains characters that a crontab line must not contain. "
+                "Rename that folder."
+            )
         return f"{_schedule(minutes)} {command}  # {job.name}\n"
 
     def install(self, job: Job) -> bool:
@@ -105,7 +109,7 @@ def _lines() -> list[str]:
     """Read the crontab; a missing one counts as empty."""
     done = _crontab(["-l"])
     if done.returncode and b"no crontab" not in done.stderr.lower():
-        raise CannotFix("could not read the crontab")
+        raise CannotFix("Could not read the crontab. Run `crontab -l` to see why.")
     text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
     lines = text.split("\n")  # not splitlines(): a comment may contain other line separators
     return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
@@ -114,7 +118,12 @@ def _lines() -> list[str]:
 def _write(lines: list[str]) -> None:
     done = _crontab(["-"], "".join(lines).encode("utf-8", "surrogateescape"))
     if done.returncode:
-        raise CannotFix(f"crontab rejected the new lines (exit code {done.returncode})")
+        raise CannotFix(
+            text(
+                "crontab rejected the new lines (exit code {code}). Run `crontab -e` to see why.",
+                code=done.returncode,
+            )
+        )
 
 
 def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -129,7 +138,8 @@ def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess
         )
     except FileNotFoundError:
         raise CannotFix(
-            "systemd, launchd and cron are all missing on this machine, so it cannot be installed"
+            "systemd, launchd and cron are all missing on this machine, so it cannot be installed. "
+            "Start it from your own scheduler."
         ) from None
     except (OSError, subprocess.TimeoutExpired):
-        raise CannotFix("crontab does not answer") from None
+        raise CannotFix("crontab does not answer. Try again later.") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes_doctor.backup.retention import Retention
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import crontab, launchd, systemd
 from hermes_doctor.schedule.choose import Kinds, choose
@@ -116,12 +117,14 @@ class DailyTimer(systemd.Systemd):
 
     def install(self, job: Job) -> bool:
         wanted = {self._file(job): self.text(job), self._service(job): self.service_text(job)}
-        same = all(file.is_file() and file.read_text() == text for file, text in wanted.items())
+        same = all(
+            file.is_file() and file.read_text() == content for file, content in wanted.items()
+        )
         if same and self.status(job).running and self._enabled(self._name(job)):
             return False
-        for file, text in wanted.items():
+        for file, content in wanted.items():
             disk.make_folder(file.parent)
-            disk.save(file, text.encode())
+            disk.save(file, content.encode())
             disk.set_mode(file, 0o644)
         self.manager.run_checked("daemon-reload")
         self.manager.run_checked("enable", self._name(job))
@@ -149,8 +152,8 @@ class DailyLaunchdJob(launchd.Launchd):
         """The installed command as a list of words."""
         import plistlib
 
-        text = _text(Path(self.place(job)))
-        return list(plistlib.loads(text.encode())["ProgramArguments"]) if text else []
+        content = _text(Path(self.place(job)))
+        return list(plistlib.loads(content.encode())["ProgramArguments"]) if content else []
 
     def text(self, job: Job) -> str:
         import plistlib
@@ -175,7 +178,10 @@ class DailyCrontabLine(crontab.Cron):
         hour, minute = at_of(job)
         command = shlex.join(job.command).replace("%", r"\%")
         if "\n" in command:
-            raise CannotFix("a path contains characters that a crontab line must not contain")
+            raise CannotFix(
+                "A path contains characters that a crontab line must not contain. "
+                "Rename that folder."
+            )
         return f"{minute} {hour} * * * {command} >/dev/null  # {job.name}\n"
 
     def hints(self, job: Job) -> Sequence[str]:
@@ -236,7 +242,13 @@ def prepare(
     owner = owner_of(home)
     user = owner.name if system and owner.uid else None
     if system and owner.uid and user is None:
-        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no account on this machine")
+        raise CannotFix(
+            text(
+                "The owner of the home (uid {uid}) has no account on this machine. "
+                "Correct the owner first.",
+                uid=owner.uid,
+            )
+        )
     if system and user is None:
         for one in (Path(sys.executable), Path(__file__)):
             refuse_untrusted(one, None)
@@ -248,5 +260,5 @@ def prepare(
 def _checked(at: str) -> str:
     hour, _, minute = at.partition(":")
     if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
-        raise Trouble(f"--at needs a time of the day such as 03:30; got {at!r}.")
+        raise Trouble(text("--at needs a time of the day such as 03:30; got {given!r}.", given=at))
     return f"{int(hour):02}:{int(minute):02}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -20,28 +21,36 @@ class Budget(NamedTuple):
     period: float
 
 
-def parse_seconds(text: str, option: str, *, least: float = 0.0) -> float:
+def parse_seconds(given: str, option: str, *, least: float = 0.0) -> float:
     """Parse `30`, `30s`, `10m` or `2h` into seconds."""
-    match = _SPAN.fullmatch(text.strip().lower())
+    match = _SPAN.fullmatch(given.strip().lower())
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
     if not least <= found <= MAX_DURATION:
         raise Trouble(
-            f"{option} needs a time from {least:g}s to {MAX_DURATION / 86400:g}d, such as 30s, 10m "
-            f"or 2h; got {text!r}."
+            text(
+                "{option} needs a time from {least:g}s to {most:g}d, such as 30s, 10m or "
+                "2h; got {given!r}.",
+                option=option,
+                least=least,
+                most=MAX_DURATION / 86400,
+                given=given,
+            )
         )
     return found
 
 
-def parse_budget(text: str) -> Budget:
+def parse_budget(given: str) -> Budget:
     """Parse `3/30m`: at most three in half an hour."""
-    count, slash, period = text.partition("/")
+    count, slash, period = given.partition("/")
     if (
         not slash
         or not count.strip().isdecimal()
         or not count.isascii()
         or not 0 < int(count) <= 1000
     ):
-        raise Trouble(f"--budget needs a number and a time, such as 3/30m; got {text!r}.")
+        raise Trouble(
+            text("--budget needs a number and a time, such as 3/30m; got {given!r}.", given=given)
+        )
     return Budget(int(count), parse_seconds(period, "--budget", least=60.0))
 
 

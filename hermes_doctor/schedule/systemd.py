@@ -79,7 +79,7 @@ class Systemd:
         self.system = system
         self.manager = Systemctl(None if system else account(os.geteuid()))
         if system and not os.path.isdir("/run/systemd/system"):
-            raise CannotFix("systemd is not running on this machine")
+            raise CannotFix("systemd is not running on this machine. Add --cron to use cron.")
         self.manager.refuse()
 
     def describe(self) -> str:
@@ -181,7 +181,9 @@ def quote(word: str, *, command: bool = False) -> str:
     line.
     """
     if any(ord(sign) < 32 for sign in word):
-        raise CannotFix("a path contains characters that a systemd unit must not contain")
+        raise CannotFix(
+            "A path contains characters that a systemd unit must not contain. Rename that folder."
+        )
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         word = word.replace(sign, written)
     word = word.replace("$", "$$") if command else word

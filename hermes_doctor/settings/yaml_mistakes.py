@@ -8,6 +8,7 @@ import yaml
 
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.message import listed, text as say
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.config_file import ConfigFile, ParseError
 
@@ -72,7 +73,7 @@ def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
     marker = next((n for n, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
     if marker:
         return YamlMistake(
-            "A merge left its conflict markers in the file: keep one side of it.", marker
+            "The file contains conflict markers of a merge. Keep one side of the conflict.", marker
         )
     found = [(rule, line) for rule in _RULES if (line := rule.line(lines))]
     for rule, line in found:
@@ -82,10 +83,10 @@ def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
     if len(found) > 1:
         mended = _mended(text, _together([rule for rule, _ in found]))
         if mended:
-            how = ", and ".join(rule.repair for rule, _ in found)
+            how = listed([rule.repair for rule, _ in found])
             return YamlMistake(found[0][0].what, found[0][1], mended, how)
     here = next((YamlMistake(rule.what, line) for rule, line in found if line == fault.line), None)
-    return here or _told(text, lines, fault)
+    return here or _from_parser(text, lines, fault)
 
 
 def _shown(data: bytes, line: int) -> str:
@@ -106,9 +107,12 @@ def _encoding(data: bytes, fault: ParseError) -> YamlMistake:
     except UnicodeDecodeError:
         mended = b""
     return YamlMistake(
-        f"The file is saved as {name}, as some editors on Windows do. Save it as UTF-8.",
+        say(
+            "The file is saved as {encoding}, as some editors on Windows do. Save it as UTF-8.",
+            encoding=name,
+        ),
         repaired=mended if mended and config_file.parse(mended)[1] is None else None,
-        repair="saved as UTF-8",
+        repair="save it as UTF-8",
     )
 
 
@@ -118,11 +122,11 @@ def _zeros(data: bytes) -> YamlMistake:
     rest = data.rstrip(b"\0")
     fine = b"\0" not in rest and bool(config_file.parse(rest)[0])
     return YamlMistake(
-        "There are NUL bytes in the file, as after a power cut or on a full disk: what stood there "
-        "is lost.",
+        "The file contains NUL bytes, as after a power cut or on a full disk. The text in their "
+        "place is lost.",
         data.count(b"\n", 0, first) + 1,
         rest if fine else None,
-        "the NUL bytes at its end taken away",
+        "remove the NUL bytes at its end",
     )
 
 
@@ -160,25 +164,25 @@ plain_spaces = _each(_plain_margin)
 _RULES = (
     _Rule(
         "There is a tab where YAML allows only spaces.",
-        "tabs replaced by spaces",
+        "replace tabs by spaces",
         _first(lambda line: "\t" in _margin(line) or _TAB_AFTER.match(line)),
         (_untabbed(2), _untabbed(4), _untabbed(8)),
     ),
     _Rule(
-        "A line is indented with blanks that only look like spaces (as copied from a web page).",
-        "the odd blanks replaced by spaces",
+        "A line is indented with blanks that only look like spaces, as copied from a web page.",
+        "replace the odd blanks by spaces",
         _first(lambda line: any(one in BLANKS for one in _margin(line))),
         (plain_spaces,),
     ),
     _Rule(
-        "There is a full-width colon (：) after a name; YAML knows only the plain one.",
-        "full-width colons after names replaced by plain ones",
+        "There is a full-width colon (：) after a name, but YAML needs a plain one.",
+        "replace full-width colons after names by plain ones",
         _first(lambda line: _WIDE_COLON.match(line)),
         (_each(lambda line: _WIDE_COLON.sub(r"\1: ", line).rstrip(" ")),),
     ),
     _Rule(
-        "There are curly quotes (“ ”); to YAML they are letters like any other.",
-        "curly quotes replaced by plain ones",
+        "There are curly quotes (“ ”), but YAML needs plain ones.",
+        "replace curly quotes by plain ones",
         _first(lambda line: _CURLY.search(line) or _CURLY_SINGLE.search(line)),
         (_each(lambda line: _CURLY_SINGLE.sub(r"'\1'", _CURLY.sub('"', line))),),
     ),
@@ -217,7 +221,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
     return data if config_file.parse(data)[0] else None
 
 
-def _told(text: str, lines: list[str], fault: ParseError) -> YamlMistake | None:
+def _from_parser(text: str, lines: list[str], fault: ParseError) -> YamlMistake | None:
     """Derive the mistake from the parser's message and the line."""
     error = _error(text)
     if error is None:
@@ -226,10 +230,14 @@ def _told(text: str, lines: list[str], fault: ParseError) -> YamlMistake | None:
     at = error.problem_mark.line if error.problem_mark else None
     if "quoted scalar" in context and "end of stream" in problem and error.context_mark:
         opened = error.context_mark.line + 1
-        return YamlMistake(f"The quote that opens in line {opened} is never closed.", opened)
+        return YamlMistake(
+            say("The quote that opens in line {line} is not closed.", line=opened), opened
+        )
     if "single document" in context or "document start" in problem:
         second = _second_document(lines)
-        return YamlMistake("A second document begins (`---`); Hermes reads files of one.", second)
+        return YamlMistake(
+            "A second document begins (`---`), but Hermes reads only files with one.", second
+        )
     for words, what in _SAID:
         if words in problem and (what != _WITHIN or (at is not None and _within(lines, at))):
             return YamlMistake(what, at + 1 if at is not None else None)
@@ -241,35 +249,38 @@ def _within(lines: list[str], at: int) -> bool:
 
 
 _WITHIN = (
-    "There is a colon followed by a space inside a value. Put the whole value in quotes, or take "
-    "the second colon out."
+    "There is a colon followed by a space inside a value. Put the whole value in quotes, or remove "
+    "the second colon."
 )
 _SAID = (
     ("mapping values are not allowed", _WITHIN),
     (
         "mapping values are not allowed",
-        "The line is indented deeper than the one above it, which has a value already; or a quote "
+        "The line is indented deeper than the line above it, which has a value already, or a quote "
         "or a colon is missing there.",
     ),
     (
         "could not find expected ':'",
-        "A name has no colon after it, or a text runs over to a line that is not indented.",
+        "A name has no colon after it, or a text continues on a line that is not indented.",
     ),
-    ("that cannot start any token", "A value that begins with @, ` or % must stand in quotes."),
-    ("undefined alias", "A value that begins with * must stand in quotes."),
-    ("could not determine a constructor", "A value that begins with ! must stand in quotes."),
+    ("that cannot start any token", "A value that begins with @, ` or % needs quotes."),
+    ("undefined alias", "A value that begins with * needs quotes."),
+    ("could not determine a constructor", "A value that begins with ! needs quotes."),
     (
         "expected <block end>",
-        "The line does not stand below the others of its block: give both the same number of "
-        "spaces; or something stands behind a closing quote.",
+        "The line is not indented like the others of its block, or there is text after a closing "
+        "quote. Use the same number of spaces.",
     ),
     (
         "escape",
-        "In double quotes a backslash begins an escape, as in \\n. Use single quotes, or write "
-        "two backslashes.",
+        "In double quotes a backslash begins an escape such as \\n. Use single quotes, or "
+        "write two backslashes.",
     ),
-    ("expected ',' or", "A bracket that opens is not closed, or a comma is missing in it."),
-    ("but found another document", "A second document begins (`---`); Hermes reads files of one."),
+    ("expected ',' or", "An opening bracket is not closed, or a comma is missing after it."),
+    (
+        "but found another document",
+        "A second document begins (`---`), but Hermes reads only files with one.",
+    ),
 )
 
 
@@ -295,8 +306,8 @@ def _error(text: str) -> yaml.MarkedYAMLError | None:
 def _at_the_top(fault: ParseError) -> YamlMistake | None:
     if "is a list at the top" in fault.what:
         return YamlMistake(
-            "The file begins with a dash: settings are `name: value`, without one.", 1
+            "The file begins with a dash. Settings are `name: value`, without a dash.", 1
         )
     if "at the top" in fault.what:
-        return YamlMistake("The first name has no colon after it: settings are `name: value`.", 1)
+        return YamlMistake("The first name has no colon after it. Settings are `name: value`.", 1)
     return None

@@ -40,16 +40,15 @@ def complete(
     except sqlite3.IntegrityError as error:
         raise CannotFix(
             text(
-                "rows that are there twice, or lack a value, are in the way of "
-                "what is declared ({sqlite_errorname})",
-                sqlite_errorname=error.sqlite_errorname,
+                "rows that exist twice or lack a value prevent it ({error})",
+                error=error.sqlite_errorname,
             )
         ) from error
     except sqlite3.Error as error:
         raise CannotFix(
             text(
-                "the schema cannot be completed ({sqlite_errorname})",
-                sqlite_errorname=error.sqlite_errorname,
+                "SQLite could not complete the schema ({error})",
+                error=error.sqlite_errorname,
             )
         ) from error
 
@@ -172,7 +171,9 @@ class _Completion:
         values = {name: self._filled(table, column) for name, column in there.items()}
         values |= {column.name: value_for_old_rows(table, column) or "" for column in lost}
         if not all(values.values()) or any(column.key for column in strange):
-            raise CannotFix(text("what {table} lacks cannot be made up", table=table.name))
+            raise CannotFix(
+                text("{table} lacks a column without a default value", table=table.name)
+            )
         belongings = db.execute(
             "SELECT sql FROM sqlite_master"
             " WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
@@ -218,7 +219,7 @@ class _Completion:
         rows = self.db.execute(f"PRAGMA table_xinfo({quote_name(table)})").fetchall()
         if any(row[6] for row in rows):
             raise CannotFix(
-                text("{table} has computed columns, which no Hermes makes", table=table)
+                text("{table} has computed columns, which Hermes never creates", table=table)
             )
         return {row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
 

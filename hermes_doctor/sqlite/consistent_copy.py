@@ -55,7 +55,7 @@ def write_copy(source: Path, target: int, expected: Snapshot) -> Iterator[int]:
         if os.fstat(target).st_size != size:
             raise CannotFix("it became shorter")
         if log.pages and _head(book) != before:
-            raise CannotFix("its log was begun anew")
+            raise CannotFix("its write-ahead log was started again")
 
 
 class EarlierCopy(Protocol):
@@ -97,7 +97,7 @@ def read_chunks(
                 piece[18:20] = _KEEPS_NONE
             yield bytes(piece)
         if log.pages and _head(book) != before:
-            raise CannotFix("its log was begun anew")
+            raise CannotFix("its write-ahead log was started again")
 
 
 def _is(known: EarlierCopy, fd: int, start: int, end: int, laid: list[tuple[int, bytes]]) -> bool:
@@ -132,7 +132,7 @@ def _opened(source: Path, expected: Snapshot) -> Iterator[OpenFiles]:
                     fd = open_regular(here.with_name(here.name + suffix), follow=False)
                 except FileNotFoundError:
                     if not suffix:
-                        raise CannotFix("it is gone") from None
+                        raise CannotFix("it was removed") from None
                     found.append(None)
                     continue
             stack.callback(os.close, fd)
@@ -162,7 +162,7 @@ def log_not_in_file(files: OpenFiles) -> wal.WriteAheadLog:
             if fits and (now := files.shm_header()) and now.salts == living.salts:
                 return log
         time.sleep(0.005)  # another process is writing it right now
-    raise CannotFix("what is said of its log is not so")
+    raise CannotFix("its write-ahead log and its index disagree")
 
 
 def _head(files: OpenFiles) -> bytes:
@@ -176,7 +176,7 @@ def size_of(files: OpenFiles, log: wal.WriteAheadLog) -> int:
         return held
     size = log.db_pages * log.page_size
     if size > held + log.size:
-        raise CannotFix("its log claims more than is there")
+        raise CannotFix("its write-ahead log is incomplete")
     return size
 
 
@@ -191,5 +191,5 @@ def _pages(
         if number in log.pages:
             data = os.pread(files.log, size, log.pages[number])
             if len(data) < size:
-                raise CannotFix("its log became shorter")
+                raise CannotFix("its write-ahead log became shorter")
             yield (number - 1) * size, data

@@ -126,12 +126,12 @@ def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Pa
         if _mark(main, log) == before and _holds(made[1], known, log):
             if any(disk.digest(path) != sha256 for path, sha256 in found.items()):
                 raise CannotFix(
-                    text("the copy of {target} is not what was written", target=target.name)
+                    text("the copy of {target} differs from the original", target=target.name)
                 )
             return found
     for path in made:
         disk.remove(path)
-    raise CannotFix(text("{target} is written too fast to be copied", target=target.name))
+    raise CannotFix(text("{target} changes too fast to be copied", target=target.name))
 
 
 def _copy(source: int, target: Path) -> str:

@@ -154,11 +154,13 @@ class Examination:
                 if file_state != inspector.IN_USE:
                     raise
         if self.found.holders and self.found.header.head[18:20] != b"\x02\x02":
-            raise CouldNotLook("it is in use, and reading it would hold its writer up")
+            raise CouldNotLook("it is in use, and reading it would block its writer")
         if file_state == inspector.IN_USE and (
             self.open_files.log is None or self.open_files.index is None
         ):
-            raise CouldNotLook("it is in use, but its log or the index of it is gone")
+            raise CouldNotLook(
+                "it is in use, but its write-ahead log (-wal) or its index (-shm) is missing"
+            )
         return InProcess(self.found.files.path, file_state)
 
     def ask_sqlite(self, reader: Reader, pages: DatabasePages) -> Condition:

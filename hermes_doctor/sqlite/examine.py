@@ -60,7 +60,7 @@ def examine(
                 found.reader.close()
         again += 1
         time.sleep(0.01 * again)
-    raise CouldNotLook(text("{path}: is being written just now", path=path.name))
+    raise CouldNotLook(text("{path}: another program is writing it now", path=path.name))
 
 
 def _unchanged(before: DatabaseFiles) -> bool:
@@ -74,7 +74,7 @@ def _once(
 ) -> Condition:
     beside = database_files(path)
     if beside.main.kind != "file":
-        raise CouldNotLook(text("{path}: is not a regular file", path=path.name))
+        raise CouldNotLook(text("{path}: not a regular file", path=path.name))
     with open_files(beside.path) as book:
         header = headers.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         found = Condition(beside, header, holders)
@@ -97,7 +97,7 @@ def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> JournalVerdict
         return None
     if found.holders or in_use(found.files.path):
         raise CouldNotLook(
-            text("{files_path}: is being written just now", files_path=found.files.path.name)
+            text("{path}: another program is writing it now", path=found.files.path.name)
         )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
     return hot_journal.judge(book, path, found.header, max_bytes=most, limit=limit)

@@ -18,7 +18,11 @@ def resolve_symlink(path: Path) -> Path:
     try:
         return path.resolve(strict=True) if path.is_symlink() else path
     except (OSError, RuntimeError):
-        raise CannotFix(text("{path} is a symlink that leads nowhere", path=path.name)) from None
+        raise CannotFix(
+            text(
+                "{path} is a symlink to a missing file. Correct the symlink first.", path=path.name
+            )
+        ) from None
 
 
 def sidecars(database: Path) -> list[Path]:
@@ -37,8 +41,8 @@ def require_sound(database: Path) -> None:
             errors = integrity_errors(connection, 5)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise CannotFix(
-            text("the repaired copy does not open ({name_of})", name_of=name_of(error))
+            text("SQLite cannot open the repaired copy ({error})", error=name_of(error))
         ) from error
     if errors:
-        raise CannotFix("the repaired copy is still damaged; the rest of the file needs more")
+        raise CannotFix("the repaired copy is still damaged")
     disk.sync_file(database)

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Mapping
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite.header import PAGE_SIZES, Header
 from hermes_doctor.sqlite.table_rows import varint
@@ -14,6 +15,15 @@ from hermes_doctor.sqlite.table_rows import varint
 USUAL = 4096
 """The page size of all databases that Hermes creates."""
 _KINDS = (0x02, 0x05, 0x0A, 0x0D)
+_FIELDS = {
+    "page_size": "page size",
+    "format": "file format version",
+    "fractions": "payload limit",
+    "reserved": "reserved space",
+    "schema_format": "schema format",
+    "encoding": "text encoding",
+}
+"""The names of header fields for people."""
 
 
 class FirstPageFault(NamedTuple):
@@ -40,26 +50,28 @@ def judge(fd: int, header: Header, page_one: bytes | None) -> FirstPageFault | N
         fields = _wrong_fields(header, head)
         if not fields:
             return None
-        names = ", ".join(name.replace("_", " ") for name in fields)
-        return FirstPageFault("fields", f"its head has a wrong {names}", fields)
+        names = listed([_FIELDS[one] for one in fields])
+        what = text("its header has a wrong {fields}", fields=names)
+        return FirstPageFault("fields", what, fields)
     if header.rest_is_sound and not header.magic:
-        what = "the 16 magic bytes are damaged; all the rest of the header is sound"
-        return FirstPageFault("magic", what)
+        return FirstPageFault(
+            "magic", "its first 16 bytes are damaged; the rest of its header is intact"
+        )
     for page_size in (USUAL, *sorted(PAGE_SIZES - {USUAL}, reverse=True)):
         if _sound(head, page_size) and _plausible(fd, size, page_size):
             return FirstPageFault("fields", _seen(header), {"page_size": page_size, "all": 1})
     if header.magic and header.page_size and len(head) < 512:
-        return FirstPageFault("other", f"it ends after {len(head)} bytes")
+        return FirstPageFault("other", text("it ends after {bytes} bytes", bytes=len(head)))
     gone = _plausible(fd, size, header.page_size if header.magic and header.page_size else USUAL)
     return FirstPageFault("lost" if gone else "other", _seen(header))
 
 
 def _seen(header: Header) -> str:
     if header.magic and not header.page_size:
-        return "the magic bytes are there, but the page size after them is nonsense"
+        return "its first 16 bytes are right, but the page size after them is impossible"
     if header.magic:
-        return "the head is there, but the first page behind it is not one of a database"
-    return f"it begins with {header.looks_like}"
+        return "its header is right, but the first page after it is not a database page"
+    return text("it begins with {content}", content=header.looks_like)
 
 
 def _sound(head: bytes, page_size: int) -> bool:

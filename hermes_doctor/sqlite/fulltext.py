@@ -114,7 +114,7 @@ def create(database: sqlite3.Connection, index: FulltextIndex) -> None:
     try:
         database.execute(index.sql)
     except sqlite3.OperationalError as error:
-        raise CannotFix("the SQLite of this Python cannot make full-text tables") from error
+        raise CannotFix("the SQLite of this Python cannot create search indexes") from error
     if not can_write_shadow_tables():
         return  # the settings could not be reset afterwards
     name = quote_name(index.name)
@@ -192,7 +192,7 @@ def check_integrity(
             f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(compare_content)]
         )
     except sqlite3.DatabaseError as error:
-        raise CannotFix("the full-text table that was made is not sound") from error
+        raise CannotFix("the new search index is damaged") from error
     return f"integrity-check of {index.name}"
 
 

@@ -184,13 +184,13 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
     total, at = varint(record, at)
     _, at = varint(record, at)  # the write counter
     if levels > MOST or total > MOST:
-        raise CouldNotLook("there cannot be so many segments")
+        raise CouldNotLook("its search index names too many segments")
     found: list[tuple[int, int, int]] = []
     for _ in range(levels):
         _, at = varint(record, at)
         count, at = varint(record, at)
         if count > total:
-            raise CouldNotLook("a level has more segments than there are")
+            raise CouldNotLook("a level of its search index has too many segments")
         for _ in range(count):
             number, at = varint(record, at)
             first, at = varint(record, at)
@@ -198,10 +198,10 @@ def segments_of(record: bytes) -> list[tuple[int, int, int]]:
             for _ in range(5 if second else 0):
                 _, at = varint(record, at)
             if not 0 < number < 65536 or first > last:
-                raise CouldNotLook("a segment is none")
+                raise CouldNotLook("a segment of its search index is not valid")
             found.append((number, first, last))
     if len(found) != total:
-        raise CouldNotLook("segments are missing")
+        raise CouldNotLook("segments of its search index are missing")
     return [segment for segment in found if segment[2]]  # a merged segment has no pages
 
 

@@ -106,5 +106,5 @@ def _passes(data: bytes, limit: float | None) -> bool:
     with closing(InMemory(data[:18] + b"\1\1" + data[20:])) as reader:
         answer = reader.ask("PRAGMA integrity_check(1)", limit)
     if answer.unfinished:
-        raise CouldNotLook("there was no time for it")
+        raise CouldNotLook("it takes too long")
     return [row[0] for row in answer.rows] == ["ok"]

@@ -73,7 +73,7 @@ def _lay_over(fd: int, target: int, held: int) -> None:
         return
     size = log.db_pages * log.page_size
     if size > max(held, os.fstat(target).st_size) + log.size:
-        raise CannotFix("its write-ahead log claims more pages than there are")
+        raise CannotFix("its write-ahead log is incomplete")
     for number, at in sorted(log.pages.items()):
         page = os.pread(fd, log.page_size, at)
         if len(page) < log.page_size:

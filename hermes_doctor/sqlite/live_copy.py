@@ -72,7 +72,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> CopyRe
             sha256, _, pieces = follower.receive()[1].partition(" ")
         moved = places and places[0] != target
         if moved and disk.digest(target, like=sha256) != sha256:
-            raise CannotFix("the copy is not what was written")
+            raise CannotFix("the copy differs from the original")
         return CopyResult(verdict, sha256, pieces)
     except (CannotFix, CouldNotLook) as why:
         disk.remove(target)

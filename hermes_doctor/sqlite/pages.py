@@ -28,9 +28,9 @@ class DatabasePages:
         self.wal = wal
         head = headers.Header(os.pread(db, 128, 0), Snapshot.of(os.fstat(db)))
         if not head.magic or not head.page_size:
-            raise CouldNotLook("is not a database")
+            raise CouldNotLook("it is not a database")
         if int.from_bytes(head.head[56:60], "big") not in (0, 1):
-            raise CouldNotLook("its text is UTF-16, which is not read here")
+            raise CouldNotLook("its text is UTF-16, which hermes-doctor does not read")
         self.page_size = head.page_size
         self.usable = head.page_size - head.head[20]
         self.frames = _committed(wal, self.page_size) if wal is not None else {}
@@ -57,13 +57,13 @@ def open_pages(path: Path) -> Iterator[DatabasePages]:
         journal = path.with_name(path.name + "-journal")
         with suppress(FileNotFoundError):
             if read_head(journal, 8)[0] == journals.MAGIC:
-                raise CouldNotLook("a transaction in it has not ended")
+                raise CouldNotLook("it has an unfinished transaction")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield DatabasePages(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
     except OSError as error:
         raise CouldNotLook(
-            text("{path}: {lower}", path=path.name, lower=os.strerror(error.errno or 0).lower())
+            text("{path}: {reason}", path=path.name, reason=os.strerror(error.errno or 0).lower())
         ) from error
     finally:
         for fd in descriptors:
@@ -80,7 +80,9 @@ def _committed(wal: int, page_size: int) -> dict[int, int]:
     if length < 32:
         return {}
     if length > WAL_LIMIT:
-        raise CouldNotLook(text("the write-ahead log is {size}", size=size(length)))
+        raise CouldNotLook(
+            text("its write-ahead log is too large to read ({size})", size=size(length))
+        )
     head = os.pread(wal, 32, 0)
     magic, _, wal_page_size = struct.unpack_from(">III", head)
     if magic not in (0x377F0682, 0x377F0683) or wal_page_size != page_size:

@@ -74,7 +74,7 @@ class InMemory:
             self.connection.deserialize(image)
         except (sqlite3.Error, AttributeError, MemoryError) as error:
             self.connection.close()
-            raise CouldNotLook("it cannot be opened in memory") from error
+            raise CouldNotLook("SQLite could not open it in memory") from error
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
@@ -124,11 +124,11 @@ class InProcess:
                 stderr=subprocess.DEVNULL,
             )
         except (OSError, ValueError) as error:
-            raise CouldNotLook("there is no process to look from") from error
+            raise CouldNotLook("could not start a worker process") from error
         opened = self._answer()
         if opened.get("error"):
             self.close()
-            raise CouldNotLook(text("SQLite cannot open it ({opened})", opened=opened["error"]))
+            raise CouldNotLook(text("SQLite cannot open it ({error})", error=opened["error"]))
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None

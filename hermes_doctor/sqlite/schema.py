@@ -150,7 +150,7 @@ def _declared(tables: Mapping[str, str]) -> dict[str, dict[str, Column]]:
             if table in found:
                 found[table][name] = Column(name, kind, bool(must), default, key)
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
-        raise CouldNotLook("the declaration of a table cannot be read") from error
+        raise CouldNotLook("could not read the declaration of a table") from error
     finally:
         memory.close()
     return {table: columns for table, columns in found.items() if columns}

@@ -47,7 +47,7 @@ def database_files(path: Path) -> DatabaseFiles:
     except FileNotFoundError:
         raise
     except (OSError, RuntimeError) as error:
-        raise CouldNotLook(text("{path}: leads nowhere", path=path.name)) from error
+        raise CouldNotLook(text("{path}: a symlink to a missing file", path=path.name)) from error
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
     return DatabaseFiles(real, snapshot(real), *beside)
 
@@ -156,12 +156,12 @@ def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = 
                 data[18] = data[19] = 1
             return bytes(data)
         time.sleep(0.005)
-    raise CouldNotLook("it is being written just now")
+    raise CouldNotLook("another program is writing it now")
 
 
 def _all(fd: int, max_bytes: int) -> bytes:
     if os.fstat(fd).st_size > max_bytes:
-        raise CouldNotLook(text("is larger than {size}", size=size(max_bytes)))
+        raise CouldNotLook(text("it is larger than {size}", size=size(max_bytes)))
     return os.pread(fd, max_bytes, 0)
 
 
@@ -169,7 +169,7 @@ def _overlaid(fd: int, log: WriteAheadLog, data: bytearray, max_bytes: int) -> b
     page = log.page_size
     length = max(len(data) // page, *log.pages) * page
     if length > max_bytes:
-        raise CouldNotLook(text("is larger than {size}", size=size(max_bytes)))
+        raise CouldNotLook(text("it is larger than {size}", size=size(max_bytes)))
     data.extend(bytes(max(0, length - len(data))))
     for number, at in log.pages.items():
         data[(number - 1) * page : number * page] = os.pread(fd, page, at)

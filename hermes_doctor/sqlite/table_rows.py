@@ -29,7 +29,7 @@ def rows_with_pages(
         number = todo.pop()
         if number in seen or len(seen) >= max_pages:
             raise CouldNotLook(
-                text("the tree at page {root} is too large or runs in a circle", root=root)
+                text("the tree at page {root} is too large or refers to itself", root=root)
             )
         seen.add(number)
         page = pages.read(number)
@@ -66,7 +66,7 @@ def _payload(pages: DatabasePages, page: bytes, offset: int) -> bytes:
     local = local if local <= most else least
     payload = page[offset : offset + local]
     if offset + local + 4 > len(page):
-        raise CouldNotLook("a row runs out of its page")
+        raise CouldNotLook("a row ends outside of its page")
     (next_page,) = struct.unpack_from(">I", page, offset + local)
     while len(payload) < length and next_page:
         overflow = pages.read(next_page)
@@ -82,7 +82,7 @@ def record(payload: bytes) -> list[Value]:
     length, at = varint(payload, 0)
     body = length
     if length > len(payload):
-        raise CouldNotLook("a row's head is longer than the row")
+        raise CouldNotLook("the header of a row is longer than the row")
     values: list[Value] = []
     while at < length:
         kind, at = varint(payload, at)
@@ -101,7 +101,7 @@ def _value(kind: int, payload: bytes, offset: int) -> tuple[Value, int]:
     if kind in (8, 9):
         return kind - 8, 0
     if kind in (10, 11):
-        raise CouldNotLook("a row holds a value of a reserved kind")
+        raise CouldNotLook("a row contains a value of an unknown type")
     size = _INTEGERS.get(kind) or (8 if kind == 7 else (kind - 12) // 2)
     raw = payload[offset : offset + size]
     if len(raw) < size:

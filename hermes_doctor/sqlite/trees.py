@@ -73,12 +73,12 @@ def _children(
     start = 100 if number == 1 else 0
     kind = kinds.get(page[start])
     if kind is None:
-        raise CouldNotLook("is a page of another kind")
+        raise CouldNotLook("it is a page of another kind")
     (cells,) = struct.unpack_from(">H", page, start + 3)
     head = start + (12 if kind == "interior" else 8)
     offsets = struct.unpack_from(f">{cells}H", page, head)
     if any(offset < head + 2 * cells or offset >= pages.usable for offset in offsets):
-        raise CouldNotLook("a cell is outside of its page")
+        raise CouldNotLook("a cell is outside its page")
     if kind == "leaf":
         if overflow:
             for offset in offsets:

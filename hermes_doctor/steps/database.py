@@ -13,7 +13,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.sqlite.files import require_sound, resolve_symlink, sidecars
 from hermes_doctor.steps.base import Change, Step
-from hermes_doctor.steps.files import _other_names
+from hermes_doctor.steps.files import replace_sentence
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.files import Snapshot, snapshot
 from hermes_doctor.system.open_files import open_file_of_process
@@ -51,8 +51,8 @@ class ReplaceDatabase(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"{self.path.name}: {self.why} (the file is missing)"
-        return f"{self.path.name}: {self.why}{_other_names(self.path)}"
+            return text("{file}: {what} (the file is missing)", file=self.path.name, what=self.why)
+        return replace_sentence(self.path, self.path.name, self.why)
 
     def changes(self) -> Sequence[Change]:
         path = resolve_symlink(self.path)
@@ -116,7 +116,12 @@ class SaveLost(Step):
     held: dict[str, int] = field(default_factory=dict, compare=False)
 
     def sentence(self) -> str:
-        return f"{self.path.name}: save the deleted file of process {self.pid}: {self.why}"
+        return text(
+            "{file}: save the deleted file of process {pid}: {what}",
+            file=self.path.name,
+            pid=self.pid,
+            what=self.why,
+        )
 
     def prepare(self) -> None:
         for suffix, fd in self.fds:

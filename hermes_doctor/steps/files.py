@@ -15,13 +15,20 @@ from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
 
 
-def _other_names(path: Path) -> str:
-    """A remark for the plan if a file has other hard links: they keep the old content."""
+def replace_sentence(path: Path, place: str, what: str) -> str:
+    """What a step does with a file; other hard links of it keep the old content."""
     try:
         more = os.stat(path).st_nlink - 1
     except OSError:
-        return ""
-    return f" ({count(more, 'other hard link')} of it keeps the old content)" if more > 0 else ""
+        more = 0
+    if more > 0:
+        return text(
+            "{place}: {what} (the old content stays in {links} of it)",
+            place=place,
+            what=what,
+            links=count(more, "other hard link"),
+        )
+    return text("{place}: {what}", place=place, what=what)
 
 
 def _writer(data: bytes) -> Maker:
@@ -52,8 +59,8 @@ class ReplaceFile(Step):
 
     def sentence(self) -> str:
         if self.expect.kind == "absent":
-            return f"{self.path.name}: {self.why} (new file)"
-        return f"{self.path.name}: {self.why}{_other_names(self.path)}"
+            return text("{file}: {what} (new file)", file=self.path.name, what=self.why)
+        return replace_sentence(self.path, self.path.name, self.why)
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.data
@@ -81,7 +88,7 @@ class ReplaceSpan(Step):
 
     def sentence(self) -> str:
         line = self.before.count(b"\n", 0, self.start) + 1
-        return f"{self.path.name} line {line}: {self.why}{_other_names(self.path)}"
+        return replace_sentence(self.path, f"{self.path.name} line {line}", self.why)
 
     def texts(self) -> tuple[str, bytes, bytes] | None:
         return self.path.name, self.before, self.after
@@ -98,7 +105,9 @@ class MoveAside(Step):
     why: str
 
     def sentence(self) -> str:
-        return f"{self.path.name}: move it to the vault, because {self.why}"
+        return text(
+            "{file}: move it to the vault, because {reason}", file=self.path.name, reason=self.why
+        )
 
     def changes(self) -> Sequence[Change]:
         taken = snapshot(self.path)
@@ -126,7 +135,11 @@ class Remove(MoveAside):
     """Step that removes a file which Hermes creates again; a copy stays in the vault."""
 
     def sentence(self) -> str:
-        return f"{self.path.name}: remove it, because {self.why}; Hermes creates it again"
+        return text(
+            "{file}: remove it, because {reason}; Hermes creates it again",
+            file=self.path.name,
+            reason=self.why,
+        )
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,13 @@ class SetMode(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"{self.path.name}: {self.why} ({self.expect.mode:04o} → {self.mode:04o})"
+        return text(
+            "{file}: {what} ({old:04o} → {new:04o})",
+            file=self.path.name,
+            what=self.why,
+            old=self.expect.mode,
+            new=self.mode,
+        )
 
     def changes(self) -> Sequence[Change]:
         return [Change(resolve_symlink(self.path), self.expect, mode=self.mode)]
@@ -156,7 +175,13 @@ class SetOwner(Step):
     expect: Snapshot
 
     def sentence(self) -> str:
-        return f"{self.path.name}: {self.why} (uid {self.expect.uid} → {self.uid})"
+        return text(
+            "{file}: {what} (uid {old} → {new})",
+            file=self.path.name,
+            what=self.why,
+            old=self.expect.uid,
+            new=self.uid,
+        )
 
     def changes(self) -> Sequence[Change]:
         owner = (self.uid, self.gid)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from hermes_doctor.message import text
 from hermes_doctor.steps.base import Change, Step
 
 
@@ -58,8 +59,10 @@ class GatewayStep(Step):
     needs no confirmation."""
 
     def sentence(self) -> str:
-        verb = "restart" if self.restart else "start"
-        return f"{verb} the gateway {self.service.describe()}: {self.why}"
+        way = self.service.describe()
+        if self.restart:
+            return text("restart the gateway {way}: {reason}", way=way, reason=self.why)
+        return text("start the gateway {way}: {reason}", way=way, reason=self.why)
 
     def changes(self) -> Sequence[Change]:
         return []

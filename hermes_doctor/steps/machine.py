@@ -52,7 +52,10 @@ class ReloadUnits(MachineAction):
         return {"scope": "system" if self.system else "user"}
 
     def sentence(self) -> str:
-        return f"reload the settings of systemd: {' '.join(self.manager.words)} daemon-reload"
+        return text(
+            "reload the settings of systemd: {command} daemon-reload",
+            command=" ".join(self.manager.words),
+        )
 
     def refuse(self) -> None:
         self.manager.refuse()
@@ -83,7 +86,11 @@ class ResetFailed(MachineAction):
 
     def sentence(self) -> str:
         words = " ".join(self.manager.words)
-        return f"let systemd start it again: {words} reset-failed {self.unit}"
+        return text(
+            "let systemd start it again: {command} reset-failed {unit}",
+            command=words,
+            unit=self.unit,
+        )
 
     def refuse(self) -> None:
         self.manager.refuse()
@@ -101,7 +108,9 @@ class EnableLinger(MachineAction):
     lasting: ClassVar[bool] = True
 
     def sentence(self) -> str:
-        return f"let services run without a login: loginctl enable-linger {self._name()}"
+        return text(
+            "let services run without a login: loginctl enable-linger {user}", user=self._name()
+        )
 
     def refuse(self) -> None:
         self._name()
@@ -149,7 +158,7 @@ class InstallService(MachineAction):
         return {"unit": self.unit}
 
     def sentence(self) -> str:
-        return f"install {self.unit} with Hermes: hermes gateway install"
+        return text("install {unit} with Hermes: hermes gateway install", unit=self.unit)
 
     def refuse(self) -> None:
         self.manager.refuse()
@@ -236,7 +245,7 @@ class RevertAction(MachineAction):
         return {**self.action.words(), "of": self.action.kind}
 
     def sentence(self) -> str:
-        return f"undo: {self.action.sentence()}"
+        return text("undo: {step}", step=self.action.sentence())
 
     def refuse(self) -> None:
         self.action.refuse()

@@ -140,7 +140,7 @@ def only_container(command: str, ids: Sequence[str], home: Home) -> Unit:
         raise CouldNotLook(text("{many} this home as a volume", many=many))
     found = inspect(command, ids[0], home.path, PATIENCE)
     if found is None:
-        raise CouldNotLook("the container of this home is gone")
+        raise CouldNotLook("the container of this home no longer exists")
     return found
 
 
@@ -251,7 +251,7 @@ def read_inspect(text: str, home: Path) -> Unit | None:
             user=str(config.get("User") or "") or None,
         )
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise CouldNotLook("the container engine answers in unknown words") from None
+        raise CouldNotLook("could not understand the answer of the container engine") from None
 
 
 def will_restart(unit: Unit) -> tuple[bool | None, str]:

@@ -38,14 +38,12 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     user = None
     if scope.uid is None:
         if not any(map(os.path.exists, _SOCKETS)):
-            raise CouldNotLook("systemd does not run on this machine")
+            raise CouldNotLook("systemd is not running on this machine")
     else:
         user = _as(scope)
         runtime = runtime_folder(scope.uid)
         if not is_user_manager_running(scope.uid):
-            raise CouldNotLook(
-                text("the service manager of {scope} does not run", scope=scope.name)
-            )
+            raise CouldNotLook(text("systemd is not running for user {scope}", scope=scope.name))
         command.append("--user")
         env = {
             "XDG_RUNTIME_DIR": str(runtime),
@@ -54,10 +52,9 @@ def ask(scope: Scope, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     answer = commands.ask(*command, "--", *names, env=env, user=user)
     if answer.code:
         raise CouldNotLook(
-            text(
-                "{value} refuses to tell about its units",
-                value="systemd" if user is None else f"the service manager of {scope.name}",
-            )
+            "systemd refuses to list its services"
+            if user is None
+            else text("systemd refuses to list the services of {scope}", scope=scope.name)
         )
     return read_answer(answer.out)
 
@@ -67,7 +64,7 @@ def _as(scope: Scope) -> RunAs | None:
         return None
     if os.geteuid() != 0:
         raise CouldNotLook(
-            text("only {scope} or root may ask for the services of {scope}", scope=scope.name)
+            text("only {scope} or root may list the services of {scope}", scope=scope.name)
         )
     import pwd
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.files import folder_of, user_home
 
@@ -52,4 +53,4 @@ def refuse_untrusted(path: Path, user: Account | None) -> None:
     from hermes_doctor.system.trust import why_untrusted
 
     if why := why_untrusted(path, strict=True):
-        raise CannotFix(f"root does not run what is in {path}: {why}")
+        raise CannotFix(text("root does not run {path}: {reason}.", path=path, reason=why))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import time_limits
 
@@ -68,16 +69,18 @@ def ask(
             **become,  # type: ignore[call-overload]
         )
     except (OSError, ValueError) as error:
-        raise CouldNotLook(f"{command[0]} could not be run") from error
+        raise CouldNotLook(text("{program} could not be run", program=command[0])) from error
     with process:
         try:
             said = _wait(process, stdin, limit)
         except TimeoutError:
-            raise CouldNotLook(f"{command[0]} did not answer within {limit:g} s") from None
+            raise CouldNotLook(
+                text("{program} did not answer within {limit:g} s", program=command[0], limit=limit)
+            ) from None
         finally:
             if process.returncode is None:  # not reaped yet, so the pid is still its own
                 _end(process)
-    out, err = (text[:max_bytes].decode("utf-8", "replace") for text in said)
+    out, err = (output[:max_bytes].decode("utf-8", "replace") for output in said)
     return CommandOutput(process.returncode, out, err)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import Snapshot, snapshot
@@ -84,4 +85,4 @@ def is_unchanged(now: Snapshot, known: Snapshot) -> bool:
 
 def changed_error(path: Path) -> Trouble:
     """Return the error for a file that was not replaced because it had changed."""
-    return Trouble(f"another program changed {path.name} during the run")
+    return Trouble(text("another program changed {file} during the run", file=path.name))

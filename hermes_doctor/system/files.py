@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 
 StrPath = str | os.PathLike[str]
@@ -88,11 +89,13 @@ def open_regular(path: StrPath, *, follow: bool = True) -> int:
         raise
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
-            raise CouldNotLook(f"{Path(path).name}: is a socket, not a regular file") from error
+            raise CouldNotLook(
+                text("{file}: a socket, not a regular file", file=Path(path).name)
+            ) from error
         raise CouldNotLook(reason(error, Path(path))) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise CouldNotLook(f"{Path(path).name}: is not a regular file")
+        raise CouldNotLook(text("{file}: not a regular file", file=Path(path).name))
     return fd
 
 
@@ -107,19 +110,32 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
         try:
             before = Snapshot.of(os.fstat(fd))
             if before.size > limit:
-                raise CouldNotLook(f"{path.name}: {size(before.size)}, more than {size(limit)}")
+                raise CouldNotLook(
+                    text(
+                        "{file}: too large to read ({size}; the limit is {limit})",
+                        file=path.name,
+                        size=size(before.size),
+                        limit=size(limit),
+                    )
+                )
             data = b""
             while chunk := os.read(fd, limit + 1 - len(data)):
                 data += chunk
                 if len(data) > limit:
-                    raise CouldNotLook(f"{path.name}: grows past {size(limit)} while read")
+                    raise CouldNotLook(
+                        text(
+                            "{file}: grew over {limit} while it was read",
+                            file=path.name,
+                            limit=size(limit),
+                        )
+                    )
             if Snapshot.of(os.fstat(fd)) == before and len(data) == before.size:
                 return data, before
         except OSError as error:
             raise CouldNotLook(reason(error, path)) from error
         finally:
             os.close(fd)
-    raise CouldNotLook(f"{path.name}: is being written just now")
+    raise CouldNotLook(text("{file}: another program is writing it now", file=path.name))
 
 
 def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
@@ -128,7 +144,9 @@ def read_if_there(path: Path, limit: int) -> tuple[bytes, Snapshot] | None:
         return read(path, limit)
     except FileNotFoundError:
         if snapshot(path).kind == "symlink":
-            raise CouldNotLook(f"{path.name}: is a symlink that leads nowhere") from None
+            raise CouldNotLook(
+                text("{file}: a symlink to a missing file", file=path.name)
+            ) from None
         return None
 
 
@@ -183,7 +201,13 @@ def list_folder(folder: Path, limit: int = 20_000) -> list[str]:
             for entry in entries:
                 names.append(entry.name)
                 if len(names) > limit:
-                    raise CouldNotLook(f"{folder.name}: holds more than {limit} entries")
+                    raise CouldNotLook(
+                        text(
+                            "{folder}: contains more than {limit} entries",
+                            folder=folder.name,
+                            limit=limit,
+                        )
+                    )
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:

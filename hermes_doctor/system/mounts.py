@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import Snapshot
 
@@ -90,7 +91,7 @@ def user_of(pid: int) -> FileUser:
         uid = int(fields["Uid"].split()[1])
         gids = {int(fields["Gid"].split()[1]), *map(int, fields.get("Groups", "").split())}
     except (OSError, ValueError, KeyError, IndexError) as error:
-        raise CouldNotLook(f"process {pid} does not tell as whom it runs") from error
+        raise CouldNotLook(text("could not read the user of process {pid}", pid=pid)) from error
     return FileUser(uid, frozenset(gids))
 
 
@@ -99,7 +100,7 @@ def owner_of(folder: Path) -> FileUser:
     try:
         st = os.stat(folder)
     except OSError as error:
-        raise CouldNotLook("the owner of the home is not known") from error
+        raise CouldNotLook("could not read the owner of the home") from error
     return FileUser(st.st_uid, frozenset({st.st_gid}))
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import threads, time_limits
 
@@ -76,7 +77,13 @@ def once(
             clock = time_limits.Stopwatch(cell.started_at)
             if not cell.done.is_set() and not clock.wait(cell.done, patience):
                 what = look.__name__.replace("_", " ")
-                raise CouldNotLook(f"looking at the {what} took longer than {patience:g} s")
+                raise CouldNotLook(
+                    text(
+                        "reading the {what} took longer than {seconds:g} s",
+                        what=what,
+                        seconds=patience,
+                    )
+                )
             if cell.error is not None:
                 # A fresh instance for each caller: a traceback is not shared between threads.
                 if isinstance(cell.error, CouldNotLook):

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system import privileges
 
@@ -22,11 +23,25 @@ def open_file_of_process(pid: int, fd: str, database: Path) -> int:
     try:
         st = os.fstat(handle)
         if not stat.S_ISREG(st.st_mode):
-            raise CannotFix(f"the {database.name} that process {pid} has open is not a file")
+            raise CannotFix(
+                text(
+                    "The {database} that process {pid} has open is not a file. Stop that "
+                    "process first.",
+                    database=database.name,
+                    pid=pid,
+                )
+            )
         if owner is not None and st.st_uid != owner.uid:
             raise CannotFix(
-                f"the {database.name} that process {pid} has open belongs to uid {st.st_uid} and "
-                f"not to the owner of the home (uid {owner.uid}), so root does not read it"
+                text(
+                    "The {database} that process {pid} has open belongs to uid {uid}, not to the "
+                    "owner of the home (uid {owner}), so root does not read it. Stop that process "
+                    "first.",
+                    database=database.name,
+                    pid=pid,
+                    uid=st.st_uid,
+                    owner=owner.uid,
+                )
             )
         return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
     finally:

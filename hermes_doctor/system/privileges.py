@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.files import StrPath
 
@@ -110,8 +111,11 @@ def _of(folder: str, links: int) -> Privileges | None:
             return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
         if others_may_write(st) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
-                f"Others may write to {place}, so root cannot tell whose home lies there. Nothing "
-                f"was changed. Close it first: chmod go-w {place}"
+                text(
+                    "Other users may write to {folder}, so root does not trust what is in it. "
+                    "Nothing was changed. To solve it: chmod go-w {folder}",
+                    folder=place,
+                )
             )
     return None
 

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
+
 
 def why_untrusted(
     path: Path, *, strict: bool = False, trusted_uids: Sequence[int] = ()
@@ -22,19 +24,23 @@ def why_untrusted(
     try:
         way = list(_way(path))
     except FileNotFoundError:
-        return "does not exist"
+        return "it does not exist"
     except (OSError, ValueError) as error:
-        return f"cannot be looked at ({type(error).__name__})"
+        return text("could not check it ({error})", error=type(error).__name__)
     passed = dict(way)
     for place, st in way:
         above = passed.get(place.parent)
         if strict and above and not stat.S_ISDIR(st.st_mode) and above.st_mode & stat.S_ISVTX:
-            return f"others may write to {place.parent}"
+            return text("other users may write to {folder}", folder=place.parent)
         if st.st_uid not in (0, os.geteuid(), *trusted_uids):
-            return f"{place} belongs to neither root nor you (uid {st.st_uid})"
+            return text(
+                "{path} belongs to neither root nor you (uid {uid})", path=place, uid=st.st_uid
+            )
         shared = st.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(st.st_mode)
         if shared and not (place != way[-1][0] and st.st_mode & stat.S_ISVTX):
-            return f"others may write to {place}; chmod go-w {place}"
+            return text(
+                "other users may write to {path} (chmod go-w {path} solves that)", path=place
+            )
     return None
 
 

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import disk, privileges, progress
 from hermes_doctor.system.files import snapshot
@@ -46,7 +47,7 @@ class Worker:
         while b"\n" not in self._buffer:
             if not select.select([self._read_fd], [], [], STILL if limit is None else limit)[0]:
                 if limit is not None:
-                    raise CannotFix(f"no answer within {limit:g} s")
+                    raise CannotFix(text("no answer within {seconds:g} s", seconds=limit))
                 if self._stopped:
                     raise CannotFix(_HELD)
                 continue
@@ -55,19 +56,19 @@ class Worker:
                 raise CannotFix("the worker process was cut off")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        word, _, text = line.decode("utf-8", "replace").partition(" ")
+        word, _, rest = line.decode("utf-8", "replace").partition(" ")
         if word in _EXPECTED:
-            raise _EXPECTED[word](text)
-        return word, text
+            raise _EXPECTED[word](rest)
+        return word, rest
 
     @property
     def has_output(self) -> bool:
         """Whether the worker has sent something that was not read yet."""
         return b"\n" in self._buffer or bool(select.select([self._read_fd], [], [], 0)[0])
 
-    def send(self, text: str) -> None:
+    def send(self, message: str) -> None:
         """Send a line to the worker; wait until it fits into the pipe."""
-        line = f"{text}\n".encode()
+        line = f"{message}\n".encode()
         while line and self._write_fd is not None:
             if select.select([], [self._write_fd], [], STILL)[1]:
                 try:
@@ -144,12 +145,12 @@ def run_as_owner(path: Path, work: Callable[[Path], str]) -> str:
 
 def wait_for_result(worker: Worker) -> str:
     """Wait for the worker's result; its progress messages are passed on to our listener."""
-    word, text = worker.receive()
+    word, result = worker.receive()
     while word == "said":
-        share, _, what = text.partition(" ")
+        share, _, what = result.partition(" ")
         progress.report(what, float(share) if share != "?" else None)
-        word, text = worker.receive()
-    return text
+        word, result = worker.receive()
+    return result
 
 
 def run_with_progress(send_line: SendLine, path: Path, work: Callable[[Path], str]) -> str:
@@ -237,12 +238,12 @@ def _live(
         if os.getppid() != parent:
             os._exit(0)
         os.umask(0o077)
-        _say(writing, "done", work(lambda text: _say(writing, "said", text)))
+        _say(writing, "done", work(lambda message: _say(writing, "said", message)))
     except BaseException as error:  # noqa: BLE001
         expected = type(error).__name__ in _EXPECTED
-        text = str(error) if expected else f"it failed ({type(error).__name__})"
+        message = str(error) if expected else f"it failed ({type(error).__name__})"
         with contextlib.suppress(OSError):
-            _say(writing, type(error).__name__ if expected else "CannotFix", text)
+            _say(writing, type(error).__name__ if expected else "CannotFix", message)
     finally:
         os._exit(0)
 
@@ -253,7 +254,7 @@ def _shut(writing: int) -> None:
     os.closerange(writing + 1, most if 0 < most < 65536 else 65536)
 
 
-def _say(writing: int, word: str, text: str) -> None:
-    line = f"{word} {' '.join(text.split())}\n".encode()
+def _say(writing: int, word: str, message: str) -> None:
+    line = f"{word} {' '.join(message.split())}\n".encode()
     while line:
         line = line[os.write(writing, line) :]

@@ -304,7 +304,7 @@ def _run(home: Home, steps: Sequence[Step]) -> None:
         run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
         done = run.apply([Item(record, steps)], _nothing_more)
     if done.state != "done":
-        raise CannotFix(done.note or "the start was rolled back")
+        raise CannotFix(done.note or "the start failed and was rolled back")
 
 
 def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:

@@ -22,7 +22,7 @@ from hermes_doctor.installation import details, find
 from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import ago, duration
+from hermes_doctor.message import ago, duration, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Severity, Status, Trouble
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.probes.probes import Probes
@@ -191,9 +191,12 @@ def back_up(
         )
     if lacking := unreadable_files.needed_for_update(made.missing):
         raise Trouble(
-            f"Backup {made.id} is incomplete, and a rollback needs these files: "
-            f"{unreadable_files.list_missing(lacking)}. "
-            "Make them readable for the owner of the home, then try again."
+            text(
+                "Backup {id} is incomplete, and a rollback needs these files: {files}. "
+                "Make them readable for the owner of the home, then try again.",
+                id=made.id,
+                files=unreadable_files.list_missing(lacking),
+            )
         )
     if made.missing:
         absent = unreadable_files.list_missing(made.missing)
@@ -201,8 +204,12 @@ def back_up(
     if not made.sound:
         damaged = ", ".join(e.path for e in made.entries if e.integrity not in (None, "ok"))
         raise Trouble(
-            f"Backup {made.id} was created, but {damaged} is damaged. "
-            "Repair it before the update: hermes-doctor fix"
+            text(
+                "Backup {id} was created, but {file} is damaged. Repair it before the "
+                "update: hermes-doctor fix",
+                id=made.id,
+                file=damaged,
+            )
         )
     return record_state(home, made.id, vault, checked, command)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hermes_doctor.home import Home, all_homes
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import read
@@ -110,7 +111,7 @@ def files(hook_home: Home, home: Home) -> dict[Path, bytes]:
         if there is not None
         else launcher.count_missing_folders(path.parent)
     )
-    first = launcher.text(min(made, _FOLDERS), here=path.parent, home=home.path)
+    first = launcher.script(min(made, _FOLDERS), here=path.parent, home=home.path)
     return {
         folder / "HOOK.yaml": _ABOUT.encode(),
         folder / "handler.py": handler.encode(),
@@ -140,12 +141,17 @@ def _refuse(hook_home: Home, home: Home) -> None:
     folder = hook_home / FOLDER
     for one in (folder, folder / "bin"):
         if one.is_symlink():
-            raise Trouble(f"{one} is a link to another folder. Nothing was changed there.")
+            raise Trouble(
+                text("{path} is a link to another folder. Nothing was changed there.", path=one)
+            )
     for path in files(hook_home, home):
         if os.path.lexists(path) and not _is_ours(path):
             raise Trouble(
-                f"{path} was not written by hermes-doctor. Move it away, then try again. "
-                "Nothing was changed."
+                text(
+                    "{path} was not written by hermes-doctor. Move it away, then try again. "
+                    "Nothing was changed.",
+                    path=path,
+                )
             )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.supervisors.docker import PATIENCE
 from hermes_doctor.system import commands
@@ -68,7 +69,7 @@ def inspect_object(engine: str, *words: str) -> dict[str, Any]:
         raise CannotFix(str(why)) from None
     except (ValueError, LookupError, RecursionError):
         pass
-    raise CannotFix(f"{engine} does not know {words[-1]}")
+    raise CannotFix(text("{engine} does not know {command}", engine=engine, command=words[-1]))
 
 
 def inspect_container(engine: str, container: str, home: Home) -> ComposeContainer:
@@ -82,7 +83,9 @@ def inspect_container(engine: str, container: str, home: Home) -> ComposeContain
         networks = frozenset(map(str, one["NetworkSettings"]["Networks"]))
         image = str(config["Image"])
     except (KeyError, TypeError, AttributeError):
-        raise CannotFix(f"could not understand the answer of {engine}") from None
+        raise CannotFix(
+            text("could not understand the answer of {engine}", engine=engine)
+        ) from None
     found = ComposeContainer(
         image,
         told.get(f"{_LABEL}project", ""),
@@ -106,8 +109,8 @@ def inspect_container(engine: str, container: str, home: Home) -> ComposeContain
     return found
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(text.split(",")) if text else ()
+def _listed(content: str) -> tuple[str, ...]:
+    return tuple(content.split(",")) if content else ()
 
 
 def _refuse_place(place: str, volumes: Sequence[str]) -> None:
@@ -115,9 +118,9 @@ def _refuse_place(place: str, volumes: Sequence[str]) -> None:
     if not os.path.isabs(place):
         raise CannotFix("the Compose files that created it are missing")
     if any(_is_below(place, source) for source in volumes):
-        raise CannotFix(f"processes in the container can write to {place}")
+        raise CannotFix(text("processes in the container can write to {folder}", folder=place))
     if why := why_untrusted(Path(place), strict=True, trusted_uids=_caller()):
-        raise CannotFix(f"{place}: {why}")
+        raise CannotFix(text("{folder}: {reason}", folder=place, reason=why))
 
 
 def _is_below(place: str, folder: str) -> bool:
@@ -143,23 +146,31 @@ def refuse_different(engine: str, container: ComposeContainer) -> None:
     """
     import json
 
-    text = _told(engine, container, "config", "--format", "json")
+    content = _told(engine, container, "config", "--format", "json")
     try:
-        project = json.loads(text)
+        project = json.loads(content)
         same = _is_sum(engine, container, project)
         if not same:  # `up --no-deps` creates it without its dependencies
             project["services"][container.service].pop("depends_on", None)
             same = _is_sum(engine, container, project)
         other = list(_others(container, project))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise CannotFix(f"could not understand the answer of `{engine} compose`") from None
+        raise CannotFix(
+            text("could not understand the answer of `{engine} compose`", engine=engine)
+        ) from None
     if not same:
         raise CannotFix(
-            f"{container.files[0]} would now create a different container: the file was changed, "
-            f"variables are not set in this shell, or it shares the network of another container"
+            text(
+                "{file} would now create a different container: the file was changed, "
+                "variables are not set in this shell, or it shares the network of "
+                "another container",
+                file=container.files[0],
+            )
         )
     if other:
-        raise CannotFix(f"Compose would now create it with a different {other[0]}")
+        raise CannotFix(
+            text("Compose would now create it with a different {setting}", setting=other[0])
+        )
 
 
 def _is_sum(engine: str, container: ComposeContainer, project: object) -> bool:
@@ -180,7 +191,9 @@ def _told(engine: str, container: ComposeContainer, *words: str, given: bytes | 
         raise CannotFix(str(why)) from None
     if answer.code:
         where = "its own output" if given is not None else container.files[0]
-        raise CannotFix(f"`{engine} compose` could not read {where}")
+        raise CannotFix(
+            text("`{engine} compose` could not read {place}", engine=engine, place=where)
+        )
     return answer.out
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from hermes_doctor.gateway.manager_commands import login_environment
 from hermes_doctor.installation.details import InstallationDetails, git_folder
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.accounts import Account, refuse_untrusted
 
@@ -45,7 +46,7 @@ def checkout_rollback(
     """The commands of the rollback; raise CannotFix if git is in the middle of something."""
     checkout, revision = before.checkout, before.revision
     if checkout is None or revision is None:
-        raise CannotFix("the previous commit of the checkout is unknown")
+        raise CannotFix("The previous commit of the checkout is unknown. Check it out yourself.")
     _refuse_half_done(checkout, user)
     moved = now is None or now.revision != revision
     elsewhere = before.branch is not None and (now is None or now.branch != before.branch)
@@ -90,14 +91,22 @@ def _refuse_half_done(checkout: str, user: Account) -> None:
     if names:
         shown = " ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise CannotFix(
-            f"a git merge is unfinished in {checkout}: {shown}. Resolve the conflicts, then: "
-            f"git -C {checkout} add {shown}"
+            text(
+                "A git merge is unfinished in {folder}: {files}. Resolve the conflicts, "
+                "then: git -C {folder} add {files}",
+                folder=checkout,
+                files=shown,
+            )
         )
     for name in _BUSY:
         if (git_folder(Path(checkout)) / name).exists():
             raise CannotFix(
-                f"a git operation is unfinished in {checkout} ({name}). Finish it first, see: "
-                f"git -C {checkout} status"
+                text(
+                    "A git operation is unfinished in {folder} ({name}). Finish it first, "
+                    "see: git -C {folder} status",
+                    folder=checkout,
+                    name=name,
+                )
             )
 
 
@@ -115,7 +124,11 @@ def _free_name(checkout: str, name: str, user: Account) -> str:
         found = f"hermes-doctor/before-rollback-{name}" + (f"-{number}" if number > 1 else "")
         if _commit(checkout, f"refs/heads/{found}", user) in (None, head):
             return found
-    raise CannotFix(f"too many branches hermes-doctor/before-rollback-{name} exist; delete some")
+    raise CannotFix(
+        text(
+            "Too many branches hermes-doctor/before-rollback-{name} exist. Delete some.", name=name
+        )
+    )
 
 
 def _commit(checkout: str, name: str, user: Account) -> str | None:
@@ -147,7 +160,19 @@ def _git(checkout: str, user: Account, *words: str) -> str:
             **options,  # type: ignore[call-overload]
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotFix(f"could not run git ({type(error).__name__})") from None
+        raise CannotFix(
+            text(
+                "Could not run git ({reason}). Install git or correct the PATH.",
+                reason=type(error).__name__,
+            )
+        ) from None
     if done.returncode:
-        raise CannotFix(f"git {words[0]} failed in {checkout} with exit code {done.returncode}")
+        raise CannotFix(
+            text(
+                "git {command} failed in {folder} with exit code {code}.",
+                command=words[0],
+                folder=checkout,
+                code=done.returncode,
+            )
+        )
     return os.fsdecode(done.stdout)

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from hermes_doctor.home import Home
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.updates import (
     BACKED_UP,
@@ -72,7 +73,9 @@ def exec_command(command: Sequence[str]) -> NoReturn:
 
 def _unrun(command: Sequence[str], error: OSError) -> str:
     why = os.strerror(error.errno or 0).lower()
-    return f"Could not run {command[0]} ({why}). Nothing was updated."
+    return text(
+        "Could not run {program} ({reason}). Nothing was updated.", program=command[0], reason=why
+    )
 
 
 def is_guarded() -> bool:

@@ -16,6 +16,7 @@ from hermes_doctor.gateway.docker import NAME
 from hermes_doctor.gateway.manager_commands import run_checked
 from hermes_doctor.home import CONTAINER_HOME, Home
 from hermes_doctor.installation.details import IMAGE, InstallationDetails
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
@@ -63,7 +64,7 @@ def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
 def _only(engine: str, home: Home) -> Unit:
     ids = docker.all_of_home(engine, home, docker.PATIENCE)
     if ids is None:
-        raise CouldNotLook(f"{engine} does not answer")
+        raise CouldNotLook(text("{engine} does not answer", engine=engine))
     return docker.only_container(engine, ids, home)
 
 
@@ -150,19 +151,40 @@ def image_rollback(
     now = of_home(home)
     if now is not None and now.revision == before.revision and not _is_nameless(now, before):
         return []
-    engine, image = docker.engine() or "docker", f"an image of Hermes {before.version}"
+    engine = docker.engine() or "docker"
+    image = f"an image of Hermes {before.version}"
     try:
         _refuse_unmarked(engine, before, update)
         image = f"image {mark(update.id)} (the previous {before.source})"
         made = _made(engine, now, home)
         if made.image != before.source:
-            raise CannotFix(f"it used image {before.source} before and uses {made.image} now")
+            raise CannotFix(
+                text(
+                    "it used image {previous} before and uses {image} now",
+                    previous=before.source,
+                    image=made.image,
+                )
+            )
         compose.refuse_different(engine, made)
     except CannotFix as why:
         data = update.restore_command(home)
         raise CannotFix(
-            f"container {_name(before)} cannot be recreated automatically: {why}. Stop it, "
-            f"create it from {image}{f', run `{data}`' if data else ''}, and start it"
+            text(
+                "Container {container} cannot be recreated automatically: {reason}. Stop it, "
+                "create it from {image}, run `{command}`, and start it.",
+                container=_name(before),
+                reason=why,
+                image=image,
+                command=data,
+            )
+            if data
+            else text(
+                "Container {container} cannot be recreated automatically: {reason}. Stop it, "
+                "create it from {image}, and start it.",
+                container=_name(before),
+                reason=why,
+                image=image,
+            )
         ) from None
     left = docker.unfinished_replacements(
         engine, docker.all_of_home(engine, home, docker.PATIENCE) or ()
@@ -184,7 +206,7 @@ def _refuse_unmarked(engine: str, before: InstallationDetails, update: Update) -
     try:
         kept = compose.inspect_object(engine, "image", "inspect", mark(update.id)).get("Id")
     except CannotFix:
-        raise CannotFix("its previous image is gone") from None
+        raise CannotFix("its previous image was removed") from None
     if str(kept).removeprefix("sha256:") != before.revision:
         raise CannotFix("its previous image is not the one in the record of the update")
 
@@ -197,5 +219,5 @@ def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.C
         raise CannotFix("several containers use this home")
     made = compose.inspect_container(engine, _name(now), home)
     if "@" in made.image:
-        raise CannotFix(f"its image {made.image} is pinned to a digest")
+        raise CannotFix(text("its image {image} is pinned to a digest", image=made.image))
     return made

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_doctor.installation.find import LAUNCHER
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import read, user_home
@@ -106,7 +107,7 @@ def folder() -> Path:
     return base / "hermes-doctor" / "bin"
 
 
-def text(made: int = 0, here: Path | None = None, home: Path | None = None) -> str:
+def script(made: int = 0, here: Path | None = None, home: Path | None = None) -> str:
     """The launcher for this installation; one in another folder can be bound to one home."""
     program, code = own_command.files()
     return _FORM.format(
@@ -125,8 +126,11 @@ def refuse_foreign_launcher() -> None:
     owned_files.refuse_foreign_file(path)
     if os.path.lexists(path) and not is_ours(path):
         raise Trouble(
-            f"{path} was not written by hermes-doctor. Move it away, then try again. "
-            "Nothing was changed."
+            text(
+                "{path} was not written by hermes-doctor. Move it away, then try again. "
+                "Nothing was changed.",
+                path=path,
+            )
         )
 
 
@@ -145,7 +149,7 @@ def install() -> bool:
     there = _data(path)
     made = count_created_folders(there) if there is not None else count_missing_folders(path.parent)
     disk.make_folder(path.parent)
-    disk.save(path, text(made).encode())
+    disk.save(path, script(made).encode())
     disk.set_mode(path, 0o755)
     return True
 
@@ -175,7 +179,7 @@ def is_installed() -> bool:
     """Whether the launcher is installed as this version writes it."""
     path = folder() / NAME
     found = _data(path)
-    return found == text(count_created_folders(found or b"")).encode() and is_executable(path)
+    return found == script(count_created_folders(found or b"")).encode() and is_executable(path)
 
 
 def is_executable(path: Path) -> bool:

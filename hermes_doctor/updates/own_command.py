@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import hermes_doctor
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 
 LIMIT = 60.0
@@ -31,8 +32,11 @@ def refuse_uncallable() -> None:
     program, code = files()
     if not os.access(program, os.X_OK) or not code.is_file():
         raise Trouble(
-            f"hermes-doctor runs from {code.parent}, where the hook could not find it later. "
-            "Install it with pipx, uv tool or pip first. Nothing was changed."
+            text(
+                "hermes-doctor runs from {folder}, where the hook could not find it "
+                "later. Install it with pipx, uv tool or pip first. Nothing was changed.",
+                folder=code.parent,
+            )
         )
 
 
@@ -57,6 +61,10 @@ def prove() -> None:
         works = False
     if not works:
         raise Trouble(
-            f"{sys.executable} does not find hermes-doctor from another folder, so the hook could "
-            "not call it later. Install it with pipx, uv tool or pip first. Nothing was changed."
+            text(
+                "{python} does not find hermes-doctor from another folder, so the hook "
+                "could not call it later. Install it with pipx, uv tool or pip first. "
+                "Nothing was changed.",
+                python=sys.executable,
+            )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import privileges
 
@@ -19,10 +20,19 @@ def refuse_foreign_file(path: Path) -> None:
         whose = privileges.of(one)
         if whose is not None:
             raise Trouble(
-                f"{whose.folder} belongs to uid {whose.uid}, not to root, so {path} was not "
-                "changed. Run this as that user, or with root's own HOME (sudo -H)."
+                text(
+                    "{folder} belongs to uid {uid}, not to root, so {path} was not changed. "
+                    "Run this as that user, or with root's own HOME (sudo -H).",
+                    folder=whose.folder,
+                    uid=whose.uid,
+                    path=path,
+                )
             )
         if os.path.lexists(one) and os.lstat(one).st_uid != os.geteuid():
             raise Trouble(
-                f"{path} belongs to uid {os.lstat(one).st_uid}, not to you, so it was not changed."
+                text(
+                    "{path} belongs to uid {uid}, not to you, so it was not changed.",
+                    path=path,
+                    uid=os.lstat(one).st_uid,
+                )
             )

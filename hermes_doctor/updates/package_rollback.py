@@ -16,6 +16,7 @@ from hermes_doctor.installation.details import (
     UV_TOOL,
     InstallationDetails,
 )
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import requirements
@@ -113,8 +114,11 @@ def _by_uv(home: Home, before: InstallationDetails, user: Account) -> tuple[str,
     uv = _uv(home, user)
     if uv is None:
         raise CannotFix(
-            f"{before.where} has no pip, and uv is not on the PATH. Install uv, which reinstalls "
-            "the packages, then try again"
+            text(
+                "{folder} has no pip, and uv is not on the PATH. Install uv, which "
+                "reinstalls the packages, then try again.",
+                folder=before.where,
+            )
         )
     python = Path(before.where) / "bin" / "python"
     if _has_python(before):
@@ -128,8 +132,12 @@ def _anew(home: Home, before: InstallationDetails, user: Account) -> list[tuple[
     if uv is None or not before.python:
         version = f" with Python {before.python}" if before.python else ""
         raise CannotFix(
-            f"{before.where} has lost its Python, and uv is not on the PATH. Create the "
-            f"environment{version} again, then try again"
+            text(
+                "{folder} has lost its Python, and uv is not on the PATH. Create the "
+                "environment{version} again, then try again.",
+                folder=before.where,
+                version=version,
+            )
         )
     if before.kind == UV_TOOL:
         return [(uv, "tool", "install", "--quiet", "--force", f"{NAME}=={before.version}")]

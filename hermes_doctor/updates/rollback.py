@@ -15,7 +15,7 @@ from hermes_doctor.gateway.manager_commands import (
 from hermes_doctor.home import Home
 from hermes_doctor.installation.details import GIT, IMAGE, InstallationDetails
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import listed
+from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
@@ -60,7 +60,12 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     """Plan without changing anything; raise CannotFix if there is no way back."""
     before = update.before
     if before is None:
-        raise CannotFix(f"the Hermes version before update {update.id} is unknown")
+        raise CannotFix(
+            text(
+                "The Hermes version before update {id} is unknown. Reinstall it yourself.",
+                id=update.id,
+            )
+        )
     owner = owner_of(home)
     way = CheckoutPlan()
     if before.kind == GIT:
@@ -71,8 +76,11 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
         if after is not None and _same(before, after):
             return Plan()
         raise CannotFix(
-            f"Hermes is part of a container image. Start the container from the image of "
-            f"{before.version}"
+            text(
+                "Hermes is part of a container image. Start the container from the image "
+                "of {version}.",
+                version=before.version,
+            )
         )
     made = [*way.commands, *package_rollback.package_rollback(home, before, after, owner)]
     return _runnable([RollbackCommand(words) for words in made], way.notes)
@@ -90,7 +98,13 @@ def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
 def _runnable(made: Sequence[RollbackCommand], notes: tuple[str, ...] = ()) -> Plan:
     for one in made:
         if shutil.which(one.words[0]) is None:
-            raise CannotFix(f"{one.words[0]} is needed to reinstall Hermes but is not on the PATH")
+            raise CannotFix(
+                text(
+                    "{program} is needed to reinstall Hermes, but is not on the PATH. "
+                    "Install it first.",
+                    program=one.words[0],
+                )
+            )
     return Plan(tuple(made), notes)
 
 
@@ -115,7 +129,13 @@ def refuse_holders(home: Home, update: Update, *, keep_data: bool) -> None:
         others = [pid for pid in pids if pid not in mine and not ends(pid)]
         if others:
             who = ", ".join(str(pid) if pid else "of another container" for pid in sorted(others))
-            raise CannotFix(f"process {who} has {home.name_of(names[name])} open; stop it first")
+            raise CannotFix(
+                text(
+                    "Process {pid} has {file} open. Stop that process first.",
+                    pid=who,
+                    file=home.name_of(names[name]),
+                )
+            )
 
 
 def _is_below(pid: int, above: Collection[int]) -> bool:
@@ -154,22 +174,51 @@ def restore_hermes(
         said = _ask(one, owner, lock_fd)
         if said.code:
             raise CannotFix(
-                f"`{one}` failed with exit code {said.code}: {said.text or 'no message'}"
+                text(
+                    "`{command}` failed with exit code {code}: {message}",
+                    command=one,
+                    code=said.code,
+                    message=said.text or "no message",
+                )
             )
     there = current_hermes.hermes_in_place_of(before)
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
-        raise CannotFix(f"{what} is installed afterwards, not {before.version}")
+        raise CannotFix(
+            text(
+                "After the rollback, {what} is installed instead of {version}. "
+                "Reinstall it yourself.",
+                what=what,
+                version=before.version,
+            )
+        )
     if there.revision != before.revision:
         what = "container" if images.is_container_image(before) else "checkout"
-        raise CannotFix(f"the {what} is still not at {before.revision} afterwards")
+        raise CannotFix(
+            text(
+                "After the rollback, the {what} is still not at {revision}. Reinstall "
+                "Hermes yourself.",
+                what=what,
+                revision=before.revision,
+            )
+        )
     if images.is_container_image(before):
         return
     if left := package_rollback.missing_packages(before, there):
         names = listed([f"{name} {version}" for name, version in left], 1)
-        raise CannotFix(f"still missing afterwards: {names}")
+        raise CannotFix(
+            text(
+                "After the rollback, these packages are missing: {names}. Install them yourself.",
+                names=names,
+            )
+        )
     if commands and (broken := requirements.damaged_packages(there, owner)):
-        raise CannotFix(f"{broken[0]} is incomplete afterwards")
+        raise CannotFix(
+            text(
+                "After the rollback, {package} is incomplete. Reinstall it yourself.",
+                package=broken[0],
+            )
+        )
 
 
 def _ask(one: RollbackCommand, owner: Account, hold: int) -> CommandResult:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import read, snapshot, user_home
@@ -141,13 +142,21 @@ def refuse_unwritable() -> None:
         owned_files.refuse_foreign_file(kind.file)
         if kind.file.is_symlink() and not kind.file.exists():
             raise Trouble(
-                f"{kind.file} is a link to {os.readlink(kind.file)}, which does not exist. Repair "
-                "the link, or add --no-shell. Nothing was changed."
+                text(
+                    "{file} is a link to {target}, which does not exist. Repair the link, or "
+                    "add --no-shell. Nothing was changed.",
+                    file=kind.file,
+                    target=os.readlink(kind.file),
+                )
             )
         if _is_broken(_text(kind.file)):
             raise Trouble(
-                f"{kind.file} has a line '{BEGIN}' without its end. Remove that block yourself, "
-                "then try again. Nothing was changed in it."
+                text(
+                    "{file} has a line '{line}' without its end. Remove that block yourself, "
+                    "then try again. Nothing was changed in it.",
+                    file=kind.file,
+                    line=BEGIN,
+                )
             )
 
 
@@ -233,7 +242,11 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except CouldNotLook as why:
-        raise Trouble(f"Could not read {path}: {why}. Nothing was changed in it.") from None
+        raise Trouble(
+            text(
+                "Could not read {path}: {reason}. Nothing was changed in it.", path=path, reason=why
+            )
+        ) from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from hermes_doctor import __version__
 from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
@@ -144,7 +145,11 @@ def _known(word: str, known: set[str]) -> str:
         if name in known:
             return name
     raise Trouble(
-        f"--also needs a code or fix; no fix is known for {word!r}. See: hermes-doctor list fixes"
+        text(
+            "--also needs a code or fix; no fix is known for {word!r}. See: "
+            "hermes-doctor list fixes",
+            word=word,
+        )
     )
 
 
@@ -153,7 +158,13 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
         threshold = Severity(ways.min_severity.lower())
     except ValueError:
         listed = ", ".join(severity.value for severity in Severity)
-        raise Trouble(f"Unknown --notify-on {ways.min_severity!r}. Use {listed}.") from None
+        raise Trouble(
+            text(
+                "Unknown --notify-on {given!r}. Use {choices}.",
+                given=ways.min_severity,
+                choices=listed,
+            )
+        ) from None
     channels: list[Channel] = []
     if ways.command:
         channels.append(CommandChannel(ways.command))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.watch import secret_options
@@ -194,7 +195,12 @@ class HermesChannel:
     def __init__(self, home: Home, target: str) -> None:
         platform = target.partition(":")[0]
         if not platform.isidentifier() or any(ord(sign) < 33 for sign in target):
-            raise Trouble(f"--notify-hermes needs PLATFORM or PLATFORM:CHANNEL; got {target!r}.")
+            raise Trouble(
+                text(
+                    "--notify-hermes needs PLATFORM or PLATFORM:CHANNEL; got {target!r}.",
+                    target=target,
+                )
+            )
         self.home = home
         self.target = target
         self.platform = platform.lower()

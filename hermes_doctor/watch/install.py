@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.home import Home
-from hermes_doctor.message import ago, count
+from hermes_doctor.message import ago, count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.schedule import crontab
@@ -205,13 +205,21 @@ def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
     if owner.uid == 0:
         return None
     if owner.name is None:
-        raise CannotFix(f"the owner of the home (uid {owner.uid}) has no account on this machine")
+        raise CannotFix(
+            text(
+                "The owner of the home (uid {uid}) has no account on this machine. "
+                "Correct the owner first.",
+                uid=owner.uid,
+            )
+        )
     if chosen.healing is None:
         return owner.name
     try:
         found = Probes(home).supervision().owner
     except CouldNotLook as why:
-        raise CannotFix(f"could not find out what supervises the gateway: {why}") from None
+        raise CannotFix(
+            text("Could not find out what restarts the gateway: {reason}.", reason=why)
+        ) from None
     return owner.name if found is None or found.kind == SYSTEMD_USER else None
 
 

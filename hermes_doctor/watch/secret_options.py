@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import read
 
@@ -20,7 +21,7 @@ def option_value(value: str, option: str) -> str:
     try:
         return read(option_file(value), LIMIT)[0].decode("utf-8", "replace").strip()
     except (OSError, CouldNotLook):
-        raise Trouble(f"Could not read the file that {option} names.") from None
+        raise Trouble(text("Could not read the file that {option} names.", option=option)) from None
 
 
 def option_file(value: str) -> Path:

@@ -73,7 +73,7 @@ def test_mark_of_a_run(
     ("script", "fault"),
     [
         ("watch.sh", None),
-        ("gone.sh", "no such file"),
+        ("gone.sh", "missing in scripts/"),
         ("/etc/passwd", "outside"),
         ("../.env", "outside"),
         ("folder", "not a file"),

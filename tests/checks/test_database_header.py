@@ -86,7 +86,7 @@ def test_only_the_magic(home: Path) -> None:
     _, [finding] = look(home)
 
     assert finding.fix == "write-magic"
-    assert "16 magic bytes" in finding.evidence[0].what
+    assert "first 16 bytes" in finding.evidence[0].what
     assert "Every row is still in the file." in finding.detail
 
 

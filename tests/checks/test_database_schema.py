@@ -191,7 +191,7 @@ def test_newer_hermes_than_known(home: Path) -> None:
     result, findings = look(home, "99.0.0")
 
     assert findings == []
-    reason = "not judged: Hermes 99.0.0 is newer than this tool knows"
+    reason = "not judged: Hermes 99.0.0 is newer than hermes-doctor knows"
     assert (result.status, result.reason) == (Status.SKIPPED, reason)
 
 

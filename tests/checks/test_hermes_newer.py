@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import damage, future_homes, one_check, recorded_homes, support
 
 ID = "hermes-newer"
-BY_FILE = "{} is from a newer Hermes than this tool knows"
+BY_FILE = "{} is from a newer Hermes than hermes-doctor knows"
 
 
 def test_a_newer_installation(home: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_newer_installation(home: Path) -> None:
     _, [found] = one_check.ask(ID, home)
 
     assert (found.code, found.severity.value, found.fix) == ("HERMES-NEWER", "info", None)
-    assert found.title == "Hermes 0.20.5 is newer than this tool knows"
+    assert found.title == "Hermes 0.20.5 is newer than hermes-doctor knows"
 
 
 def test_a_newer_configuration(home: Path) -> None:

@@ -156,9 +156,7 @@ def test_a_vault_elsewhere(home: Path, path: Path, tmp_path: Path) -> None:
     result, findings = ask("saved-rows", home)
 
     assert (result.status, findings) == ("unknown", [])
-    assert f"backup {backup} could not be compared: the vault {vault} is missing" in str(
-        result.reason
-    )
+    assert f"could not compare backup {backup}: the vault {vault} is missing" in str(result.reason)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "files/state.db"])
@@ -169,7 +167,7 @@ def test_a_damaged_backup(home: Path, path: Path, name: str) -> None:
     file.write_bytes(b"\0" * 4096)
     result, findings = ask("saved-rows", home)
     assert (result.status, findings) == ("unknown", [])
-    assert f"backup {backup} could not be compared" in str(result.reason)
+    assert f"could not compare backup {backup}" in str(result.reason)
 
 
 def test_the_history_cannot_be_read(home: Path, path: Path) -> None:

@@ -56,7 +56,7 @@ def test_what_is_no_lost_home(home: Path, disk: Path, tmp_path: Path) -> None:
     assert not other.exists()
     support.put(other / "thesis.tex", "x")
     full = support.doctor("backup", "restore", id, "--yes", "--home", other, "--vault", disk)
-    assert "holds nothing of Hermes" in full.err
+    assert "contains no file of Hermes" in full.err
 
 
 def test_another_place(home: Path, disk: Path, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_damaged_backup(home: Path, path: Path) -> None:
 def test_a_column_that_the_database_lacks(home: Path, path: Path) -> None:
     """A value that would be lost is a reason to refuse."""
     lose(path, "ALTER TABLE messages ADD COLUMN later TEXT", *ROWS)
-    assert "a column that is new: later" in fix_cycle.refused(home, "DB-SAVED-ROWS")
+    assert "an unknown column: later" in fix_cycle.refused(home, "DB-SAVED-ROWS")
 
 
 def test_another_process_has_it_open(home: Path, path: Path) -> None:

@@ -524,7 +524,7 @@ def test_an_index_that_is_not_unique(tmp_path: Path) -> None:
                 (name,),
             )
     before = path.read_bytes()
-    with pytest.raises(CannotFix, match="rows that are there twice"):
+    with pytest.raises(CannotFix, match="rows that exist twice"):
         completion.complete(path, STATE, [], [found])
     assert path.read_bytes() == before
 

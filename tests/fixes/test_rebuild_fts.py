@@ -174,6 +174,6 @@ def test_one_that_keeps_no_text(home: Path) -> None:
 
     cured = fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts", then="salvage-rows")
 
-    assert "bare keeps no text" in cured.before[0]
+    assert "bare stores no text" in cured.before[0]
     assert "Lost: the full-text table bare." in cured.notes
     assert fix_cycle.messages(path) == kept

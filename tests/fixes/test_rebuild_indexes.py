@@ -49,7 +49,7 @@ def test_the_index_of_a_key(home: Path) -> None:
 
     assert fix_cycle.messages(path) == kept
     assert cured.before[0].endswith("The next fix is salvage-rows.")
-    assert "messages: 279 rows were there: 279 saved." in cured.notes
+    assert "messages: 279 saved of 279 rows." in cured.notes
     cured.undo()
 
 
@@ -103,5 +103,5 @@ def test_more_of_a_newer_release(home: Path) -> None:
     assert done.code == 1
     assert support.contents(home) == sick
     human = support.doctor("fix", "DB-INDEX", "--apply", "--yes", "--home", home)
-    reason = "state.db is from a newer Hermes than this hermes-doctor knows"
+    reason = "state.db is from a newer Hermes than hermes-doctor knows"
     assert reason in " ".join(human.out.split())

@@ -50,7 +50,7 @@ def test_no_sound_copy(home: Path) -> None:
     damage.rows_zeroed(copy_of(home, 1, 200))
     os.truncate(home / "state.db", 0)
 
-    assert fix_cycle.refused(home, "DB-EMPTY") == "none of the older copies is sound"
+    assert fix_cycle.refused(home, "DB-EMPTY") == "every older copy is damaged, too"
 
 
 def test_no_copy(home: Path) -> None:

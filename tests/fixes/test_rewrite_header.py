@@ -64,10 +64,11 @@ def test_more_than_the_header(home: Path) -> None:
     cured = fix_cycle.cure(home, "DB-NOTADB", "rewrite-header", then="salvage-rows")
 
     assert cured.before == [
-        "rebuilding its header: no header makes a database of it. The next fix is salvage-rows."
+        "No repair worked (rebuilding its header: SQLite cannot open it with any header). "
+        "The next fix is salvage-rows."
     ]
     [told] = [note for note in cured.notes if note.startswith("messages: ")]
-    assert f"{count} rows were there" in told
+    assert f"of {count} rows" in told
     cured.undo()
 
 

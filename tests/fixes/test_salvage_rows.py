@@ -131,7 +131,7 @@ def test_text_as_utf_16(home: Path) -> None:
 
     assert done.code == 1, done.out
     assert support.contents(home) == sick
-    assert "is UTF-16, which no Hermes writes" in done.out
+    assert "is UTF-16, which hermes-doctor does not read" in done.out
 
 
 def test_a_header_that_says_utf_16(home: Path) -> None:
@@ -176,7 +176,10 @@ def test_nothing_to_read(home: Path) -> None:
     path = fix_cycle.history(home / "state.db")
     damage.write(path, os.urandom(path.stat().st_size - damage.PAGE), damage.PAGE)
 
-    assert fix_cycle.refused(home, "DB-MALFORMED") == "saving its rows: not one row can be read"
+    assert (
+        fix_cycle.refused(home, "DB-MALFORMED")
+        == "No repair worked (saving its rows: no row can be read)"
+    )
 
 
 def test_a_newer_release(home: Path) -> None:
@@ -186,7 +189,7 @@ def test_a_newer_release(home: Path) -> None:
     damage.rows_zeroed(path)
 
     assert fix_cycle.refused(home, "DB-MALFORMED") == (
-        "state.db is from a newer Hermes than this hermes-doctor knows. Update hermes-doctor first."
+        "state.db is from a newer Hermes than hermes-doctor knows. Update hermes-doctor first."
     )
 
 

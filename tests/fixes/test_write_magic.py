@@ -170,9 +170,9 @@ def test_a_look_that_timed_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
     def late(*_: object) -> NoReturn:
-        raise CouldNotLook("looking at the header took longer than 2 s")
+        raise CouldNotLook("reading the header took longer than 2 s")
 
     monkeypatch.setattr(Probes, "header", late)
     [planned] = plan.plan(probes, loaded, [finding])
 
-    assert (planned.steps, planned.refusal) == ((), "looking at the header took longer than 2 s")
+    assert (planned.steps, planned.refusal) == ((), "reading the header took longer than 2 s")

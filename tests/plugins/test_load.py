@@ -314,7 +314,7 @@ def test_others_may_write(mine: Path, name: str, mode: int) -> None:
 
     assert "greeting" not in ids(loaded)
     assert loaded.broken
-    assert "others may write" in loaded.broken[0].why
+    assert "other users may write" in loaded.broken[0].why
     assert "chmod go-w" in loaded.broken[0].why
     assert ids(loaded) >= BUILT_IN
 
@@ -364,7 +364,7 @@ def test_symlinked_file(tmp_path: Path, mine: Path) -> None:
     loaded = load.load([mine])
 
     [broken] = loaded.broken
-    assert "others may write" in broken.why
+    assert "other users may write" in broken.why
 
 
 def test_helpers_are_distrusted_too(mine: Path, tmp_path: Path) -> None:
@@ -549,7 +549,7 @@ def test_installed_package_that_others_may_write_to(tmp_path: Path) -> None:
     done = listed(tmp_path / "site")
 
     assert "acme-check" not in [one["id"] for one in done.json["items"]]
-    assert "others may write" in done.json["broken"][0]["why"]
+    assert "other users may write" in done.json["broken"][0]["why"]
 
 
 def test_entry_point_that_leads_nowhere(tmp_path: Path) -> None:

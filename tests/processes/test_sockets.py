@@ -106,7 +106,7 @@ def test_ended_process() -> None:
     """One that is gone is no process without connections."""
     done = subprocess.Popen(["true"])
     done.wait()
-    with pytest.raises(CouldNotLook, match="just ended"):
+    with pytest.raises(CouldNotLook, match="just stopped"):
         sockets.of(done.pid)
 
 
@@ -179,7 +179,7 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.Connection(("::", 8642), None, "LISTEN"),
     ]
     assert [one.local for one in sockets.all_listeners(9)] == [("::", 8642)]
-    for pid, words in ((1, "may not see"), (2, "just ended")):
+    for pid, words in ((1, "may not see"), (2, "just stopped")):
         with pytest.raises(CouldNotLook, match=words):
             sockets.of(pid)
 

@@ -22,9 +22,9 @@ from hermes_doctor.repair.plan import plan
 from tests.helpers import damage, fix_cycle, future_homes, one_check, recorded_homes, support
 
 PLUGINS = load.load()
-SENTENCE = f"not judged: Hermes {future_homes.VERSION} is newer than this tool knows"
+SENTENCE = f"not judged: Hermes {future_homes.VERSION} is newer than hermes-doctor knows"
 REFUSAL = (
-    f"Hermes {future_homes.VERSION} is newer than this tool knows. Update hermes-doctor first."
+    f"Hermes {future_homes.VERSION} is newer than hermes-doctor knows. Update hermes-doctor first."
 )
 NO_GATEWAY = {"GW-DOWN", "GW-UNSUPERVISED"}
 """True of a home without a gateway, whatever its release."""
@@ -74,7 +74,7 @@ def test_it_is_said_once(tmp_path: Path) -> None:
         "HERMES-NEWER",
     ]
     human = support.doctor("check", "--home", tmp_path / "home")
-    assert " ".join(human.out.split()).count("is newer than this tool knows") == 1
+    assert " ".join(human.out.split()).count("is newer than hermes-doctor knows") == 1
 
 
 @pytest.mark.parametrize("how", ["config", "schema"])
@@ -89,7 +89,7 @@ def test_it_is_recognised_without_an_installation(home: Path, how: str) -> None:
     checked = support.check(home)
 
     file = {"config": "config.yaml", "schema": "state.db"}[how]
-    title = f"{file} is from a newer Hermes than this tool knows"
+    title = f"{file} is from a newer Hermes than hermes-doctor knows"
     assert support.finding(checked, "HERMES-NEWER")["title"] == title
     assert "CFG-UNKNOWN-KEY" not in checked.codes
     assert "CFG-PROVIDER-UNKNOWN" not in checked.codes

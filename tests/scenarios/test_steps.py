@@ -826,4 +826,4 @@ def test_hard_links_are_named(home: Path) -> None:
     assert "hard link" not in one.sentence()
     os.link(path, home / "config.second")
 
-    assert "1 other hard link of it keeps the old content" in one.sentence()
+    assert "the old content stays in 1 other hard link of it" in one.sentence()

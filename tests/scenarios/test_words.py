@@ -1,4 +1,4 @@
-"""The texts of checks and fixes: whole sentences from templates, in plain words, and short."""
+"""The texts for people: whole sentences from templates, in plain words, and short."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from tests.helpers.plain_words import refused_words, understated
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "checks").glob("*.py"), *(ROOT / "fixes").glob("*.py")])
+ENGINE = sorted((ROOT / "hermes_doctor").rglob("*.py"))
 TEXTS = ("title", "detail", "next")
-RAISED = ("CannotFix", "Skip", "CouldNotLook")
+RAISED = ("Trouble", "CannotFix", "Skip", "CouldNotLook")
+PROMPTS = ("confirm", "prompt")
+RETURNED = ("sentence", "_question")
+"""Functions that return what a step does, or what a person is asked."""
 LOADED = load.load()
 LONGEST = 60
 """Characters of a title, with a typical value of eight for each place."""
@@ -30,13 +34,17 @@ def called(node: ast.Call) -> str:
 def shown(path: Path) -> Iterator[tuple[str, ast.expr]]:
     """The expressions that become texts for people, by what they are."""
     for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name in RETURNED:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return) and inner.value:
+                    yield node.name, inner.value
         if not isinstance(node, ast.Call):
             continue
         if called(node) in ("Finding", "_replace"):
             for keyword in node.keywords:
                 if keyword.arg in TEXTS:
                     yield keyword.arg, keyword.value
-        elif called(node) in RAISED and node.args:
+        elif called(node) in (*RAISED, *PROMPTS) and node.args:
             yield called(node), node.args[0]
 
 
@@ -56,32 +64,78 @@ def texts(node: ast.expr) -> Iterator[str]:
 
 
 def assembled(node: ast.expr) -> bool:
-    """Whether a text is glued together: an f-string with values, or a sum of strings."""
+    """Whether a text is glued together: an f-string with values, or a sum, a format or a join."""
     if isinstance(node, ast.JoinedStr):
         return any(isinstance(value, ast.FormattedValue) for value in node.values)
     if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Add)
+        return True
     if isinstance(node, ast.IfExp):
         return assembled(node.body) or assembled(node.orelse)
-    if isinstance(node, ast.Call) and called(node) == "sentences":
+    if isinstance(node, ast.Call) and called(node) in ("text", "sentences"):
         return any(map(assembled, node.args))
-    return False
+    return isinstance(node, ast.Call) and called(node) in ("join", "format")
+
+
+def glued(path: Path) -> list[str]:
+    """The places of texts that are glued together."""
+    return [
+        f"{path.relative_to(ROOT)}:{value.lineno}: {kind}"
+        for kind, value in shown(path)
+        if assembled(value)
+    ]
+
+
+def unusual(path: Path) -> dict[str, list[str]]:
+    """The texts with words that nobody says."""
+    said = {text for _, value in shown(path) for text in texts(value)}
+    return {text: words for text in said if (words := refused_words(text))}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_texts_are_templates(path: Path) -> None:
     """So that they can be translated, compared and counted."""
-    glued = [f"line {value.lineno}: {kind}" for kind, value in shown(path) if assembled(value)]
-
-    assert glued == []
+    assert glued(path) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_texts_are_plain(path: Path) -> None:
     """None has a word that nobody says."""
-    said = {text: kind for kind, value in shown(path) for text in texts(value)}
+    assert unusual(path) == {}
 
-    assert {text: words for text in said if (words := refused_words(text))} == {}
+
+def test_texts_of_the_engine_are_templates() -> None:
+    """Its refusals, its steps and its questions, too."""
+    assert [place for path in ENGINE for place in glued(path)] == []
+
+
+def test_texts_of_the_engine_are_plain() -> None:
+    """Its refusals, its steps and its questions, too."""
+    assert {text: words for path in ENGINE for text, words in unusual(path).items()} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'raise Trouble(f"No backup {id}.")',
+        'raise Trouble("No backup " + id)',
+        'raise CannotFix(sentences("One.", f"No backup {id}."))',
+        'raise Skip("No backup {id}.".format(id=id))',
+        'raise CouldNotLook("No backup %s." % id)',
+        'raise Trouble(" ".join(parts))',
+        'confirm(f"Remove {count}?")',
+        'def sentence(self):\n    return f"remove {self.path}"',
+        'def _question(number):\n    return "Remove " + number',
+    ],
+)
+def test_a_glued_text_is_found(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests above see every way to build a text from fragments."""
+    monkeypatch.setattr("tests.scenarios.test_words.ROOT", tmp_path)
+    path = tmp_path / "one.py"
+    path.write_text(source)
+
+    assert len(glued(path)) == 1
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")

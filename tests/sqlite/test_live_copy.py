@@ -137,7 +137,7 @@ def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
     (tmp_path / "one.db").write_bytes(bytes(8192))
     with snapshot.open_files(tmp_path / "one.db") as book:
         log = wal.WriteAheadLog(4152, 4096, pages={1: 56}, db_pages=4)
-        with pytest.raises(CannotFix, match="claims more"):
+        with pytest.raises(CannotFix, match="is incomplete"):
             consistent_copy.size_of(book, log)
 
 

@@ -146,7 +146,7 @@ def test_programs_that_others_may_write(place: Path, name: str) -> None:
     assert python_of(env, root) == env / "bin" / "python"
     for mode in (0o777, 0o775, 0o1777):
         (env / name).chmod(mode)
-        with pytest.raises(CannotFix, match="others may write"):
+        with pytest.raises(CannotFix, match="other users may write"):
             python_of(env, root)
 
 

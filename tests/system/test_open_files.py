@@ -82,7 +82,7 @@ def test_a_deleted_log(home: Path, holder: tuple[subprocess.Popen[bytes], str]) 
     service = Child(home / ".env", process)
     done = apply(home, item(step, GatewayStep(service, restart=True, why="a test")))
     assert done.items[0].outcome == "refused"
-    assert f"belongs to uid 0 and not to the owner of the home (uid {STRANGER})" in (
+    assert f"belongs to uid 0, not to the owner of the home (uid {STRANGER})" in (
         done.items[0].reason or ""
     )
     assert done.saved == [] and Vault(Home(home)).ids() == []

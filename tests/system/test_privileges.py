@@ -211,7 +211,7 @@ def test_a_folder_on_the_way_that_others_may_write_to(place: Path, mode: int, gr
         assert crash_server.state(home, vault=True) == before
         if command != COMMANDS["undo"]:
             assert str(way) in line
-            assert "others may write" in line.lower()
+            assert "other users may write" in line.lower()
 
 
 def test_a_sticky_folder_on_the_way(place: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_sibling_that_others_may_write_to(home: Path, mine: Path, ran: Path, k
     done = look(home, mine)
 
     assert not ran.exists()
-    refused(done, path.name, "others may write")
+    refused(done, path.name, "other users may write")
     refused(done, "needy.py", "Error")
 
 
@@ -138,7 +138,7 @@ def test_a_sibling_that_is_imported_late(home: Path, mine: Path, ran: Path) -> N
     done = look(home, mine)
 
     assert not ran.exists()
-    refused(done, "_helper.py", "others may write")
+    refused(done, "_helper.py", "other users may write")
     ended = {one["id"]: one["status"] for one in done.json["checks"]}
     assert ended["late"] == "crashed"
 
@@ -203,7 +203,7 @@ def test_a_symlinked_folder_of_checks(
     done = support.doctor("check", "--json", "--home", home, "--plugins", more, "--plugins", mine)
 
     assert not ran.exists()
-    refused(done, name, "others may write")
+    refused(done, name, "other users may write")
 
 
 @needs_root
@@ -239,7 +239,7 @@ def test_a_page_of_others(home: Path, mine: Path, ran: Path) -> None:
 
 def _opened(path: Path) -> str:
     path.chmod(0o666)
-    return "others may write"
+    return "other users may write"
 
 
 def _given_away(path: Path) -> str:
@@ -286,7 +286,7 @@ def test_an_installed_package_in_an_open_folder(tmp_path: Path, ran: Path, name:
     done = listed(site)
 
     assert not ran.exists()
-    assert "others may write" in done.json["broken"][0]["why"]
+    assert "other users may write" in done.json["broken"][0]["why"]
     ids = [one["id"] for one in done.json["items"]]
     assert "good-check" in ids
     assert "acme-check" not in ids
@@ -304,7 +304,7 @@ def test_a_symlinked_installed_package(tmp_path: Path, ran: Path) -> None:
     done = listed(site)
 
     assert not ran.exists()
-    assert "others may write" in done.json["broken"][0]["why"]
+    assert "other users may write" in done.json["broken"][0]["why"]
     assert "good-check" in [one["id"] for one in done.json["items"]]
 
 

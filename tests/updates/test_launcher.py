@@ -107,7 +107,9 @@ def test_it_never_runs_itself(place: Path) -> None:
     (place / "other").symlink_to(folder)
     (place / "links").mkdir()
     (place / "links" / "hermes").symlink_to(folder / "hermes")
-    support.put(place / "copy" / "hermes", launcher.text().replace("here=", "here=/x"), mode=0o755)
+    support.put(
+        place / "copy" / "hermes", launcher.script().replace("here=", "here=/x"), mode=0o755
+    )
     names = [f"{folder}/../bin", *(str(place / name) for name in ("other", "links", "copy"))]
     for first in names:
         environ = {"PATH": ":".join([first, *names, path(place)])}
@@ -228,7 +230,7 @@ def test_the_home_of_a_launcher_inside_a_gateway(
     """The gateway's own, also where HOME is another for what the agent types into its terminal;
     but whoever names one himself, means that."""
     inside, home = place / "hook", place / "it's a home"
-    support.put(inside / "hermes", launcher.text(here=inside, home=home), mode=0o755)
+    support.put(inside / "hermes", launcher.script(here=inside, home=home), mode=0o755)
     environ = {"PATH": f"{inside}:{path(place)}", "HERMES_HOME": named}
     done = subprocess.run(["hermes", *words], env=environ, capture_output=True, text=True)
     said = done.stdout.splitlines()
@@ -269,7 +271,7 @@ def test_what_others_wrote_in_its_place(place: Path, linked: bool) -> None:
 def test_the_environment_arrives_as_it_was(place: Path) -> None:
     """Also what has the name of something in the launcher; `_` is every shell's own."""
     support.put(place / "real" / "hermes", "#!/usr/bin/env -S cat /proc/self/environ\n", mode=0o755)
-    words = re.findall(r"[a-z_]+", launcher.text())
+    words = re.findall(r"[a-z_]+", launcher.script())
     env = {**{word: f"mine {word}" for word in words if word != "_"}, "PWD": "/"}
     environ = {**env, "PATH": path(place)}
     done = subprocess.run(["hermes", "x"], env=environ, capture_output=True, text=True, cwd="/")

@@ -437,7 +437,7 @@ def test_what_cannot_be_done_is_no_fault_of_ours(capsys: pytest.CaptureFixture[s
     """One line, wherever it comes from."""
 
     def refuse() -> None:
-        raise CannotFix("others may write to it")
+        raise CannotFix("other users may write to it")
 
     assert exits.exit_code_of(refuse) == 2
-    assert capsys.readouterr().err == "hermes-doctor: others may write to it\n"
+    assert capsys.readouterr().err == "hermes-doctor: other users may write to it\n"

@@ -112,7 +112,7 @@ def test_what_others_wrote_is_neither_replaced_nor_removed(user: Home, name: str
 @pytest.mark.parametrize("name", [chat_hook.FOLDER, f"{chat_hook.FOLDER}/bin"])
 def test_a_link_to_another_folder_is_not_followed(user: Home, tmp_path: Path, name: str) -> None:
     """There may be a real hermes in it."""
-    support.put(tmp_path / "other" / "bin" / "hermes", launcher.text())
+    support.put(tmp_path / "other" / "bin" / "hermes", launcher.script())
     (user / name).parent.mkdir(parents=True)
     (user / name).symlink_to(tmp_path / "other")
     before = support.contents(tmp_path)

@@ -145,7 +145,7 @@ def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
 def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path) -> None:
     """A crontab that does not tell is not overwritten."""
     fake_managers.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
-    with pytest.raises(CannotFix, match="could not read the crontab"):
+    with pytest.raises(CannotFix, match="Could not read the crontab"):
         crontab.Cron().install(job(home))
 
     assert fake_managers.asked(fakes) == ["crontab -l"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Finding, Partly, Skip
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.system.files import list_folder, reason
@@ -30,7 +31,7 @@ def check_of(id: str, folder: Folder) -> Check:
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
     _there(probes.home / "logs")
     if _is_silent(probes):
-        raise Skip("there is no log yet")
+        raise Skip("no log yet")
     from hermes_doctor.plugins.log_rules.ask_logs import ask
 
     asked = ask(probes, folder.rule_set.rules)
@@ -39,7 +40,11 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 
         yield from findings(asked.incidents, asked.where)
     for source, why, partly in asked.unread:
-        yield Partly(f"{source}: {why}") if partly else CouldNotLook(f"{source}: {why}")
+        yield (
+            Partly(f"{source}: {why}")
+            if partly
+            else CouldNotLook(text("{source}: {reason}", source=source, reason=why))
+        )
 
 
 def _is_silent(probes: Probes) -> bool:
@@ -57,7 +62,7 @@ def _there(logs: Path) -> None:
         kind = logs.stat().st_mode
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and not logs.is_symlink():
-            raise Skip("there is no log yet") from None
-        raise CouldNotLook(f"logs: {reason(error, logs)}") from None
+            raise Skip("no log yet") from None
+        raise CouldNotLook(text("logs: {reason}", reason=reason(error, logs))) from None
     if not S_ISDIR(kind):
-        raise CouldNotLook("logs: is not a folder")
+        raise CouldNotLook("logs: not a folder")

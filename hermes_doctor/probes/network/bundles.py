@@ -16,7 +16,7 @@ def fault(named: str, pid: int | None) -> str | None:
     """Return what is wrong with a CA bundle as the process sees it; None if nothing is."""
     path = Path(named).expanduser()
     if not path.is_absolute():
-        raise CouldNotLook("a relative path, whose place only the gateway knows")
+        raise CouldNotLook("the path is relative, so only the gateway knows where it is")
     if pid is not None and os.path.isdir(f"/proc/{pid}/root/"):
         path = Path(f"/proc/{pid}/root") / path.relative_to("/")
     if path.is_dir():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings.edit.edits import Assign, EnvEdit, ReplaceLine, Unset
 
@@ -33,17 +34,17 @@ class _Statement(NamedTuple):
 
 def apply_edits(data: bytes, edits: Sequence[EnvEdit], read: Reader) -> bytes:
     """Return the edited file; CannotFix unless both parsers then read what was intended."""
-    text = data.decode("utf-8", "surrogateescape")
-    if "\0" in text:
-        raise CannotFix(".env holds NUL bytes; mend its encoding first")
+    content = data.decode("utf-8", "surrogateescape")
+    if "\0" in content:
+        raise CannotFix(".env contains NUL bytes. Repair its encoding first.")
     for edit in edits:
         if isinstance(edit, ReplaceLine):
-            text = _mended(text, edit)
+            content = _mended(content, edit)
         elif isinstance(edit, Unset):
-            text = _without(text, edit.name)
+            content = _without(content, edit.name)
         else:
-            text = _assigned(text, edit, read)
-    made = text.encode("utf-8", "surrogateescape")
+            content = _assigned(content, edit, read)
+    made = content.encode("utf-8", "surrogateescape")
     _refuse_else(data, made, edits, read)
     return made
 
@@ -58,25 +59,29 @@ def _refuse_else(before: bytes, after: bytes, edits: Sequence[EnvEdit], read: Re
     for edit in edits:
         if isinstance(edit, ReplaceLine):
             mends = True
-            for text in (edit.old, edit.new):
-                named |= {n for one in read(text.encode("utf-8", "surrogateescape")) for n in one}
+            for content in (edit.old, edit.new):
+                named |= {
+                    n for one in read(content.encode("utf-8", "surrogateescape")) for n in one
+                }
         else:
             named.add(edit.name)
     for old, new in zip(read(before), read(after), strict=True):
         every = {*old} if mends else {*old, *new}
         moved = {name for name in every - named if old.get(name) != new.get(name)}
         if moved:
-            raise CannotFix(f".env: {sorted(moved)[0]} depends on it; change both by hand")
+            raise CannotFix(
+                text("{name} in .env depends on it. Change both by hand.", name=sorted(moved)[0])
+            )
 
 
-def _statements(text: str) -> Iterator[_Statement]:
+def _statements(content: str) -> Iterator[_Statement]:
     """Yield the variables as python-dotenv finds them; a value may span several lines."""
     from io import StringIO
 
     from dotenv.parser import parse_stream
 
-    at = len(text) - len(text.removeprefix(MARK))
-    for binding in parse_stream(StringIO(text[at:], newline="")):
+    at = len(content) - len(content.removeprefix(MARK))
+    for binding in parse_stream(StringIO(content[at:], newline="")):
         said = binding.original.string
         blank = len(said) - len(said.lstrip())
         start = at + max(said.rfind(end, 0, blank) for end in "\r\n") + 1
@@ -85,26 +90,37 @@ def _statements(text: str) -> Iterator[_Statement]:
         at += len(said)
 
 
-def _assigned(text: str, edit: Assign, read: Reader) -> str:
+def _assigned(content: str, edit: Assign, read: Reader) -> str:
     if not _NAME.fullmatch(edit.name):
         raise CannotFix(
-            f"{redaction.redact_unless_variable(edit.name)} cannot be the name of a variable"
+            text(
+                "{name} is not a valid name of a variable. Use another name.",
+                name=redaction.redact_unless_variable(edit.name),
+            )
         )
     if not edit.value.isprintable() or not edit.value.isascii() or "${" in edit.value:
-        raise CannotFix(f"the value for {edit.name} holds what .env cannot take as it is")
-    found = [one for one in _statements(text) if one.name == edit.name]
-    if found and _value(read, text, edit.name) == {edit.value}:
-        return text
+        raise CannotFix(
+            text(
+                "The value of {name} contains characters that .env cannot store. "
+                "Change it by hand.",
+                name=edit.name,
+            )
+        )
+    found = [one for one in _statements(content) if one.name == edit.name]
+    if found and _value(read, content, edit.name) == {edit.value}:
+        return content
     for said in _forms(edit.value):
-        made = _set(text, found[-1], said) if found else _appended(text, f"{edit.name}={said}")
+        made = (
+            _set(content, found[-1], said) if found else _appended(content, f"{edit.name}={said}")
+        )
         if _value(read, made, edit.name) == {edit.value}:
             return made
-    raise CannotFix(f"{edit.name} is written in a way that only a person should change")
+    raise CannotFix(text("{name} is written in an unusual way. Change it by hand.", name=edit.name))
 
 
-def _value(read: Reader, text: str, name: str) -> set[str | None]:
+def _value(read: Reader, content: str, name: str) -> set[str | None]:
     """Return what the parsers read; one element if they agree."""
-    return {one.get(name) for one in read(text.encode("utf-8", "surrogateescape"))}
+    return {one.get(name) for one in read(content.encode("utf-8", "surrogateescape"))}
 
 
 def _forms(value: str) -> Iterator[str]:
@@ -118,12 +134,14 @@ def _forms(value: str) -> Iterator[str]:
     yield f'"{escaped}"'
 
 
-def _set(text: str, found: _Statement, said: str) -> str:
+def _set(content: str, found: _Statement, said: str) -> str:
     """Change the value of one statement; a comment after it moves to a line of its own."""
-    lines = text[found.start : found.end]
+    lines = content[found.start : found.end]
     head = _SET.match(lines)
     if head is None or head["name"].strip("'\"") != found.name:
-        raise CannotFix(f"{found.name} shares its line with something else")
+        raise CannotFix(
+            text("{name} shares its line with something else. Change it by hand.", name=found.name)
+        )
     ending = _ENDING.search(lines)
     assert ending is not None
     rest = lines[head.end() : ending.start()]
@@ -131,28 +149,30 @@ def _set(text: str, found: _Statement, said: str) -> str:
     if comment and rest[0] in "'\"" and rest.count(rest[0], 0, comment.start()) < 2:
         comment = None  # it is inside quotes
     above = comment[1] + (ending[0] or "\n") if comment else ""
-    return text[: found.start] + above + head[0] + said + ending[0] + text[found.end :]
+    return content[: found.start] + above + head[0] + said + ending[0] + content[found.end :]
 
 
-def _appended(text: str, line: str) -> str:
-    first = _LINE.match(text.removeprefix(MARK))
+def _appended(content: str, line: str) -> str:
+    first = _LINE.match(content.removeprefix(MARK))
     ending = _ENDING.search(first[0]) if first else None
     newline = (ending[0] if ending else "") or "\n"
-    gap = "" if text in ("", MARK) or text.endswith(("\n", "\r")) else newline
-    return text + gap + line + newline
+    gap = "" if content in ("", MARK) or content.endswith(("\n", "\r")) else newline
+    return content + gap + line + newline
 
 
-def _without(text: str, name: str) -> str:
-    for one in reversed([one for one in _statements(text) if one.name == name]):
-        if _SET.match(text[one.start : one.end]) is None:
-            raise CannotFix(f"{name} shares its line with something else")
-        text = text[: one.start] + text[one.end :]
-    return text
+def _without(content: str, name: str) -> str:
+    for one in reversed([one for one in _statements(content) if one.name == name]):
+        if _SET.match(content[one.start : one.end]) is None:
+            raise CannotFix(
+                text("{name} shares its line with something else. Change it by hand.", name=name)
+            )
+        content = content[: one.start] + content[one.end :]
+    return content
 
 
-def _mended(text: str, edit: ReplaceLine) -> str:
-    start = len(text) - len(text.removeprefix(MARK))
-    for number, match in enumerate(_LINE.finditer(text, start), 1):
+def _mended(content: str, edit: ReplaceLine) -> str:
+    start = len(content) - len(content.removeprefix(MARK))
+    for number, match in enumerate(_LINE.finditer(content, start), 1):
         if number != edit.line:
             continue
         ending = _ENDING.search(match[0])
@@ -160,5 +180,5 @@ def _mended(text: str, edit: ReplaceLine) -> str:
         if match[0][: ending.start()] != edit.old:
             break
         new = edit.new.replace("\n", ending[0] or "\n")
-        return text[: match.start()] + new + ending[0] + text[match.end() :]
-    raise CannotFix(f"line {edit.line} of .env is no longer what it was")
+        return content[: match.start()] + new + ending[0] + content[match.end() :]
+    raise CannotFix(text("Line {line} of .env has changed. Run the check again.", line=edit.line))

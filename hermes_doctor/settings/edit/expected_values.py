@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings.document import dotted_path
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put
@@ -27,7 +28,7 @@ def apply_to_values(values: Any, edits: Sequence[ConfigEdit]) -> Any:
 
 def _copy(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
-        raise CannotFix("config.yaml refers to itself")
+        raise CannotFix("config.yaml refers to itself. Change it by hand.")
     if isinstance(value, dict):
         return {key: _copy(one, depth + 1) for key, one in value.items()}
     if isinstance(value, list):
@@ -53,7 +54,10 @@ def _set(here: Any, part: str | int, value: Any, path: Path) -> None:
         here[part : part + 1] = [value]
     else:
         raise CannotFix(
-            f"{dotted_path(path)} cannot be set: what it would stand in is something else"
+            text(
+                "{setting} cannot be set, because its parent is not a section. Change it by hand.",
+                setting=dotted_path(path),
+            )
         )
 
 
@@ -71,7 +75,13 @@ def _rename(values: Any, path: Path, new: str) -> None:
     if not isinstance(here, dict) or path[-1] not in here:
         return
     if new in here:
-        raise CannotFix(f"{dotted_path((*path[:-1], new))} is there already, beside {path[-1]}")
+        raise CannotFix(
+            text(
+                "Both {setting} and {old} are set. Remove one by hand.",
+                setting=dotted_path((*path[:-1], new)),
+                old=path[-1],
+            )
+        )
     pairs = list(here.items())
     here.clear()
     here.update({new if key == path[-1] else key: value for key, value in pairs})

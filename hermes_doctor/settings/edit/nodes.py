@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import yaml
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.edit.edits import Path
@@ -23,7 +24,7 @@ class Nodes:
         try:
             self.root: yaml.Node | None = loader.get_single_node()
         except yaml.YAMLError as error:
-            raise CannotFix("config.yaml does not parse") from error
+            raise CannotFix("config.yaml does not parse. Repair that first.") from error
         finally:
             loader.dispose()
         self._used = self._uses()
@@ -103,8 +104,11 @@ class Nodes:
     def _refuse_shared(self, node: yaml.Node | None, path: Path) -> None:
         if node is not None and self._used.get(id(node), 0) > 1:
             raise CannotFix(
-                f"{path[0] if path else 'config.yaml'} is written once and used in several places "
-                "(an anchor): change it by hand"
+                text(
+                    "{name} is written once and used in several places (an anchor). Change it by "
+                    "hand.",
+                    name=path[0] if path else "config.yaml",
+                )
             )
 
 

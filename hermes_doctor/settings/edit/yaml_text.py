@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.document import dotted_path
@@ -21,16 +22,18 @@ def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
     """Return the edited file; CannotFix unless it then has exactly the intended settings."""
     values, fault = config_file.parse(data)
     if fault is not None:
-        raise CannotFix("config.yaml does not parse; mend that first")
+        raise CannotFix("config.yaml does not parse. Repair that first.")
     wanted = apply_to_values(values, edits)
-    text = data.decode("utf-8")
+    content = data.decode("utf-8")
     for edit in edits:
-        text = _done(text, edit)
-    made = text.encode("utf-8")
+        content = _done(content, edit)
+    made = content.encode("utf-8")
     now, fault = config_file.parse(made)
     if fault is not None or not yaml_values.is_same(apply_to_values(now, ()), wanted):
         names = ", ".join(dotted_path(edit.path) for edit in edits)
-        raise CannotFix(f"{names} is written in a way that only a person should change")
+        raise CannotFix(
+            text("{names} is written in an unusual way. Change it by hand.", names=names)
+        )
     return made
 
 
@@ -47,18 +50,18 @@ def holds_comments(data: bytes, path: Path) -> bool:
     return re.search(r"(?m)(?:^|\s)#", written) is not None
 
 
-def _done(text: str, edit: ConfigEdit) -> str:
+def _done(content: str, edit: ConfigEdit) -> str:
     if isinstance(edit, Put):
-        return _put(Nodes(text), edit.path, edit.value)
+        return _put(Nodes(content), edit.path, edit.value)
     if isinstance(edit, Rename):
-        return _renamed(Nodes(text), edit)
-    nodes = Nodes(text)
+        return _renamed(Nodes(content), edit)
+    nodes = Nodes(content)
     while nodes.find(edit.path) is not None:
-        text = _dropped(nodes, edit)
+        content = _dropped(nodes, edit)
         if isinstance(edit.path[-1], int):
             break
-        nodes = Nodes(text)  # a key may occur twice
-    return text
+        nodes = Nodes(content)  # a key may occur twice
+    return content
 
 
 def _put(nodes: Nodes, path: Path, value: Any) -> str:
@@ -162,17 +165,33 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
         place -= 1
     for part in reversed(path[place + 1 :]):
         if not isinstance(part, str):
-            raise CannotFix(f"{dotted_path(path)} cannot be added: there is no list to put it in")
+            raise CannotFix(
+                text(
+                    "{setting} cannot be added, because its parent is not a list. Change "
+                    "it by hand.",
+                    setting=dotted_path(path),
+                )
+            )
         value = {part: value}
     above, part = nodes.find(path[:place]), path[place]
     if above is None:
         return _first(nodes, {part: value})
     if isinstance(above, yaml.ScalarNode):
         if above.value not in ("", "null", "~", "Null", "NULL") or above.style or not place:
-            raise CannotFix(f"{dotted_path(path[:place])} is a plain value, not a section")
+            raise CannotFix(
+                text(
+                    "{setting} is a plain value, not a section. Change it by hand.",
+                    setting=dotted_path(path[:place]),
+                )
+            )
         return _put(nodes, path[:place], {part: value})
     if not isinstance(above, yaml.CollectionNode):
-        raise CannotFix(f"{dotted_path(path[:place])} cannot be added to")
+        raise CannotFix(
+            text(
+                "Nothing can be added to {setting}. Change it by hand.",
+                setting=dotted_path(path[:place]),
+            )
+        )
     pair = {part: value} if isinstance(above, yaml.MappingNode) else [value]
     if above.flow_style or not above.value:
         return _into_braces(nodes, above, pair)
@@ -181,9 +200,9 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
 
 def _first(nodes: Nodes, pair: Any) -> str:
     """Add the first setting to a file that has none."""
-    text = nodes.text
-    gap = "" if text in ("", MARK) or text.endswith(("\n", "\r")) else nodes.newline()
-    return text + gap + _lines(nodes, pair, 0) + nodes.newline()
+    content = nodes.text
+    gap = "" if content in ("", MARK) or content.endswith(("\n", "\r")) else nodes.newline()
+    return content + gap + _lines(nodes, pair, 0) + nodes.newline()
 
 
 def _into_braces(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
@@ -219,7 +238,7 @@ def _renamed(nodes: Nodes, edit: Rename) -> str:
 def _dropped(nodes: Nodes, edit: Drop) -> str:
     above, part = nodes.find(edit.path[:-1]), edit.path[-1]
     assert isinstance(above, yaml.CollectionNode)
-    text = nodes.text
+    content = nodes.text
     if len(above.value) == 1 and edit.path[:-1] and not above.flow_style:
         return _put(nodes, edit.path[:-1], {} if isinstance(above, yaml.MappingNode) else [])
     spans = [_span(nodes, one) for one in above.value]
@@ -227,18 +246,23 @@ def _dropped(nodes: Nodes, edit: Drop) -> str:
     start, end = spans[place]
     if above.flow_style:
         if place:
-            return text[: spans[place - 1][1]] + text[end:]
+            return content[: spans[place - 1][1]] + content[end:]
         if len(spans) > 1:
-            return text[:start] + text[spans[1][0] :]
-        return text[:start] + text[end:]
+            return content[:start] + content[spans[1][0] :]
+        return content[:start] + content[end:]
     if isinstance(above, yaml.SequenceNode):
-        start = text.rfind("-", 0, start)
+        start = content.rfind("-", 0, start)
     line = nodes.line_start(start)
-    if not text[line:start].strip():
-        return text[:line] + text[nodes.after_line(end) :]
-    if place + 1 >= len(spans) or text[end : spans[place + 1][0]].strip():
-        raise CannotFix(f"{dotted_path(edit.path)} shares its line with something else")
-    return text[:start] + text[spans[place + 1][0] :]
+    if not content[line:start].strip():
+        return content[:line] + content[nodes.after_line(end) :]
+    if place + 1 >= len(spans) or content[end : spans[place + 1][0]].strip():
+        raise CannotFix(
+            text(
+                "{setting} shares its line with something else. Change it by hand.",
+                setting=dotted_path(edit.path),
+            )
+        )
+    return content[:start] + content[spans[place + 1][0] :]
 
 
 def _span(nodes: Nodes, one: Any) -> tuple[int, int]:

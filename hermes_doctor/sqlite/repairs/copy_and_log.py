@@ -22,7 +22,7 @@ def restore_and_merge_log(
 ) -> list[str]:
     """Restore the newest sound copy, and add every row that the lost database's log has."""
     if not candidates:
-        raise CannotFix("there is no older copy of it")
+        raise CannotFix("no older copy was found")
     rescued = copy.with_name(copy.name + ".rescued")
     try:
         account = salvage(copy, rescued, plan)
@@ -63,7 +63,7 @@ def _merged(copy: Path, rescued: Path, account: SalvageResult) -> list[str]:
                 database.execute(sql)
         database.execute("DETACH rescued")
     if not said:
-        raise CannotFix("its log has no row that the copy does not have")
+        raise CannotFix("its write-ahead log has no row that the copy lacks")
     return said
 
 

@@ -24,8 +24,8 @@ def rebuild(copy: Path, indexes: Sequence[fulltext.FulltextIndex], take_out: Tak
         if index.contentless:
             raise CannotFix(
                 text(
-                    "{value} keeps no text from which it could be rebuilt",
-                    value=shown([index.name]),
+                    "{index} stores no text from which it could be rebuilt",
+                    index=shown([index.name]),
                 )
             )
         settings = [] if index.external else _put_by(copy, index)
@@ -57,7 +57,7 @@ def _put_by(copy: Path, index: fulltext.FulltextIndex) -> list[tuple[str, object
                 return []
     except CannotFix as why:
         raise CannotFix(
-            text("the text that {value} keeps is damaged too", value=shown([index.name]))
+            text("the text that {index} stores is damaged, too", index=shown([index.name]))
         ) from why
 
 

@@ -29,4 +29,4 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
         when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
         where = f"{one.path.parent.name}/{one.path.name}"
         return [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
-    raise CannotFix("none of the older copies is sound")
+    raise CannotFix("every older copy is damaged, too")

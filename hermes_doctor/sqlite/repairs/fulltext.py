@@ -53,7 +53,7 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     if theirs and not any(_hit(copy, index, tables) for index in own):
         own = []  # only tables that are not Hermes' own are damaged
     if not (own or theirs) or not all(index.table or index.external for index in own):
-        raise CannotFix("how its full-text tables are filled is not known")
+        raise CannotFix("the source of its search index is unknown")
     said = foreign_fulltext.rebuild(copy, theirs, _take_out) if theirs else []
     if own:
         _take_out(copy, [index.name for index in own])

@@ -43,7 +43,7 @@ def rewrite(copy: Path) -> list[str]:
                 return _agreed(copy)
             except CannotFix:
                 continue
-    raise CannotFix("no header makes a database of it")
+    raise CannotFix("SQLite cannot open it with any header")
 
 
 def _header(head: bytes, page_size: int, pages: int, reserved: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk, progress
@@ -33,7 +34,7 @@ def try_methods(copy: Path, rungs: Sequence[RepairMethod]) -> list[str]:
                 disk.remove(left)
         tried = [f"Not enough: {failure}." for failure in failures]
         return [*tried, *said]
-    raise CannotFix("; ".join(failures))
+    raise CannotFix(text("No repair worked ({failures})", failures="; ".join(failures)))
 
 
 def _duplicate(source: Path, target: Path) -> None:

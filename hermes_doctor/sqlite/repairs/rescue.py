@@ -27,7 +27,7 @@ def save_rows(copy: Path, plan: Blueprint, home: Home, copies: Sequence[Database
             progress=lambda done, total: progress.report("saving its rows", done / total),
         )
         if not any(table.kept for table in account.tables if table.name != "schema_version"):
-            raise CannotFix("not one row can be read")  # every release knows its version
+            raise CannotFix("no row can be read")  # every release knows its version
         for old in sidecars(copy):
             disk.remove(old)
         disk.rename(rescued, copy)

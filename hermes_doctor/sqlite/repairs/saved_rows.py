@@ -61,7 +61,7 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
         database.execute("ATTACH ? AS saved", (address(source, "&immutable=1"),))
     except sqlite3.Error as error:
         raise CannotFix(
-            text("SQLite cannot read the backup ({name_of})", name_of=name_of(error))
+            text("SQLite cannot read the backup ({error})", error=name_of(error))
         ) from error
     try:
         yield
@@ -139,7 +139,7 @@ def _columns(database: sqlite3.Connection, table: str) -> list[str]:
     if unknown := [one for one in saved if one not in there]:
         raise CannotFix(
             text(
-                "the {table} of the backup have a column that is new: {unknown}",
+                "{table} of the backup has an unknown column: {unknown}",
                 table=table,
                 unknown=unknown[0],
             )
@@ -161,4 +161,4 @@ def _insert(
         (key,),
     )
     if done.rowcount != 1:
-        raise CannotFix(text("the backup lacks a row of {table} that was in it", table=table))
+        raise CannotFix(text("a row of {table} is no longer in the backup", table=table))

@@ -13,9 +13,9 @@ def roll_back(copy: Path) -> list[str]:
     """Open the copy with its journal, so that SQLite plays the journal back."""
     journal = copy.with_name(copy.name + "-journal")
     if snapshot(journal).kind != "file":
-        raise CannotFix("the journal is gone")
+        raise CannotFix("the journal is missing")
     with open_copy(copy) as connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if snapshot(journal).kind != "absent":
-        raise CannotFix("SQLite did not play the journal back")
+        raise CannotFix("SQLite did not roll the transaction back")
     return ["The transaction that had not ended was taken back."]

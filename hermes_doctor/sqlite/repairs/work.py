@@ -28,7 +28,7 @@ def open_copy(copy: Path, *, lenient: bool = False) -> Iterator[sqlite3.Connecti
             connection.execute("PRAGMA synchronous=OFF")  # the whole file is flushed afterwards
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's message quotes invalid UTF-8
-        raise CannotFix(text("SQLite refuses it ({name_of})", name_of=name_of(error))) from error
+        raise CannotFix(text("SQLite refuses it ({error})", error=name_of(error))) from error
 
 
 @contextmanager

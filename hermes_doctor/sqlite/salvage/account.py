@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.message import count, text
+from hermes_doctor.message import count, sentences, text
 from hermes_doctor.system.files import shown
 
 FROM_FULLTEXT_COPIES = "the full-text copies"
@@ -44,17 +44,29 @@ class TableResult:
     def sentence(self) -> str:
         """The result for this table in one line."""
         parts = [f"{self.saved:,} saved"]
-        parts += [f"{count:,} restored from {source}" for source, count in self.restored.items()]
+        parts += [f"{rows:,} restored from {source}" for source, rows in self.restored.items()]
         parts += [f"{self.partial:,} in part"] if self.partial else []
         parts += [f"{self.lost:,} lost"] if self.lost else []
-        some = "at least " if self.unsure else ""
-        there = count(self.there, "row was", "rows were")
-        more = "".join(
-            f" {count:,} more came from {source}, where nothing is left that could say whether "
-            "they had been deleted since."
-            for source, count in self.added.items()
+        template = "{table}: {results} of {rows}."
+        if self.unsure:
+            template = "{table}: {results} of at least {rows}."
+        return sentences(
+            text(
+                template,
+                table=shown([self.name]),
+                results=", ".join(parts),
+                rows=count(self.there, "row"),
+            ),
+            *(
+                text(
+                    "{number:,} more came from {source}. They may have been deleted earlier; no "
+                    "record of that is left.",
+                    number=rows,
+                    source=source,
+                )
+                for source, rows in self.added.items()
+            ),
         )
-        return f"{shown([self.name])}: {some}{there} there: {', '.join(parts)}.{more}"
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _made(
                 database.execute(f"DELETE FROM {quote_name(one)}")
                 database.execute(f"INSERT INTO {quote_name(one)} SELECT * FROM {_aside(one)}")
         else:
-            raise CannotFix("not all of it is left")
+            raise CannotFix("a part of it is lost")
         if index is not None:
             fulltext.check_integrity(database, index)
     except (sqlite3.Error, CannotFix):

@@ -107,7 +107,7 @@ class FulltextFiller:
         """Wait for the thread and copy its full-text table into the database."""
         self.close()
         if self.error:
-            raise CannotFix("the full-text table could not be filled") from self.error
+            raise CannotFix("could not fill the search index") from self.error
         database.execute(self.index.sql)
         database.execute("ATTACH ? AS made", (str(self.path),))
         database.execute("BEGIN")

@@ -144,8 +144,7 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
             if geometry.is_utf16(main, os.fstat(main).st_size):
                 raise CannotFix(
                     text(
-                        "the text of {source} is UTF-16, which no Hermes writes and which "
-                        "is not read here",
+                        "the text of {source} is UTF-16, which hermes-doctor does not read",
                         source=source.name,
                     )
                 )
@@ -157,9 +156,9 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
         except OSError as error:
             raise CouldNotLook(
                 text(
-                    "{source}: {lower}",
+                    "{source}: {reason}",
                     source=source.name,
-                    lower=os.strerror(error.errno or 0).lower(),
+                    reason=os.strerror(error.errno or 0).lower(),
                 )
             ) from error
         yield image

@@ -84,7 +84,9 @@ def read(log: Path, plan: Blueprint) -> LogRows:
     try:
         length = os.fstat(fd).st_size
         if length > LARGEST:
-            raise CannotFix(text("the rows of a log of {size} are not read", size=size(length)))
+            raise CannotFix(
+                text("its write-ahead log is too large to read ({size})", size=size(length))
+            )
         survey = Survey(DamagedFile(nothing, fd, None))
         forest = SalvageRun(log, log, plan, (), None).assign_leaves(survey, catalogs.read(survey))
         found = LogRows()

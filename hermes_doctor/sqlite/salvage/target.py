@@ -203,5 +203,5 @@ class NewDatabase:
             raise CannotFix("the salvaged database does not pass SQLite's integrity check")
         for name in self.layouts:
             if name not in self.extra and self.dangling_rows(name):
-                raise CannotFix("rows of the salvaged database refer to rows that are not there")
+                raise CannotFix("rows of the salvaged database refer to missing rows")
         return ("integrity_check", "foreign_key_check")
