@@ -39,9 +39,9 @@ def repair_order(report: Report, finding: Finding) -> tuple[bool, tuple[int, int
 
 
 def _is_silent_everywhere(report: Report) -> bool:
-    """Whether each platform of the home is broken, so that no other one can answer."""
+    """Whether no other platform of the home can answer."""
     parts = next((one.parts for one in report.states if one.name == "platforms"), ())
-    return all(one.mark is Mark.BAD for one in parts)
+    return len(parts) < 2 or all(one.mark is Mark.BAD for one in parts)
 
 
 class Problems:

@@ -103,11 +103,15 @@ def _fitting(report: Report, tree: ranking.Problems, frame: int) -> list[str]:
     silencing = [ranking.silences(report, group[0]) for group in tree.groups]
     wanted: list[tuple[int, str]]
     if number <= FEW:
-        wanted = [(place, level) for level in ("shorter", "full") for place in range(number)]
+        wanted = [(0, "shorter")][:number]
+        for level in ("step", "shorter", "full"):
+            wanted += [(place, level) for place in range(number)]
     else:
         wanted = [(place, "brief") for place, silent in enumerate(silencing) if silent]
         wanted.append((0, "shorter"))
     for place, level in wanted:
+        if level == "step" and levels[place] == "shorter":
+            continue
         taken = _rows(list(_problem(report, tree, place, level)))
         if used - rows[place] + taken < ROWS:
             levels[place] = level
@@ -139,6 +143,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
 
     titles   the title, and the codes of its consequences
     brief    also the detail
+    step     also what to do
     shorter  one piece of evidence, the detail, the consequences, and what to do
     full     two pieces of evidence
     all      everything (`check -v`)
@@ -163,6 +168,10 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
     if level == "titles":
         return
+    said = _todo(report, [first, *behind])
+    if level == "step":
+        yield from [row(said, indent=4)] if said else []
+        return
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif whole:
@@ -175,7 +184,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     if not whole:
         return
     yield from _effects(behind, level == "all")
-    if said := _todo(report, [first, *behind]):
+    if said:
         yield row(said, indent=4)
 
 
@@ -326,11 +335,7 @@ def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
     for number, (command, purpose) in enumerate(commands):
         lead = "      " if number else "Next: "
         shown = f"{command:<{max(widths)}}" if fits else command
-        if 6 + len(shown) + 2 + len(purpose) <= COLUMNS:
-            yield row(lead, (shown, "command"), f"  {purpose}", hang=6)
-        else:
-            yield row(lead, (shown, "command"), hang=6)
-            yield row((purpose, "faint"), indent=8)
+        yield row(lead, (shown, "command"), f"  {purpose}", hang=8)
 
 
 def ranges(numbers: Sequence[int]) -> str:

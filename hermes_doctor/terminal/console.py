@@ -26,6 +26,8 @@ STYLES = {
 
 NARROW = 24
 """Fewer columns than this are not left for the text beside the right edge."""
+LEAD = 8
+"""Characters of a word such as `Next: ` that stays in front of its command."""
 
 
 def show(lines: Iterable[Line], out: TextIO, console: Console | None = None) -> None:
@@ -77,15 +79,21 @@ def _right(line: Line, out: TextIO, width: int) -> Text:
 
 
 def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:
-    """Split a line that is too long so that each command is on its own row and can be pasted.
+    """Split a line that is too long so that each command is on one row and can be pasted.
 
-    The flag of each part says whether it is a command, which must not be wrapped.
+    The flag of each part says whether it has a command and must not be wrapped. A short word in
+    front of a command (`Next: `) stays with it if there is room.
     """
     if cell_len(line.text) <= width or not any(style == "command" for _, style in line.spans):
         return [(False, list(line.spans))]
     parts: list[tuple[bool, list[Span]]] = []
     for text, style in line.spans:
         command = style == "command"
+        before = "".join(word for word, _ in parts[-1][1]) if len(parts) == 1 else ""
+        fits = cell_len(before + text) + line.indent <= width
+        if command and before and len(before) <= LEAD and fits:
+            parts[-1] = (True, [*parts[-1][1], (text, style)])
+            continue
         if command or not parts or parts[-1][0]:
             parts.append((command, []))
         parts[-1][1].append((text if parts[-1][1] or command else text.lstrip(), style))

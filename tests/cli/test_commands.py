@@ -214,7 +214,7 @@ REPAIR = REPORT | {
                 "subject": str,
                 "fix": (str,),
                 "safety": ("safe|confirm|manual",),
-                "steps": [{"what": str, "diff": ([str],)}],
+                "steps": [{"what": str, "diff": ([str],), "losses": (str,)}],
                 "refusal": (str,),
                 "asks": bool,
                 "unnamed": bool,
@@ -671,7 +671,7 @@ def test_eighty_columns(short: Path, args: list[str]) -> None:
     _, text = terminal(*args, columns=80, HERMES_HOME=str(home), TMPDIR=str(short))
 
     commands = re.compile(r"\s*hermes-doctor (check|fix|undo|explain|backup)\b")
-    rows = [row for row in plain(text).split("\n") if not commands.match(row)]
+    rows = [row for row in re.split(r"[\r\n]", plain(text)) if not commands.match(row)]
     assert [row for row in rows if cell_len(row) > 80] == []
 
 

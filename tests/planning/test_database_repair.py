@@ -39,7 +39,7 @@ def test_the_plan_says_what_the_receipt_will_say(truncated: Path) -> None:
     done = support.doctor("fix", "DB-TRUNCATED", "--apply", "--yes", "--home", truncated)
     [line] = [one for one in done.out.splitlines() if "messages:" in one]
     numbers = [word for word in line.replace(",", " ").split() if word.isdigit()]
-    there, saved, partial, lost = numbers
+    saved, partial, lost, there = numbers
     assert step["losses"] == (
         f"Saves {saved} of {there} messages; {partial} in part; {lost} lost. "
         "The damaged file is kept."
