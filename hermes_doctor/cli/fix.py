@@ -176,14 +176,14 @@ def _apply(
             exits.set_interrupt_text(text)
         session.keep_unfinished(chosen, run)
         if not json:
-            show(repair.receipt_lines(run, session.options))
+            show(repair.receipt_lines(run, session.options, final=False))
         with waiting("checking again", quiet=json):
             report, planned = session.look()  # findings that it had hidden may show now
     if json:
         print_report(report, shown, runs, said)
     else:
         report_rest(session, report, planned, shown, runs, consent)
-        show(repair.result_lines(report, runs))
+        show(repair.result_lines(report, runs, session.options))
     failed = any(outcome != "verified" for outcome in outcomes.values())
     if report.why_blind and not shown:
         return _blind(report, json=json)

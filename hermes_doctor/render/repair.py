@@ -163,8 +163,11 @@ def _diff(step: Step) -> list[str] | None:
     return list(step.lines()) or (list(redacted_diff(*texts)) if texts else None)
 
 
-def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
-    """What a run did: one line for each item, its losses and reasons, and how to undo it."""
+def receipt_lines(journal: Journal, options: str, *, final: bool = True) -> Iterator[Line]:
+    """What a run did: one line for each item, its losses and reasons.
+
+    A final receipt also says how to undo it; otherwise the result of all runs does.
+    """
     items = [item for item in journal.items if item.outcome != "left"]  # the next round does it
     saved = any(item.outcome == "verified" for item in items)
     if saved:
@@ -187,7 +190,7 @@ def receipt_lines(journal: Journal, options: str) -> Iterator[Line]:
     yield BLANK
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
-    if saved:
+    if saved and final:
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo" and journal.undoable:
             yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
@@ -213,8 +216,8 @@ def open_item_lines(one: PlannedItem, why: str, command: str) -> Iterator[Line]:
     yield row((command, "command"), indent=2)
 
 
-def result_lines(report: Report, runs: Sequence[Journal]) -> Iterator[Line]:
-    """Whether the bot answers now, from the examination after the last run."""
+def result_lines(report: Report, runs: Sequence[Journal], options: str) -> Iterator[Line]:
+    """Whether the bot answers now, from the examination after the last run, and how to undo it."""
     items = [item for run in runs for item in run.items if item.outcome != "left"]
     if not items:
         return
@@ -223,7 +226,16 @@ def result_lines(report: Report, runs: Sequence[Journal]) -> Iterator[Line]:
     bad = judged is not None and judged.kind in (VerdictKind.NOT_WORKING, VerdictKind.UNKNOWN)
     mark = ("! ", "warning") if bad or done < len(items) else ("✓ ", "good")
     said = judged.headline if judged else ""
+    yield BLANK
     yield row(mark, (f"Repaired {done} of {len(items)}. {said}", "strong"), hang=2)
+    if bad:
+        yield row("Next: ", (f"hermes-doctor check{options}", "command"), hang=6)
+    saved = [run for run in runs if any(item.outcome == "verified" for item in run.items)]
+    for run in reversed(saved):  # the newest must be undone first
+        if run.undoable:
+            yield row("Undo: ", (f"hermes-doctor undo {run.id}{options}", "command"), hang=6)
+    for run in saved:
+        yield row(f"Backup and receipt: {tilde(run.backup)}", hang=6)
 
 
 def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ def write_magic(copy: Path) -> list[str]:
     """Write the 16 magic bytes at the start, and nothing else."""
     with copy.open("r+b") as file:
         file.write(MAGIC)
-    return ["The 16 magic bytes were written back."]
+    return ["Its first 16 bytes were restored; every row is kept."]
 
 
 def rewrite(copy: Path) -> list[str]:
