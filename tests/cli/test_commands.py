@@ -100,9 +100,13 @@ def terminal(
 
 
 def plain(text: str) -> str:
+    """Text without colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+
+
+def settled(text: str) -> str:
     """Text without colours, and without the progress that a busy machine shows."""
-    bare = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    return re.sub(r"[^\n]*\r", "", bare)
+    return re.sub(r"[^\n]*\r", "", plain(text))
 
 
 # -- documents -----------------------------------------------------------------------------
@@ -638,7 +642,7 @@ def test_colour_on_a_terminal(sick: Path) -> None:
 
     _, bare = terminal("check", "--home", sick, NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]|\x1b\[[0-9;]*4[0-7]", bare), "a colour"
-    assert plain(bare) == plain(coloured)
+    assert settled(bare) == settled(coloured)
     _, dumb = terminal("check", "--home", sick, TERM="dumb")
     assert "\x1b" not in dumb
 
@@ -672,7 +676,7 @@ def test_eighty_columns(short: Path, args: list[str]) -> None:
     _, text = terminal(*args, columns=80, HERMES_HOME=str(home), TMPDIR=str(short))
 
     commands = re.compile(r"\s*hermes-doctor (check|fix|undo|explain|backup)\b")
-    rows = [row for row in plain(text).split("\n") if not commands.match(row)]
+    rows = [row for row in settled(text).split("\n") if not commands.match(row)]
     assert [row for row in rows if cell_len(row) > 80] == []
 
 
