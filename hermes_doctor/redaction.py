@@ -169,7 +169,7 @@ _SPOKEN = pattern(
     | (?P<query>[?&][\w.-]*=)[^\s&"'<>]+               # what an address hands over
     | (?P<scheme>\b(?:bearer|basic|bot)\s+)[\w.~+/=-]{8,}
     | (?P<named>\b[\w-]*(?:key|token|secret|passw(?:or)?d|authorization|cookie|credential)
-        [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)[^\s"',;)}\]]+
+        [\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)(?!\{["']\w+["']:\s)[^\s"',;)}\]]+
     | \b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
     | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
     | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}(?![\w/-]|\.\w)
