@@ -127,6 +127,13 @@ class GatewayProbes(CoreProbes):
         return last_log_lines.read(self.home, gateway.started_at)
 
     @once(limit=2)
+    def gateway_log(self) -> str:
+        """The general log that has lines of a gateway, such as `logs/agent.log`; "" if none has."""
+        from hermes_doctor.probes import last_log_lines
+
+        return last_log_lines.log_with_gateway_lines(self.home)
+
+    @once(limit=2)
     def left_down(self) -> LeftDown | None:
         """The last run of this tool that stopped the gateway and could not start it again."""
         from hermes_doctor.records import unfinished
