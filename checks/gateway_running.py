@@ -191,8 +191,7 @@ def _never_ran(probes: Probes) -> Finding:
     if not platforms:
         raise Skip("no platform is set up, and no gateway has run here")
     traces = [name for name in _TRACES if snapshot(probes.home / name).kind != "absent"]
-    if log := probes.gateway_log():
-        traces.append(log)
+    log = probes.gateway_log()
     setting = Evidence(
         platforms[0].because,
         text("sets up {names}", names=listed([one.label for one in platforms])),
@@ -202,18 +201,22 @@ def _never_ran(probes: Probes) -> Finding:
         severity=Severity.ERROR,
         title=(
             "the gateway is not running"
-            if traces
+            if traces or log
             else "the gateway has not run here as far as its files show"
         ),
         subject="gateway",
         detail=(
             "Nobody gets an answer. The files of the last gateway do not show how it ended."
-            if traces
+            if traces or log
             else "Nobody gets an answer until it runs."
         ),
-        evidence=(setting, *(Evidence(name, "is left of an earlier run") for name in traces[:1])),
+        evidence=(
+            setting,
+            *(Evidence(name, "is left of an earlier run") for name in traces[:1]),
+            *((Evidence(log, "has lines of a gateway"),) if log and not traces else ()),
+        ),
         fix="start-gateway",
-        data={"pid": None, "ran": False, "never": not traces},
+        data={"pid": None, "ran": False, "never": not (traces or log)},
     )
 
 

@@ -104,7 +104,7 @@ class ConfiguredProbes(InstalledProbes):
         """Bots of this home that another home also uses: one under the same root, or running."""
         from hermes_doctor.probes import siblings
 
-        return siblings.shared_bots(self.home, self.settings())
+        return siblings.shared_bots(self.home, self.settings(), self.other_gateways())
 
     @once(limit=2)
     def in_config(self) -> list[PlainSecret]:

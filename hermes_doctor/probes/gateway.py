@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.processes.sqlite_library import Library
+    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.records.saved_logs import SavedLog
     from hermes_doctor.records.unfinished import LeftDown, UnfinishedRun
     from hermes_doctor.supervisors.find import Supervision
@@ -125,6 +126,13 @@ class GatewayProbes(CoreProbes):
         from hermes_doctor.probes import last_log_lines
 
         return last_log_lines.read(self.home, gateway.started_at)
+
+    @once(limit=2)
+    def other_gateways(self) -> list[OtherGateway]:
+        """The running gateways of other homes on this machine."""
+        from hermes_doctor.probes import other_gateways
+
+        return list(other_gateways.running_elsewhere(self.home))
 
     @once(limit=2)
     def gateway_log(self) -> str:

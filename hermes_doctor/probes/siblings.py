@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.probes import other_gateways
 from hermes_doctor.probes.bot_locks import IDENTITIES
+from hermes_doctor.probes.other_gateways import OtherGateway
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.home_of import is_same_folder
 from hermes_doctor.settings import variables
@@ -45,10 +46,12 @@ def of(home: Home) -> list[Path]:
     return [path for path in found if path != home.path]
 
 
-def shared_bots(home: Home, own: Settings) -> list[SharedBot]:
+def shared_bots(
+    home: Home, own: Settings, running: Sequence[OtherGateway] = ()
+) -> list[SharedBot]:
     """Return this home's bots that another home also uses; values are only compared.
 
-    The other homes are those under the same root and those of running gateways.
+    The other homes are those under the same root and those of the running gateways.
     """
     bots = {
         variable: (scope, value)
@@ -58,7 +61,6 @@ def shared_bots(home: Home, own: Settings) -> list[SharedBot]:
     if not bots:
         return []
     found: list[SharedBot] = []
-    running = list(other_gateways.running_elsewhere(home))
     resting = [path for path in of(home) if not any(is_same_folder(path, r.home) for r in running)]
     for other, pid in [*((one.home, one.pid) for one in running), *((one, None) for one in resting)]:
         theirs = _variables(other, pid)
