@@ -38,9 +38,7 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
             held = text("lock {lock} is held by process {pid}", lock=holder.scope, pid=holder.pid)
             evidence.append(Evidence(str(holder.path.parent), held))
         if other and other.pid:
-            shares = text(
-                "process {pid} has the same {name}", pid=other.pid, name=other.variable
-            )
+            shares = text("process {pid} has the same {name}", pid=other.pid, name=other.variable)
             evidence.append(Evidence(probes.home.name_of(other.home), shares))
         if refused and claim:
             evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))

@@ -57,11 +57,7 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="ENV-BOM",
         severity=(
-            Severity.INFO
-            if converted
-            else Severity.ERROR
-            if curable or zeros
-            else Severity.WARNING
+            Severity.INFO if converted else Severity.ERROR if curable or zeros else Severity.WARNING
         ),
         title=title,
         subject=".env",

@@ -153,8 +153,7 @@ def _step(probes: Probes, platform: Platform, holder: int | None) -> str:
     home = next((one.home for one in probes.other_gateways() if one.pid == holder), None)
     if holder and home:
         return text(
-            "Set another port for {platform} in this home; process {pid} is the gateway of "
-            "{home}.",
+            "Set another port for {platform} in this home; process {pid} is the gateway of {home}.",
             platform=platform.label,
             pid=holder,
             home=home,

@@ -48,7 +48,7 @@ def platform_logins(probes: Probes) -> Iterator[Finding]:
         for need in wrong:
             yield _example(probes, platform, need)
         if platform.because and not missing:
-            yield from _shapes(platform)
+            yield from _shapes(platform, connected=_is_connected(probes, platform))
 
 
 def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
@@ -176,18 +176,38 @@ def _referred(probes: Probes, need: Need) -> str | None:
     return match[1] if match and known and need.state == "unresolved" else None
 
 
-def _shapes(platform: Wanted) -> Iterator[Finding]:
+def _is_connected(probes: Probes, platform: Wanted) -> bool:
+    """Return whether a running gateway says that the platform has accepted its login."""
+    for gateway in probes.gateways():
+        claim = (probes.claims(gateway) or {}).get(platform.name)
+        if claim is not None and claim.state == "connected":
+            return True
+    return False
+
+
+def _shapes(platform: Wanted, *, connected: bool) -> Iterator[Finding]:
     for doubt in platform.doubts:
+        fails = doubt.sure and not connected
         yield Finding(
             code="TOKEN-SHAPE",
-            severity=Severity.WARNING if doubt.sure else Severity.INFO,
+            severity=(
+                Severity.ERROR if fails else Severity.WARNING if doubt.sure else Severity.INFO
+            ),
             title=(
                 text("{variable} is not valid", variable=doubt.variable)
                 if doubt.sure
                 else text("{variable} looks unusual", variable=doubt.variable)
             ),
             subject=f"{platform.name} {doubt.variable}",
-            detail=text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape),
+            detail=(
+                text(
+                    "Nobody on {platform} gets an answer: {platform} expects {shape}.",
+                    platform=platform.label,
+                    shape=doubt.shape,
+                )
+                if fails
+                else text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape)
+            ),
             evidence=(
                 Evidence(doubt.value.source.place, f"{doubt.variable}: {_shown(doubt.value)}"),
             ),

@@ -21,7 +21,9 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.WARNING,
-            title=text("{home} uses the same bot on {platform}", home=other, platform=platform.label),
+            title=text(
+                "{home} uses the same bot on {platform}", home=other, platform=platform.label
+            ),
             subject=f"{platform.name} {one.home.name}",
             detail=(
                 "Only one gateway can use a bot. If both run, users of the other one get no answer."

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
 
-
 def refuse_copied_home(probes: Probes) -> None:
     """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
     runtime = probes.runtime()

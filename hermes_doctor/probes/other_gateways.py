@@ -42,9 +42,7 @@ def running_elsewhere(home: Home) -> Iterator[OtherGateway]:
             yield OtherGateway(one.gateway.pid, one.claim.home)
 
 
-def named_in(
-    home: Home, runtime: Runtime, release: tuple[int, ...] | None
-) -> OtherGateway | None:
+def named_in(home: Home, runtime: Runtime, release: tuple[int, ...] | None) -> OtherGateway | None:
     """Return the gateway of another home that the files of this home name, as after a copy."""
     for owner in (runtime.state_owner, runtime.pid_file, runtime.lock_file):
         seen = process_stat.stat(owner.pid) if owner else None

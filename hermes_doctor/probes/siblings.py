@@ -46,9 +46,7 @@ def of(home: Home) -> list[Path]:
     return [path for path in found if path != home.path]
 
 
-def shared_bots(
-    home: Home, own: Settings, running: Sequence[OtherGateway] = ()
-) -> list[SharedBot]:
+def shared_bots(home: Home, own: Settings, running: Sequence[OtherGateway] = ()) -> list[SharedBot]:
     """Return this home's bots that another home also uses; values are only compared.
 
     The other homes are those under the same root and those of the running gateways.
@@ -62,7 +60,10 @@ def shared_bots(
         return []
     found: list[SharedBot] = []
     resting = [path for path in of(home) if not any(is_same_folder(path, r.home) for r in running)]
-    for other, pid in [*((one.home, one.pid) for one in running), *((one, None) for one in resting)]:
+    for other, pid in [
+        *((one.home, one.pid) for one in running),
+        *((one, None) for one in resting),
+    ]:
         theirs = _variables(other, pid)
         for variable, (scope, value) in bots.items():
             if theirs.get(variable, "").strip() == value:
