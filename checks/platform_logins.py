@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     is_unset,
     listed,
     listing,
+    masked_name,
     pattern,
     text,
     wanted,
@@ -160,7 +161,10 @@ def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
 
 
 def _shown(value: str) -> str:
-    """Describe a value without showing it."""
+    """Describe a value without showing it; a reference to a variable is shown."""
+    reference = _REFERENCE.fullmatch(value.strip())
+    if reference and masked_name(reference[1]) == reference[1]:
+        return value.strip()
     kind = f"({len(value)}-character value)"
     if any(char in value for char in "\"'"):
         return f"{kind} with a quotation mark"

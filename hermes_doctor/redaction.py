@@ -50,6 +50,9 @@ _REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
 _WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
 _PEOPLE = pattern(r"(?i)(\w+_)?allowed_users|allow_from")
 """Settings with lists of user ids, which are not secret; the operator must see them to agree."""
+_POLICY = pattern(r"(?i)(\w+_)?(dm_policy|group_policy|unauthorized_dm_behavior)")
+"""Settings whose value is one of a few words; the operator must see it to agree."""
+_DASH = pattern(r"-\s+")
 _ADDRESS = pattern(r"(?i)(\w+_)?base_url")
 _URL = pattern(r"""["']?https?://[^\s"']+["']?""")
 _ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
@@ -87,7 +90,8 @@ def _line(text: str) -> str:
     name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
-        return margin + HIDDEN  # a secret alone on a line can look like a name
+        dash = _DASH.match(bare)
+        return margin + (dash[0] if dash else "") + HIDDEN  # a lone secret can look like a name
     head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     if not value or _SWITCH.fullmatch(value):
         return head + value
@@ -99,7 +103,8 @@ def _line(text: str) -> str:
     if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
         return head + redact_address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
-    word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
+    known = name[0] in _SHOWN or _POLICY.fullmatch(name[0])
+    word = known and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
     return head + (bare + comment if number or word else HIDDEN)
 
 

@@ -252,3 +252,26 @@ def test_a_list_of_people_line_by_line() -> None:
     assert shown[:3] == texts[:3]
     assert shown[3] == f"  - {redaction.HIDDEN}"
     assert "42" not in shown[5]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("WEIXIN_DM_POLICY=pairing", "WEIXIN_DM_POLICY=pairing"),
+        ("  group_policy: open", "  group_policy: open"),
+        ("WEIXIN_DM_POLICY=sk-abcdef0123456789abcd", f"WEIXIN_DM_POLICY={redaction.HIDDEN}"),
+        ("- a", f"- {redaction.HIDDEN}"),
+        ("  - hunter2hunter2", f"  - {redaction.HIDDEN}"),
+    ],
+)
+def test_faults_stay_visible(line: str, shown: str) -> None:
+    """A policy is one of a few words, and the dash of a list is no secret."""
+    assert redaction.redact_line(line) == shown
+
+
+def test_an_answer_is_not_a_secret() -> None:
+    """A structure after the word token is shown; a value in it is still redacted."""
+    answer = "response missing access_token: {'code': 100016, 'message': 'invalid appid'}"
+    assert redaction.redact_log_text(answer) == answer
+    for secret in ("token: {'token': 'abcdef123456'}", "token: {abc123}"):
+        assert "abc123" not in redaction.redact_log_text(secret)

@@ -12,6 +12,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Severity, Skip
 from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
+from hermes_doctor.settings.config_file import NO_MAPPING
 from hermes_doctor.settings.credential_pool import Credential
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import section
@@ -59,7 +60,10 @@ class ConfiguredRoute(NamedTuple):
 def resolved_or_skip(probes: Probes) -> Resolved:
     """Return what the next message would use; Skip if config.yaml cannot be parsed."""
     found = probes.resolved()
-    if found.world.document.fault:
+    fault = found.world.document.fault
+    if fault and fault.what.endswith(NO_MAPPING):
+        raise Skip("config.yaml contains no settings")
+    if fault:
         raise Skip("config.yaml does not parse")
     trouble = found.main.trouble
     if trouble and trouble.kind == "unknown" and _plugins(probes):

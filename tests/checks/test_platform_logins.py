@@ -108,6 +108,7 @@ def test_references_are_not_expanded(home: Path) -> None:
     assert (unset.severity, unset.fix) == ("error", None)
     assert known.fix == "fill-in-token"
     assert known.evidence[0].where == "config.yaml:4"
+    assert known.evidence[0].what == "platforms.telegram.token: ${TG}"
 
 
 SHAPES = {
