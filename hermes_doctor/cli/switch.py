@@ -135,8 +135,13 @@ class SwitchSession:
             ) from None
         if not wanted:
             return switch
-        note = f"{wanted} is not set. You are asked for it with --apply."
-        return switch._replace(notes=(*switch.notes, note))
+        given = self.ask_key and world.release.is_usable(world.getenv(wanted))
+        note = (
+            f"You are asked for a new {wanted} with --apply."
+            if given
+            else f"{wanted} is not set. You are asked for it with --apply."
+        )
+        return switch._replace(notes=(*switch.notes, note), asked_for="" if given else wanted)
 
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:

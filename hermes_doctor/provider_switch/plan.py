@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits
@@ -34,6 +34,8 @@ PLACEHOLDER_KEY = "typed-when-it-is-applied"
 _OLD = ("base_url", "api_base", "api_key", "api", "api_mode", "key_env", "api_key_env")
 """Settings of `model:` that belong to the previous provider."""
 _CHAIN = "fallback_providers"
+_FAMILY = pattern(r"[A-Za-z]+")
+"""The first word of a model's name, which most vendors use for all their models."""
 
 
 class SwitchPlan(NamedTuple):
@@ -46,6 +48,8 @@ class SwitchPlan(NamedTuple):
     """The previous provider as it will be used for the fallback."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    asked_for: str = ""
+    """The variable whose key is typed when the plan is applied."""
 
 
 def missing_key_variable(probes: Probes, request: SwitchRequest) -> str | None:
@@ -75,6 +79,10 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
     elif not request.model and not _is_known(found, aim, model):
         notes.append(
             f"Could not check whether {aim.name} serves {model}; the test request shows it."
+        )
+    elif strange := _strange_to(found, aim, model):
+        notes.append(
+            f"{aim.name} probably does not serve {model}: its models have names like {strange}."
         )
     edits = [*aim.edits, *_model(world, aim, model)]
     env = [Assign(aim.variable, key)] if aim.variable and key else []
@@ -117,7 +125,7 @@ def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) ->
     if model in known or found.main.requested.value == aim.name:
         return model
     if known or aim.base_url is None or "/" in model:
-        example = next(iter(known), model.rpartition("/")[2].partition(":")[0])
+        example = _example(old, aim, known)
         raise Trouble(
             text(
                 "{provider} may not serve the current model {model}. Nothing was changed. "
@@ -128,6 +136,25 @@ def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) ->
             )
         )
     return model
+
+
+def _example(old: str, aim: TargetProvider, known: Sequence[str]) -> str:
+    """A model to suggest: the current one as its own vendor calls it, else one that is known."""
+    vendor, slash, bare = old.partition(":")[0].rpartition("/")
+    if slash and vendor == aim.name and aim.base_url is None:
+        return bare.replace(".", "-") if vendor == "anthropic" else bare
+    return next(iter(known), bare)
+
+
+def _strange_to(found: Resolved, aim: TargetProvider, model: str) -> str:
+    """A model of the provider, if the asked one is named like another vendor's; else empty."""
+    known = _known_models(found, aim)
+    family = _FAMILY.match(model)
+    families = [match[0].lower() for one in known if (match := _FAMILY.match(one))]
+    reseller = aim.base_url is not None or any("/" in one for one in known)
+    if model in known or reseller or family is None or family[0].lower() in families:
+        return ""
+    return next(iter(known), "")
 
 
 def _without_prefix(model: str, aim: TargetProvider) -> str:
