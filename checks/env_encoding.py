@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
-
 _CONVERTS = (0, 19)
 """The first release that rewrites a .env in UTF-16 as UTF-8 when it starts."""
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.file_owners import OwnerScan
     from hermes_doctor.probes.last_log_lines import GatewayLogLine
     from hermes_doctor.probes.orphans import Orphan
+    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.processes.sqlite_library import Library
-    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.records.saved_logs import SavedLog
     from hermes_doctor.records.unfinished import LeftDown, UnfinishedRun
     from hermes_doctor.supervisors.find import Supervision

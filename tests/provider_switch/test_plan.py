@@ -355,7 +355,7 @@ def test_unknown_names(tmp_path: Path, name: str, words: str) -> None:
 def test_the_current_model_at_its_vendor(tmp_path: Path) -> None:
     """The suggestion is the current model as its vendor calls it."""
     home = write(tmp_path, "model: {provider: openrouter, default: anthropic/claude-sonnet-4.6}\n")
-    with pytest.raises(Trouble, match="--model claude-sonnet-4-6$"):
+    with pytest.raises(Trouble, match=r"--model claude-sonnet-4-6$"):
         planned(home, SwitchRequest("anthropic"))
 
 
