@@ -76,6 +76,12 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
                     "gateway can use a bot.",
                     platform=platform.label,
                 )
+                if holder
+                else text(
+                    "Only one gateway can use a bot. If both run, users on {platform} get answers "
+                    "from one of them or from none.",
+                    platform=platform.label,
+                )
             ),
             next=text(
                 "Stop the other gateway, or remove the credentials of {platform} from one of the "

@@ -332,10 +332,9 @@ def _is_of(runtime: Runtime, last: Life) -> bool:
 def _copied(other: OtherGateway) -> End:
     """Explain the files of a home that was copied while the gateway of the original was running."""
     evidence = (Evidence(_STATE, f"process {other.pid} is the gateway of {other.home}"),)
-    what = text(
-        "Nobody gets an answer from this home. Its files name the running gateway of {home}, so "
-        "this home is probably a copy.",
-        home=other.home,
+    what = (
+        "Nobody gets an answer from this home. It is probably a copy: its files name the running "
+        "gateway of another home."
     )
     step = (
         "Move gateway_state.json, gateway.pid and gateway.lock out of this home; until then Hermes "

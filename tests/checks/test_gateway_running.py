@@ -408,7 +408,7 @@ def test_copied_while_the_original_runs(home: Path, tmp_path: Path) -> None:
     assert set(found) == {"GW-DOWN"}
     down = found["GW-DOWN"]
     assert str(running.pid) in down.evidence[0].what
-    assert str(other) in down.detail
+    assert str(other) in down.evidence[0].what
     assert (down.fix, down.since) == (None, None)
     assert "Move gateway_state.json" in down.next
     [stale] = locks
