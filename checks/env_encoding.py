@@ -37,7 +37,7 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
     elif curable:
         title = text(".env is saved as {encoding}, not UTF-8", encoding=mark or "UTF-16")
         detail = (
-            text("Hermes rewrites it as UTF-8 at its next start. Nothing to do.")
+            text("Hermes rewrites it as UTF-8 at its next start.")
             if converted
             else text(
                 "Hermes cannot read it, so tokens and keys are missing. Some editors on Windows "
