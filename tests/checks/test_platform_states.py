@@ -247,3 +247,22 @@ def test_words_of_the_error(home: Path) -> None:
 
     assert "Cannot connect to host api.telegram.org" in finding.evidence[-1].what
     assert "abc123secret" not in repr(finding)
+
+
+def test_lines_about_one_library_are_one_problem(home: Path) -> None:
+    """Hermes logs a missing library three times, once with the name that people use."""
+    log(
+        home,
+        "gateway.run: Connecting to feishu...",
+        "gateway.platform_registry: Platform 'Feishu / Lark' requirements not met "
+        "(pip install 'hermes-agent[feishu]')",
+        "gateway.run: Platform 'feishu' is registered but adapter creation failed (check it)",
+        "gateway.run: No adapter available for feishu",
+    )
+    text = (home / "logs" / "gateway.log").read_text().replace(" INFO ", " WARNING ")
+    support.put(home / "logs" / "gateway.log", text)
+
+    finding = support.finding(support.check(home), "PLATFORM-DEPS")
+
+    assert "pip install 'hermes-agent[feishu]'" in str(finding["evidence"])
+    assert "within 0 s" not in finding["detail"]
