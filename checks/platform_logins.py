@@ -16,8 +16,8 @@ from hermes_doctor.api import (
     is_unset,
     listed,
     listing,
-    masked_name,
     pattern,
+    said_variable,
     text,
     wanted,
 )
@@ -123,7 +123,7 @@ def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
         title=_mistake(platform, need, name),
         subject=f"{platform.name} {name}",
         detail=_effect(platform, need, guess=guess),
-        evidence=(Evidence(need.value.source.place, f"{name}: {_shown(need.value)}"),),
+        evidence=(Evidence(need.value.source.place, f"{name}: {_given(probes, need)}"),),
         fix="fill-in-token" if (other := _referred(probes, need)) else None,
         data={"variable": need.variables[0], "other": other},
         next=""
@@ -160,11 +160,16 @@ def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
     return text("{platform} cannot log in.", platform=platform.label)
 
 
+def _given(probes: Probes, need: Need) -> str:
+    """Describe the value of a setting; a reference to a variable is shown, a key is not."""
+    match = _REFERENCE.fullmatch(need.value.strip())
+    if match and said_variable(probes.resolved(), match[1]) == match[1]:
+        return need.value.strip()
+    return _shown(need.value)
+
+
 def _shown(value: str) -> str:
-    """Describe a value without showing it; a reference to a variable is shown."""
-    reference = _REFERENCE.fullmatch(value.strip())
-    if reference and masked_name(reference[1]) == reference[1]:
-        return value.strip()
+    """Describe a value without showing it."""
     kind = f"({len(value)}-character value)"
     if any(char in value for char in "\"'"):
         return f"{kind} with a quotation mark"
