@@ -19,6 +19,7 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
         raise Skip("no platform with a bot of its own is set up")
     gateways = {gateway.pid: gateway for gateway in probes.gateways()}
     holders = {one.scope: one for one in probes.bot_holders() if one.pid not in gateways}
+    others = {one.scope: one for one in probes.shared_tokens() if one.pid}
     said: dict[str, PlatformState] = {}
     for gateway in gateways.values():
         said.update(probes.claims(gateway) or {})
@@ -28,24 +29,30 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
         refused = claim is not None and (claim.error_code or "").endswith(
             ("_lock", "lock_conflict")
         )
-        if not holder and not refused:
+        other = others.get(platform.lock or "")
+        pid = holder.pid if holder else other.pid if other else None
+        if not pid and not refused:
             continue
         evidence = []
         if holder:
             held = text("lock {lock} is held by process {pid}", lock=holder.scope, pid=holder.pid)
             evidence.append(Evidence(str(holder.path.parent), held))
+        if other and other.pid:
+            shares = text("process {pid} has the same {name}", pid=other.pid, name=other.variable)
+            evidence.append(Evidence(probes.home.name_of(other.home), shares))
         if refused and claim:
             evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))
+        connected = claim is not None and claim.state == "connected"
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.ERROR if gateways else Severity.WARNING,
             title=(
                 text(
                     "process {pid} already uses this bot on {platform}",
-                    pid=holder.pid,
+                    pid=pid,
                     platform=platform.label,
                 )
-                if holder
+                if pid
                 else text(
                     "another gateway already uses this bot on {platform}", platform=platform.label
                 )
@@ -53,6 +60,12 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
             subject=platform.name,
             detail=(
                 text(
+                    "Both gateways take messages on {platform}, so users get answers from one of "
+                    "them or from none.",
+                    platform=platform.label,
+                )
+                if connected
+                else text(
                     "Nobody on {platform} gets an answer from this gateway, because only one "
                     "gateway can use a bot.",
                     platform=platform.label,
@@ -61,6 +74,12 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
                 else text(
                     "When this gateway starts, {platform} does not connect, because only one "
                     "gateway can use a bot.",
+                    platform=platform.label,
+                )
+                if holder
+                else text(
+                    "Only one gateway can use a bot. If both run, users on {platform} get answers "
+                    "from one of them or from none.",
                     platform=platform.label,
                 )
             ),

@@ -21,10 +21,7 @@ def clear_secrets(probes: Probes) -> Iterator[Finding]:
             title=text("{keys} in plain text in config.yaml", keys=count(len(found), "key")),
             subject="config.yaml",
             detail="Nothing is broken, but everyone who sees the file sees its keys.",
-            next=(
-                "Move each key into .env. Then write `key_env: NAME` instead of `api_key` for a "
-                "provider, or delete the line for a platform."
-            ),
+            next=_step([one.path for one in found]),
             evidence=tuple(
                 Evidence(one.source.place, f"{one.path} is a key") for one in found[:_MOST]
             ),
@@ -44,3 +41,31 @@ def clear_secrets(probes: Probes) -> Iterator[Finding]:
                 ),
                 evidence=(Evidence(".git/index", text("lists {file}", file=name)),),
             )
+
+
+def _step(paths: list[str]) -> str:
+    """Return where the keys at these paths belong, so that Hermes still reads them."""
+    kinds = {_kind(path) for path in paths}
+    if kinds == {"provider"}:
+        return (
+            "Move each key into .env as NAME=KEY, and write `api_key: ${NAME}` in its place. Then "
+            "restart the gateway."
+        )
+    if kinds == {"fallback"}:
+        return (
+            "Move each key into .env as NAME=KEY, and write `key_env: NAME` in place of the line. "
+            "Then restart the gateway."
+        )
+    if kinds == {"other"}:
+        return "Set the variable of the platform in .env, and delete the line in config.yaml."
+    return (
+        "Move each key into .env. Run `hermes-doctor explain CRED-IN-CONFIG` to see what to write "
+        "in its place."
+    )
+
+
+def _kind(path: str) -> str:
+    section = path.replace("[", ".").split(".")[0]
+    if section in ("model", "providers", "custom_providers", "auxiliary"):
+        return "provider"
+    return "fallback" if section in ("fallback_providers", "fallback_model") else "other"

@@ -51,7 +51,11 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         code="CFG-YAML",
         severity=Severity.CRITICAL,
         title=(
-            text("config.yaml line {line} is not valid YAML", line=line)
+            text("config.yaml is a list, not settings")
+            if fault.what.startswith("is a list at the top")
+            else text("config.yaml contains no settings")
+            if fault.what.endswith("not a mapping")
+            else text("config.yaml line {line} is not valid YAML", line=line)
             if line
             else text("config.yaml is not valid YAML")
         ),

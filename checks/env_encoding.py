@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
+_CONVERTS = (0, 19)
+"""The first release that rewrites a .env in UTF-16 as UTF-8 when it starts."""
+
 
 @check(id="env-encoding", group="configuration", codes=["ENV-BOM"])
 def env_encoding(probes: Probes) -> Iterator[Finding]:
@@ -17,6 +20,7 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         return
     curable = content is not None and "\0" not in content
     first = env.first_name
+    converted = curable and _is_converted(probes, mark, content or "")
     if mark in ("mangled", "UTF-8-SIG"):
         title = text(".env starts with a byte order mark")
         detail = (
@@ -32,9 +36,13 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         )
     elif curable:
         title = text(".env is saved as {encoding}, not UTF-8", encoding=mark or "UTF-16")
-        detail = text(
-            "Most releases of Hermes cannot read it, so tokens and keys are missing. Some editors "
-            "on Windows save files this way."
+        detail = (
+            text("Hermes rewrites it as UTF-8 at its next start.")
+            if converted
+            else text(
+                "Hermes cannot read it, so tokens and keys are missing. Some editors on Windows "
+                "save files this way."
+            )
         )
     elif zeros:
         title = text(".env contains NUL bytes")
@@ -47,7 +55,9 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         detail = text("Hermes reads names and values with letters beyond ASCII wrongly.")
     yield Finding(
         code="ENV-BOM",
-        severity=Severity.ERROR if curable or zeros else Severity.WARNING,
+        severity=(
+            Severity.INFO if converted else Severity.ERROR if curable or zeros else Severity.WARNING
+        ),
         title=title,
         subject=".env",
         detail=detail,
@@ -55,6 +65,14 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         evidence=(Evidence(".env", _evidence(env.data, mark, curable=curable)),),
         fix="rewrite-env" if curable else None,
     )
+
+
+def _is_converted(probes: Probes, mark: str | None, content: str) -> bool:
+    """Return whether the installed release reads this UTF-16 file without a loss."""
+    installed = probes.installation()
+    if installed is None or installed.release < _CONVERTS:
+        return False
+    return mark.startswith("UTF-16") if mark else content.isascii()
 
 
 def _evidence(data: bytes, mark: str | None, *, curable: bool) -> str:

@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Runtime
+    from hermes_doctor.api import OtherGateway, Runtime
 
 _NAMES = ("gateway.pid", "gateway.lock")
 
@@ -98,6 +98,10 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
     taken = snapshot(probes.home / "gateway.pid")
     if owner is None or taken.kind != "file":
         return
+    copied = probes.copied_from()
+    if copied and copied.pid == owner.pid:
+        yield _copied(copied)
+        return
     seen = probes.process(owner.pid)
     if seen is None:
         what = f"process {owner.pid} has ended"
@@ -116,6 +120,26 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
         evidence=(Evidence("gateway.pid", what),),
         fix="clear-stale-lock",
         data={"name": "gateway.pid", "snapshot": taken, "pid": owner.pid},
+    )
+
+
+def _copied(other: OtherGateway) -> Finding:
+    """Report a pid file that was copied from a home whose gateway runs."""
+    return Finding(
+        code="GW-STALE-PID",
+        severity=Severity.INFO,
+        title="gateway.pid names the running gateway of another home",
+        subject="gateway.pid",
+        detail=text(
+            "This home was probably copied from {home} while its gateway was running.",
+            home=other.home,
+        ),
+        evidence=(Evidence("gateway.pid", f"process {other.pid}"),),
+        data={"name": "gateway.pid", "pid": other.pid},
+        next=(
+            "Move gateway_state.json, gateway.pid and gateway.lock out of this home, not out of "
+            "the original."
+        ),
     )
 
 

@@ -18,17 +18,22 @@ from hermes_doctor.api import (
     clock,
     listed,
     snapshot,
+    spoken,
     text,
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Life, Runtime, Supervision
+    from hermes_doctor.api import Life, OtherGateway, Runtime, Supervision
 
 _CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
 _EXIT_LOG = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
 _SILENT = "Nobody gets an answer, and nothing has started it again."
 _FAILED = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
+_ENDED = "Nobody gets an answer. It exited by itself; see the end of logs/errors.log."
+_NO_RESTART = "the gateway exited for a restart that never came"
+_LONG = 120
+"""Characters of a reason that are shown."""
 _STOPPED = "It stays stopped until you start it."
 _UP = ("running", "starting", "degraded", "draining")
 _CLEAN = Evidence(".clean_shutdown", "it shut down cleanly")
@@ -48,6 +53,10 @@ class End(NamedTuple):
     """It was stopped intentionally."""
     orderly: bool = False
     """It received a signal to stop and did so; the sender is unknown."""
+    title: str = ""
+    step: str = ""
+    blocked: bool = False
+    """Hermes does not start a gateway here until the operator has done the next step."""
 
 
 @check(id="gateway-running", group="gateway", codes=_CODES)
@@ -70,7 +79,12 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         yield _never_ran(probes)
         return
     last = _last(runtime, lives)
-    end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
+    copied = probes.copied_from()
+    if copied and (last is None or last.pid == copied.pid):
+        end = _copied(copied)
+    else:
+        copied = None
+        end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
     if end.cause:
         yield end.cause
     since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
@@ -79,14 +93,19 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     yield Finding(
         code="GW-DOWN",
         severity=Severity.INFO if calm else Severity.ERROR,
-        title="the gateway was stopped on purpose" if calm else "the gateway is not running",
+        title=(
+            "the gateway was stopped on purpose"
+            if calm
+            else end.title or "the gateway is not running"
+        ),
         subject="gateway",
         detail=end.detail,
         evidence=end.evidence + ((Evidence(*wanted),) if wanted else ()),
-        since=since,
+        since=None if copied else since,
         caused_by=end.cause.code if end.cause else None,
-        fix="start-gateway",
-        data={"pid": last.pid if last else None, "ran": ran},
+        fix=None if end.blocked else "start-gateway",
+        data={"pid": last.pid if last and not copied else None, "ran": ran, "on_purpose": calm},
+        next=end.step,
     )
 
 
@@ -172,6 +191,7 @@ def _never_ran(probes: Probes) -> Finding:
     if not platforms:
         raise Skip("no platform is set up, and no gateway has run here")
     traces = [name for name in _TRACES if snapshot(probes.home / name).kind != "absent"]
+    log = probes.gateway_log()
     setting = Evidence(
         platforms[0].because,
         text("sets up {names}", names=listed([one.label for one in platforms])),
@@ -181,18 +201,22 @@ def _never_ran(probes: Probes) -> Finding:
         severity=Severity.ERROR,
         title=(
             "the gateway is not running"
-            if traces
+            if traces or log
             else "the gateway has not run here as far as its files show"
         ),
         subject="gateway",
         detail=(
             "Nobody gets an answer. The files of the last gateway do not show how it ended."
-            if traces
+            if traces or log
             else "Nobody gets an answer until it runs."
         ),
-        evidence=(setting, *(Evidence(name, "is left of an earlier run") for name in traces[:1])),
+        evidence=(
+            setting,
+            *(Evidence(name, "is left of an earlier run") for name in traces[:1]),
+            *((Evidence(log, "has lines of a gateway"),) if log and not traces else ()),
+        ),
         fix="start-gateway",
-        data={"pid": None, "ran": False, "never": not traces},
+        data={"pid": None, "ran": False, "never": not (traces or log)},
     )
 
 
@@ -215,25 +239,24 @@ def _end(
     probes: Probes, runtime: Runtime, last: Life | None, wanted: tuple[str, str] | None
 ) -> End:
     if last is None:
-        claims = runtime.state in _UP
-        seen = (Evidence(_STATE, f"gateway_state: {runtime.state}"),) if claims else ()
-        if runtime.desired_state == "stopped" or runtime.state == "stopped":
-            seen = (Evidence(_STATE, "gateway_state: stopped"),)
-            return End(None, _STOPPED, seen, purpose=True)
-        return End(None, "Nobody gets an answer. Its files do not show how it ended.", seen)
+        return _by_state(runtime)
     diary = Evidence(_EXIT_LOG, _history(last))
     if last.how in ("gone", "alive"):
         return _killed(probes, runtime, last, diary)
     if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
         what = "It exited so that its supervisor starts it again, but nothing did."
-        title = "the gateway exited for a restart that never came"
-        return End(_left_dead(last, title, what), _SILENT)
+        cause = _left_dead(_NO_RESTART, what, diary, since=last.ended, pid=last.pid)
+        return End(cause, _SILENT)
+    if runtime.state == "startup_failed" and _is_of(runtime, last):
+        return _start_failed(runtime, diary)
     stopped = "stopped" in (runtime.state, runtime.desired_state)
     if last.how == "clean" and stopped:
         if runtime.exit_reason is None and (not wanted or _rests(probes)):
             return End(None, _STOPPED, (diary,), purpose=True)
         why = "It exited without an error, so its supervisor left it stopped."
-        return End(_left_dead(last, "the gateway exited and was not started again", why), _SILENT)
+        title = "the gateway exited and was not started again"
+        evidence = (diary, *_reason(runtime))
+        return End(_left_dead(title, why, *evidence, since=last.ended, pid=last.pid), _SILENT)
     if runtime.clean_shutdown and _rests(probes):
         what = "A command stopped its service, so systemd leaves it stopped."
         return End(None, what, (diary, _CLEAN), purpose=True)
@@ -251,8 +274,73 @@ def _end(
             "logs/errors.log.",
             error=last.error,
         )
-        return End(None, detail, (diary,))
-    return End(None, _FAILED, (diary,))
+        return End(None, detail, (diary, *_reason(runtime)))
+    return End(None, _FAILED if last.exit_code else _ENDED, (diary, *_reason(runtime)))
+
+
+def _by_state(runtime: Runtime) -> End:
+    """Explain an end of which only gateway_state.json is left."""
+    if runtime.state == "startup_failed":
+        return _start_failed(runtime)
+    state = Evidence(_STATE, f"gateway_state: {runtime.state}")
+    stopped = "stopped" in (runtime.state, runtime.desired_state)
+    if stopped and runtime.restart_requested:
+        what = "It exited so that its supervisor starts it again, but nothing did."
+        asked = Evidence(_STATE, "restart_requested: true")
+        return End(_left_dead(_NO_RESTART, what, asked, since=runtime.updated_at), _SILENT)
+    if stopped and runtime.exit_reason:
+        what = "Nobody gets an answer. It stopped by itself and was not started again."
+        return End(None, what, _reason(runtime))
+    if stopped:
+        return End(None, _STOPPED, (Evidence(_STATE, "gateway_state: stopped"),), purpose=True)
+    what = "Nobody gets an answer. Its files do not show how it ended."
+    return End(None, what, (state,) if runtime.state in _UP else ())
+
+
+def _start_failed(runtime: Runtime, *more: Evidence) -> End:
+    """Explain a start that Hermes gave up, with its reason and the platforms that failed."""
+    return End(
+        None,
+        "Nobody gets an answer. Its last start failed, and the next one fails too if nothing "
+        "changed.",
+        (*_reason(runtime), *_fatal(runtime), *more),
+        title="the gateway could not start",
+        step="Fix the reason that gateway_state.json gives, then start the gateway.",
+    )
+
+
+def _reason(runtime: Runtime) -> tuple[Evidence, ...]:
+    """Return the reason for the exit that the gateway wrote, as evidence."""
+    if not runtime.exit_reason:
+        return ()
+    return (Evidence(_STATE, f"{runtime.state}: {spoken(runtime.exit_reason[:_LONG])}"),)
+
+
+def _fatal(runtime: Runtime) -> Iterator[Evidence]:
+    """Yield the platforms that failed for good, as far as the reason does not name them."""
+    for name, one in runtime.platforms.items():
+        words = one.error_message or one.error_code or ""
+        if one.state == "fatal" and f"{name}:" not in (runtime.exit_reason or ""):
+            yield Evidence(_STATE, f"{name}: fatal, {spoken(words[:_LONG])}")
+
+
+def _is_of(runtime: Runtime, last: Life) -> bool:
+    owner = runtime.state_owner
+    return owner is not None and owner.pid == last.pid
+
+
+def _copied(other: OtherGateway) -> End:
+    """Explain the files of a home that was copied while the gateway of the original was running."""
+    evidence = (Evidence(_STATE, f"process {other.pid} is the gateway of {other.home}"),)
+    what = (
+        "Nobody gets an answer from this home. It is probably a copy: its files name the running "
+        "gateway of another home."
+    )
+    step = (
+        "Move gateway_state.json, gateway.pid and gateway.lock out of this home; until then Hermes "
+        "does not start here. Do not use --replace: it stops the other gateway."
+    )
+    return End(None, what, evidence, step=step if other.blocks else "", blocked=other.blocks)
 
 
 def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
@@ -276,16 +364,18 @@ def _history(last: Life) -> str:
     return f"{start}, exited {clock(last.ended)} with code {last.exit_code}"
 
 
-def _left_dead(last: Life, title: str, detail: str) -> Finding:
+def _left_dead(
+    title: str, detail: str, *evidence: Evidence, since: datetime | None, pid: int | None = None
+) -> Finding:
     return Finding(
         code="GW-CLEAN-EXIT-DEAD",
         severity=Severity.ERROR,
         title=title,
         subject="gateway",
         detail=detail,
-        evidence=(Evidence(_EXIT_LOG, _history(last)),),
-        since=last.ended,
-        data={"pid": last.pid},
+        evidence=evidence,
+        since=since,
+        data={"pid": pid},
     )
 
 
@@ -336,7 +426,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
         severity=Severity.ERROR,
         title="the gateway died suddenly",
         subject="gateway",
-        detail="It logged no error. SIGKILL, lack of memory or a crash of Python does that.",
+        detail="It did not shut down: SIGKILL, lack of memory or a crash of Python does that.",
         evidence=evidence,
         since=since,
         data={"pid": last.pid},

@@ -64,7 +64,7 @@ def _finding(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Fi
         running = False
     return Finding(
         code="KANBAN-STUCK",
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if running else Severity.WARNING,
         title=(
             "1 kanban task is stuck: its worker has ended"
             if len(held) == 1

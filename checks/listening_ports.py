@@ -19,7 +19,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Platform
+    from hermes_doctor.api import Connection, Platform
 
 _BRIDGES = ("", "node", "MainThread")
 """Names of Node.js processes, or an unreadable name: the process may be the bridge."""
@@ -45,8 +45,19 @@ def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         if one.state == "LISTEN"
     }
     for platform in waiting:
-        if platform.port not in own:
-            yield from _missing(probes, platform)
+        if platform.port in own:
+            continue
+        if not gateways and probes.runtime().unseen and _taken(probes, platform):
+            yield CouldNotLook(
+                text(
+                    "port {port} of {platform} is in use, perhaps by the gateway of this home, "
+                    "which may run where it cannot be seen",
+                    port=platform.port,
+                    platform=platform.label,
+                )
+            )
+            continue
+        yield from _missing(probes, platform)
     if bridged:
         yield from _bridge(probes)
 
@@ -83,10 +94,16 @@ def _bridge(probes: Probes) -> Iterator[Finding]:
             return
 
 
-def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
+def _taken(probes: Probes, platform: Platform) -> list[Connection]:
+    """Return the sockets of others that listen on the port of a platform."""
     gateways = probes.gateways()
     network = gateways[0].pid if gateways else os.getpid()
-    others = [one for one in probes.listeners(network) if one.local[1] == platform.port]
+    return [one for one in probes.listeners(network) if one.local[1] == platform.port]
+
+
+def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
+    gateways = probes.gateways()
+    others = _taken(probes, platform)
     claims = [(probes.claims(gateway) or {}).get(platform.name) for gateway in gateways]
     claim = next((one for one in claims if one), None)
     refused = claim is not None and (claim.error_code or "").endswith("port_in_use")
@@ -118,7 +135,7 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
             ),
             evidence=tuple(evidence),
             since=claim.updated_at if refused and claim else None,
-            next="End the other process or set another port, then restart the gateway.",
+            next=_step(probes, platform, holder),
         )
     elif claim and claim.state == "connected":
         yield Finding(
@@ -134,3 +151,21 @@ def _missing(probes: Probes, platform: Platform) -> Iterator[Finding]:
             fix="restart-gateway",
             data={"platform": platform.name},
         )
+
+
+def _step(probes: Probes, platform: Platform, holder: int | None) -> str:
+    """Return what to do about a taken port, without harm to a gateway that works."""
+    home = next((one.home for one in probes.other_gateways() if one.pid == holder), None)
+    if holder and home:
+        return text(
+            "Set another port for {platform} in this home; process {pid} is the gateway of {home}.",
+            platform=platform.label,
+            pid=holder,
+            home=home,
+        )
+    if holder:
+        return "End the other process or set another port, then restart the gateway."
+    return (
+        "Find the process with `sudo ss -ltnp`. If it is not one of your gateways, end it; else "
+        "set another port. Then restart the gateway."
+    )

@@ -142,7 +142,7 @@ def _missing(
     python = f"{packages.folder.parents[2]}/bin/python"
     yield Finding(
         code="PLATFORM-DEPS",
-        severity=Severity.WARNING if lazy else Severity.ERROR,
+        severity=Severity.ERROR,
         title=text(
             "{platform}: the library {library} is missing",
             platform=platform.label,
@@ -151,8 +151,8 @@ def _missing(
         subject=platform.name,
         detail=(
             text(
-                "Hermes tries to install it at the next start. If it cannot reach PyPI, nobody on "
-                "{platform} gets an answer.",
+                "Nobody on {platform} gets an answer without it. Hermes tries to install it at "
+                "its next start, which needs access to PyPI.",
                 platform=platform.label,
             )
             if lazy

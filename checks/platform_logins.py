@@ -17,6 +17,7 @@ from hermes_doctor.api import (
     listed,
     listing,
     pattern,
+    said_variable,
     text,
     wanted,
 )
@@ -48,7 +49,7 @@ def platform_logins(probes: Probes) -> Iterator[Finding]:
         for need in wrong:
             yield _example(probes, platform, need)
         if platform.because and not missing:
-            yield from _shapes(platform)
+            yield from _shapes(platform, connected=_is_connected(probes, platform))
 
 
 def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
@@ -122,7 +123,7 @@ def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
         title=_mistake(platform, need, name),
         subject=f"{platform.name} {name}",
         detail=_effect(platform, need, guess=guess),
-        evidence=(Evidence(need.value.source.place, f"{name}: {_shown(need.value)}"),),
+        evidence=(Evidence(need.value.source.place, f"{name}: {_given(probes, need)}"),),
         fix="fill-in-token" if (other := _referred(probes, need)) else None,
         data={"variable": need.variables[0], "other": other},
         next=""
@@ -168,6 +169,14 @@ def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
     )
 
 
+def _given(probes: Probes, need: Need) -> str:
+    """Describe the value of a setting; a reference to a variable is shown, a key is not."""
+    match = _REFERENCE.fullmatch(need.value.strip())
+    if match and said_variable(probes.resolved(), match[1]) == match[1]:
+        return need.value.strip()
+    return _shown(need.value)
+
+
 def _shown(value: str) -> str:
     """Describe a value without showing it."""
     kind = f"({len(value)}-character value)"
@@ -185,23 +194,37 @@ def _referred(probes: Probes, need: Need) -> str | None:
     return match[1] if match and known and need.state == "unresolved" else None
 
 
-def _shapes(platform: Wanted) -> Iterator[Finding]:
+def _is_connected(probes: Probes, platform: Wanted) -> bool:
+    """Return whether a running gateway says that the platform has accepted its login."""
+    for gateway in probes.gateways():
+        claim = (probes.claims(gateway) or {}).get(platform.name)
+        if claim is not None and claim.state == "connected":
+            return True
+    return False
+
+
+def _shapes(platform: Wanted, *, connected: bool) -> Iterator[Finding]:
     for doubt in platform.doubts:
+        fails = doubt.sure and not connected
         yield Finding(
             code="TOKEN-SHAPE",
-            severity=Severity.WARNING if doubt.sure else Severity.INFO,
+            severity=(
+                Severity.ERROR if fails else Severity.WARNING if doubt.sure else Severity.INFO
+            ),
             title=(
                 text("{variable} is not valid", variable=doubt.variable)
                 if doubt.sure
                 else text("{variable} looks unusual", variable=doubt.variable)
             ),
             subject=f"{platform.name} {doubt.variable}",
-            detail=text(
-                "If {platform} rejects it, nobody there gets an answer. {platform} expects {shape}."
-                if doubt.sure
-                else "{platform} usually expects {shape}.",
-                platform=platform.label,
-                shape=doubt.shape,
+            detail=(
+                text(
+                    "Nobody on {platform} gets an answer: {platform} expects {shape}.",
+                    platform=platform.label,
+                    shape=doubt.shape,
+                )
+                if fails
+                else text("{platform} expects {shape}.", platform=platform.label, shape=doubt.shape)
             ),
             evidence=(
                 Evidence(doubt.value.source.place, f"{doubt.variable}: {_shown(doubt.value)}"),

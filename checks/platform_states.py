@@ -63,6 +63,9 @@ _CLOSED = pattern(r"\[QQBot:[^\]]*\] WebSocket closed: code=(\d{4})\b(?: reason=
 _BACK = pattern(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
 _LOOP = 10
 """Closings in a row without a session between them; QQ normally closes once in half an hour."""
+_FAILURE = pattern(r"(?i)connect\w* .{0,60}(failed|error|timed out)|startup failed|closed: code")
+_LONG = 80
+"""Characters of an error message that are shown."""
 _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
 
@@ -108,8 +111,7 @@ def _judge(
     found = _diagnosis(platform, claim, words)
     dead = claim.state != "retrying" and not platform.notifies
     where = f"gateway_state.json: {platform.name}"
-    error = _PLAIN.fullmatch(claim.error_code or "")
-    state = f"{claim.state}, {claim.error_code}" if error else claim.state
+    state = _state_words(claim)
     yield Finding(
         code=found.code,
         severity=Severity.ERROR,
@@ -119,11 +121,42 @@ def _judge(
             text("Nobody on {platform} gets an answer.", platform=platform.label), found.cause
         ),
         evidence=(*found.evidence, Evidence(where, state)),
-        since=claim.updated_at,
+        since=_began(probes, gateway, platform, claim),
         fix="restart-gateway" if dead else None,
         data={"pid": gateway.pid, "platform": platform.name},
         next=found.step,
     )
+
+
+def _state_words(claim: PlatformState) -> str:
+    """Return the state of a platform with its error, as the gateway wrote them."""
+    message = " ".join((claim.error_message or "").split())
+    if message:
+        return f"{claim.state}: {spoken(message[:_LONG])}"
+    known = _PLAIN.fullmatch(claim.error_code or "")
+    return f"{claim.state}, {claim.error_code}" if known else claim.state
+
+
+def _began(
+    probes: Probes, gateway: Gateway, platform: Platform, claim: PlatformState
+) -> datetime | None:
+    """Return when the outage began; the state file only has the time of the last retry."""
+    began = None
+    own = pattern(rf"(✗|Fatal|Reconnect|Reconnecting) {re.escape(platform.name)}\b")
+    up = pattern(
+        rf"(✓ {re.escape(platform.name)} (re)?connected|"
+        rf"inbound message: platform={re.escape(platform.name)} )"
+    )
+    for word in _all_words(probes, gateway):
+        if up.match(word.text) or (platform.name == "qqbot" and _BACK.match(word.text)):
+            began = None
+        elif began is None and (own.match(word.text) or _is_failure(platform, word)):
+            began = word.at
+    return min((one for one in (began, claim.updated_at) if one), default=None)
+
+
+def _is_failure(platform: Platform, word: Word) -> bool:
+    return platform.name in word.logger and bool(_FAILURE.search(word.text))
 
 
 class _Diagnosis(NamedTuple):
@@ -329,8 +362,11 @@ def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
 
 def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[Word]:
     """Return the log entries of a platform; none if the log cannot be read."""
+    return [word for word in _all_words(probes, gateway) if platform.name in word.logger]
+
+
+def _all_words(probes: Probes, gateway: Gateway) -> list[Word]:
     try:
-        found = probes.last_words(gateway)
+        return probes.last_words(gateway)
     except CouldNotLook:
         return []
-    return [word for word in found if platform.name in word.logger]

@@ -233,9 +233,10 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
             severity = Severity.WARNING
         elif route.provider and route.provider.value == "openrouter":
             sold = urls.belongs(other.value or "", "openrouter.ai")
-            severity = Severity.INFO if sold else Severity.WARNING
+            unknown = not sold and "/" not in (route.model.value or "/")
+            severity = Severity.INFO if sold else way.severity if unknown else Severity.WARNING
             edits = _elsewhere(found, way) if not sold else ()
-            why = "Messages go to OpenRouter, because Hermes fixes the address of this provider."
+            why = _to_openrouter(sold=sold, unknown=unknown)
             step = "Set the provider to custom to use your own address."
         else:
             severity, edits = Severity.WARNING, ()
@@ -257,6 +258,18 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
             data={"edits": edits},
             next="" if edits else step,
         )
+
+
+def _to_openrouter(*, sold: bool, unknown: bool) -> str:
+    """Return what follows if Hermes uses OpenRouter's address instead of another one."""
+    if sold:
+        return "Hermes always uses OpenRouter's own address for this provider."
+    if unknown:
+        return (
+            "Every message fails: it goes to OpenRouter, whose models are all named like "
+            "vendor/model."
+        )
+    return "Every message goes to OpenRouter instead, with its key and at its prices."
 
 
 def _same(one: str | None, other: str | None) -> bool:

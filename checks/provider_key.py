@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermes_doctor.api import (
+    CouldNotLook,
     Evidence,
     Finding,
     Key,
@@ -82,6 +83,14 @@ def _serves(found: Resolved) -> bool:
     return any(token.state == "usable" for one in found.platforms for token in one.tokens)
 
 
+def _has_gateway(probes: Probes) -> bool:
+    """Return whether a gateway of this home runs, or a service would start one."""
+    try:
+        return bool(probes.gateways() or probes.supervision().owner)
+    except CouldNotLook:
+        return False
+
+
 def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
     """Report that no usable key is set where Hermes looks for it."""
     name = likely_variable(found, way.own)
@@ -99,7 +108,7 @@ def _missing(probes: Probes, found: Resolved, way: Way) -> Iterator[Finding]:
         if key.state in ("usable", "placeholder"):
             return  # set in an ignored line of .env: another check reports that
     unset = is_unset(probes, *names)
-    if unset is False or (unset is None and not _serves(found)):
+    if unset is False or (not _serves(found) and not _has_gateway(probes)):
         return
     written = found.world.readings.dotenv.values.get(names[0])
     source = written.source if written is not None else way.route.requested.source

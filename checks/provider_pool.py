@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermes_doctor.api import (
+    CouldNotLook,
     Entry,
     Evidence,
     Finding,
@@ -22,6 +23,7 @@ from hermes_doctor.api import (
 )
 
 _REFUSED = (401, 402, 403)
+_NO_CREDIT = 402
 
 
 @check(id="provider-pool", group="configuration", codes=["CRED-POOL-STALE"], by_release=True)
@@ -33,11 +35,13 @@ def provider_pool(probes: Probes) -> Iterator[Finding]:
     for way in ways(found):
         name, entries = credential_pool(found, way.route)
         if entries:
-            yield from _used_up(found, way, name, entries)
+            yield from _used_up(probes, found, way, name, entries)
             yield from _preferred(way, name, entries)
 
 
-def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iterator[Finding]:
+def _used_up(
+    probes: Probes, found: Resolved, way: Way, name: str, entries: list[Entry]
+) -> Iterator[Finding]:
     """Report stored keys that are exhausted or dead."""
     now = found.world.now
     resting = [one for one in entries if one.until is not None and now < one.until]
@@ -75,19 +79,40 @@ def _used_up(found: Resolved, way: Way, name: str, entries: list[Entry]) -> Iter
             Evidence("auth.json", f"{said(one.label)}: {said(one.status)}" + _code(one))
             for one in (*dead, *resting)[:5]
         ),
-        next=(
-            text(
-                "Stop the gateway, then run `hermes auth reset {provider}` to try them again.",
-                provider=said(name),
-            )
-            if not dead
-            else text(
-                "Stop the gateway, then remove dead keys with `hermes auth remove {provider} "
-                "LABEL` and add new ones.",
-                provider=said(name),
-            )
-        ),
+        next=_step(probes, name, resting, dead),
     )
+
+
+def _step(probes: Probes, name: str, resting: list[Entry], dead: list[Entry]) -> str:
+    """Return how to make the keys usable; a running gateway would overwrite auth.json."""
+    try:
+        runs = bool(probes.gateways())
+    except CouldNotLook:
+        runs = True
+    provider = said(name)
+    if dead and runs:
+        return text(
+            "Stop the gateway, then remove dead keys with `hermes auth remove {provider} LABEL` "
+            "and add new ones.",
+            provider=provider,
+        )
+    if dead:
+        return text(
+            "Remove dead keys with `hermes auth remove {provider} LABEL` and add new ones.",
+            provider=provider,
+        )
+    if all(one.raw.get("last_error_code") == _NO_CREDIT for one in resting):
+        return text(
+            "Add credit at {provider}. Hermes tries the keys again after a while, or at once after "
+            "`hermes auth reset {provider}` while the gateway is stopped.",
+            provider=provider,
+        )
+    if runs:
+        return text(
+            "Stop the gateway, then run `hermes auth reset {provider}` to try them again.",
+            provider=provider,
+        )
+    return text("Run `hermes auth reset {provider}` to try them again.", provider=provider)
 
 
 def _code(one: Entry) -> str:

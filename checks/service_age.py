@@ -14,18 +14,24 @@ from hermes_doctor.api import (
     Skip,
     check,
     duration,
+    listed,
+    masked_name,
     text,
 )
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Unit
 
+_MOST = 4
+"""Names of variables that are shown."""
 _WRITTEN = "Hermes Agent Gateway"
 """In the description of every unit written by Hermes; other units are the operator's own."""
 _WEIGHTY = {
     "Restart": "systemd does not restart the gateway after every stop",
     "StartLimitIntervalSec": "systemd gives up after a few failed starts",
 }
+_TEMPLATE = ("HOME", "USER", "LOGNAME", "PATH", "VIRTUAL_ENV", "HERMES_HOME")
+"""The variables that Hermes writes into every unit; it drops all others."""
 _LIGHT = ("RestartForceExitStatus", "RestartPreventExitStatus", "KillMode", "ExecReload")
 
 
@@ -87,13 +93,33 @@ def _finding(unit: Unit, version: str, weighty: list[Evidence], light: list[Evid
             else "An older Hermes wrote the unit; updates do not always rewrite it."
         ),
         evidence=(*weighty, *light),
-        next=(
-            "Run `hermes gateway install --force --system` as root to write it again."
-            if unit.kind == "systemd-system"
-            else "Run `hermes gateway install --force` to write it again."
-        ),
+        next=_step(unit),
         data={"unit": unit},
     )
+
+
+def _step(unit: Unit) -> str:
+    """Return how to write the unit again without losing variables that only it sets."""
+    system = unit.kind == "systemd-system"
+    own = sorted(name for name in unit.environment if name not in _TEMPLATE)
+    if "EnvironmentFile" in unit.declared:
+        own.append("EnvironmentFile")
+    names = listed([masked_name(name) for name in own[:_MOST]])
+    if own and system:
+        return text(
+            "Move {names} from the unit into .env, because Hermes drops it. Then run `hermes "
+            "gateway install --force --system` as root.",
+            names=names,
+        )
+    if own:
+        return text(
+            "Move {names} from the unit into .env, because Hermes drops it. Then run `hermes "
+            "gateway install --force`.",
+            names=names,
+        )
+    if system:
+        return "Run `hermes gateway install --force --system` as root to write it again."
+    return "Run `hermes gateway install --force` to write it again."
 
 
 def _stop(unit: Unit) -> float | None:

@@ -15,13 +15,15 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
         raise Skip("no configured platform has a bot token")
     for one in probes.shared_tokens():
         platform = locked.get(one.scope)
-        if platform is None:
+        if platform is None or one.pid:  # `bot-identities` reports running gateways
             continue
         other = probes.home.name_of(one.home)
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.WARNING,
-            title=text("{home} uses the same {platform} bot", home=other, platform=platform.label),
+            title=text(
+                "{home} uses the same bot on {platform}", home=other, platform=platform.label
+            ),
             subject=f"{platform.name} {one.home.name}",
             detail=text(
                 "Only one gateway can use a bot. If both run, the later one does not connect to "

@@ -20,7 +20,8 @@ def who_may_talk(probes: Probes) -> Iterator[Finding]:
     paired = probes.pairing().approved
     for door in doors:
         if not (door.open or door.unasked) and not _anybody(door) and not paired.get(door.name):
-            yield _codes_only(door) if door.invites else _nobody(door)
+            unset = _unset(probes, door)
+            yield _codes_only(door, unset) if door.invites else _nobody(door, unset)
     yield from _open(probes, doors)
 
 
@@ -29,7 +30,15 @@ def _anybody(door: Entrance) -> bool:
     return bool(door.listed or door.elsewhere or door.policed is not None)
 
 
-def _nobody(door: Entrance) -> Finding:
+def _unset(probes: Probes, door: Entrance) -> Evidence:
+    """Return as evidence that the platform's allowlist is missing or empty."""
+    empty = probes.resolved().world.variables.get(door.variable)
+    if empty is not None:
+        return Evidence(empty.source.place, f"{door.variable} is empty")
+    return Evidence(".env", f"{door.variable} is not set")
+
+
+def _nobody(door: Entrance, unset: Evidence) -> Finding:
     """Report a platform on which the bot refuses everyone."""
     return Finding(
         code="AUTHZ-NO-LISTS",
@@ -40,14 +49,14 @@ def _nobody(door: Entrance) -> Finding:
             "Nobody gets an answer there: no allowlist, no user approved by pairing, and no "
             "pairing codes for strangers."
         ),
-        evidence=(Evidence(".env", f"{door.variable} is not set"),),
+        evidence=(unset,),
         next=text(
             "Write `{name}=YOUR_ID` into .env, then restart the gateway.", name=door.variable
         ),
     )
 
 
-def _codes_only(door: Entrance) -> Finding:
+def _codes_only(door: Entrance, unset: Evidence) -> Finding:
     """Report a platform on which nobody is approved yet but everyone can ask for a code."""
     return Finding(
         code="AUTHZ-NO-LISTS",
@@ -55,7 +64,7 @@ def _codes_only(door: Entrance) -> Finding:
         title=text("no approved user on {platform} yet", platform=door.label),
         subject=door.name,
         detail="The bot answers each message with a pairing code, which is valid for 1 hour.",
-        evidence=(Evidence(".env", f"{door.variable} is not set"),),
+        evidence=(unset,),
         next=text(
             "Write to the bot, then run `hermes pairing approve {platform} CODE`.",
             platform=door.name,

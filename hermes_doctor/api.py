@@ -210,6 +210,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.refusals import Refusal
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.processes.connection import Connection
+    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.processes.process_stat import ProcessDetails as Vitals
     from hermes_doctor.processes.runtime_files import GatewayLife as Life, PlatformState, Runtime
     from hermes_doctor.sqlite.blueprint import Blueprint

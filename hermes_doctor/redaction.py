@@ -63,6 +63,9 @@ _CHAT_ID = pattern(
 _EMPTY = pattern(r"""[\s\[\]{}()"',;:|>.*-]+""")
 """A value of punctuation only, such as an empty list."""
 _CONFLICT = pattern(r"^(<{7}|>{7}|={7}|\|{7})(\s.*)?$")
+_POLICY = pattern(r"(?i)(\w+_)?(dm_policy|group_policy|unauthorized_dm_behavior)")
+"""Settings whose value is one of a few words; the operator must see it to agree."""
+_DASH = pattern(r"-\s+")
 _ADDRESS = pattern(r"(?i)(\w+_)?base_url")
 _URL = pattern(r"""["']?https?://[^\s"']+["']?""")
 _ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
@@ -123,8 +126,12 @@ def _line(text: str) -> str:
     name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
     odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
     if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
+        if _EMPTY.fullmatch(bare):
+            return text
+        dash = _DASH.match(bare)
+        lead = dash[0] if dash else ""
         # a secret alone on a line can look like a name
-        return text if _EMPTY.fullmatch(bare) else margin + describe_hidden(bare, kind="line")
+        return margin + lead + describe_hidden(bare[len(lead) :], kind="line")
     head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
     bare, comment = _without_comment(value)
     if not bare or _SWITCH.fullmatch(bare) or _EMPTY.fullmatch(bare):
@@ -136,7 +143,8 @@ def _line(text: str) -> str:
     if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
         return head + redact_address(bare) + comment
     number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
-    word = name[0] in _SHOWN and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
+    known = name[0] in _SHOWN or _POLICY.fullmatch(name[0])
+    word = known and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
     return head + (bare if number or word else _hide_value(bare, name[0])) + comment
 
 

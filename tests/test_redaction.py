@@ -301,3 +301,26 @@ def test_ids_among_words() -> None:
     text = "discord:123456789012345678 and E4F4AEA33253A2797FB897C50B81D7ED"
     assert redaction.redact_words(text) == text
     assert redaction.redact_words("a1b2c3d4e5f6a7b8c9") == "(18-character key)"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("WEIXIN_DM_POLICY=pairing", "WEIXIN_DM_POLICY=pairing"),
+        ("  group_policy: open", "  group_policy: open"),
+        ("WEIXIN_DM_POLICY=sk-abcdef0123456789abcd", "WEIXIN_DM_POLICY=(23-character value)"),
+        ("- a", "- (1-character line)"),
+        ("  - hunter2hunter2", "  - (14-character line)"),
+    ],
+)
+def test_faults_stay_visible(line: str, shown: str) -> None:
+    """A policy is one of a few words, and the dash of a list is no secret."""
+    assert redaction.redact_line(line) == shown
+
+
+def test_an_answer_is_not_a_secret() -> None:
+    """A structure after the word token is shown; a value in it is still redacted."""
+    answer = "response missing access_token: {'code': 100016, 'message': 'invalid appid'}"
+    assert redaction.redact_log_text(answer) == answer
+    for secret in ("token: {'token': 'abcdef123456'}", "token: {abc123}"):
+        assert "abc123" not in redaction.redact_log_text(secret)

@@ -138,8 +138,13 @@ class SwitchSession:
             ) from None
         if not wanted:
             return switch
-        note = f"{wanted} is not set; --apply asks for it."
-        return switch._replace(notes=(*switch.notes, note))
+        given = self.ask_key and world.release.is_usable(world.getenv(wanted))
+        note = (
+            f"--apply asks for a new {wanted}."
+            if given
+            else f"{wanted} is not set; --apply asks for it."
+        )
+        return switch._replace(notes=(*switch.notes, note), asked_for="" if given else wanted)
 
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:

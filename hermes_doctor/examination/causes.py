@@ -103,7 +103,8 @@ def add_causes(
     using = [cause for cause in causes if cause.code in there]
     found = []
     for finding in findings:
-        cause = None if finding.caused_by else _nearest(finding, joint, using)
+        settled = finding.caused_by or finding.data.get("on_purpose")
+        cause = None if settled else _nearest(finding, joint, using)
         if cause:
             detail = " ".join(filter(None, [finding.detail, cause.because]))
             finding = finding._replace(caused_by=cause.code, detail=detail)
@@ -136,6 +137,8 @@ class _Findings:
         if source.severity is Severity.INFO and finding.severity is not Severity.INFO:
             return False
         if cause.same_platform and not self._same_platform(source, finding):
+            return False
+        if cause.first and source.data.get("never"):  # a gateway that never ran ended nothing
             return False
         if not cause.first or source.since is None or finding.since is None:
             return True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
+from hermes_doctor.probes.other_gateways import BELIEVING, ENDED
 from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.gateway_command import is_gateway
 from hermes_doctor.processes.home_of import holds_lock_in
@@ -19,16 +20,12 @@ from hermes_doctor.processes.lineage import command_line
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
 
-BELIEVING = (0, 17)
-"""The first release that trusts the state file without checking the lock."""
-_ENDED = (None, "stopped", "startup_failed")
-
 
 def refuse_copied_home(probes: Probes) -> None:
     """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
     runtime = probes.runtime()
     named = runtime.state_owner
-    if named is None or runtime.state in _ENDED:
+    if named is None or runtime.state in ENDED:
         return
     seen = process_stat.stat(named.pid)
     if seen is None or seen.doing == "Z" or named.start_time not in (None, seen.start_time):

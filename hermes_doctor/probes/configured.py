@@ -101,10 +101,10 @@ class ConfiguredProbes(InstalledProbes):
 
     @once(limit=2)
     def shared_tokens(self) -> list[SharedBot]:
-        """Bots of this home that another home under the same root also uses."""
+        """Bots of this home that another home also uses: one under the same root, or running."""
         from hermes_doctor.probes import siblings
 
-        return siblings.shared_bots(self.home, self.settings())
+        return siblings.shared_bots(self.home, self.settings(), self.other_gateways())
 
     @once(limit=2)
     def in_config(self) -> list[PlainSecret]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.file_owners import OwnerScan
     from hermes_doctor.probes.last_log_lines import GatewayLogLine
     from hermes_doctor.probes.orphans import Orphan
+    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.processes.sqlite_library import Library
     from hermes_doctor.records.saved_logs import SavedLog
@@ -125,6 +126,20 @@ class GatewayProbes(CoreProbes):
         from hermes_doctor.probes import last_log_lines
 
         return last_log_lines.read(self.home, gateway.started_at)
+
+    @once(limit=2)
+    def other_gateways(self) -> list[OtherGateway]:
+        """The running gateways of other homes on this machine."""
+        from hermes_doctor.probes import other_gateways
+
+        return list(other_gateways.running_elsewhere(self.home))
+
+    @once(limit=2)
+    def gateway_log(self) -> str:
+        """The general log that has lines of a gateway, such as `logs/agent.log`; "" if none has."""
+        from hermes_doctor.probes import last_log_lines
+
+        return last_log_lines.log_with_gateway_lines(self.home)
 
     @once(limit=2)
     def left_down(self) -> LeftDown | None:

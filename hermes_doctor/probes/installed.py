@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.packages import Packages
     from hermes_doctor.installation.virtualenv import Environments
+    from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.records.updates import Update
 
 
@@ -26,6 +27,14 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.installation import find
 
         return find.find_installation(self.home, self.gateways)
+
+    @once(limit=2)
+    def copied_from(self) -> OtherGateway | None:
+        """The running gateway of another home that the files of this home name."""
+        from hermes_doctor.probes import other_gateways
+
+        found = self.installation()
+        return other_gateways.named_in(self.home, self.runtime(), found.release if found else None)
 
     @once(limit=3)
     def environments(self) -> Environments:

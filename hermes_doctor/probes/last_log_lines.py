@@ -1,4 +1,4 @@
-"""Read the latest lines that the running gateway wrote to its log.
+"""Read the latest lines that a gateway wrote to its log.
 
 They tell what the state file does not keep: with which code a platform closed a connection, and
 whether the connection came back. Only the end of logs/gateway.log is read.
@@ -11,9 +11,14 @@ from datetime import UTC, datetime
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs import tail
+from hermes_doctor.model import CouldNotLook
 
 TAIL = 256 * 1024
 _START = "Starting Hermes Gateway"
+_SHARED = ("agent.log", "errors.log")
+"""Logs that the command line of Hermes writes to as well."""
+_ONLY_GATEWAY = ("gateway.run", "gateway.platforms")
+"""Loggers that only a gateway uses."""
 
 
 class GatewayLogLine(NamedTuple):
@@ -34,3 +39,15 @@ def read(home: Home, started_at: datetime) -> list[GatewayLogLine]:
             GatewayLogLine(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text)
         )
     return found
+
+
+def log_with_gateway_lines(home: Home) -> str:
+    """Return the general log in which a gateway has written a line; "" if there is none."""
+    for name in _SHARED:
+        try:
+            entries = tail.entries(home, name, TAIL, since=0.0)
+            if any(entry.logger.startswith(_ONLY_GATEWAY) for entry in entries):
+                return f"logs/{name}"
+        except CouldNotLook:
+            continue
+    return ""

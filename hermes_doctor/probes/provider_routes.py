@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import redaction
@@ -10,6 +12,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Severity, Skip
 from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
+from hermes_doctor.settings.config_file import NO_MAPPING
 from hermes_doctor.settings.credential_pool import Credential
 from hermes_doctor.settings.document import Path
 from hermes_doctor.settings.inputs import section
@@ -17,6 +20,7 @@ from hermes_doctor.settings.key_state import key_of
 from hermes_doctor.settings.provider_entries import ProviderEntry
 from hermes_doctor.settings.resolved import Resolved, Route
 from hermes_doctor.settings.sourced_text import CONFIG, DEFAULT, Key, Source, Text
+from hermes_doctor.supervisors.find import CONTAINER_TRACES
 from hermes_doctor.system.files import list_folder
 
 if TYPE_CHECKING:
@@ -56,7 +60,10 @@ class ConfiguredRoute(NamedTuple):
 def resolved_or_skip(probes: Probes) -> Resolved:
     """Return what the next message would use; Skip if config.yaml cannot be parsed."""
     found = probes.resolved()
-    if found.world.document.fault:
+    fault = found.world.document.fault
+    if fault and fault.what.endswith(NO_MAPPING):
+        raise Skip("config.yaml contains no settings")
+    if fault:
         raise Skip("config.yaml does not parse")
     trouble = found.main.trouble
     if trouble and trouble.kind == "unknown" and _plugins(probes):
@@ -165,7 +172,8 @@ def is_unset(probes: Probes, *names: str) -> bool | None:
     """Tell whether none of these variables is set for the gateway; None if unsure.
 
     Asked only if something is wrong, because supervisors answer slowly. If a password vault or an
-    administrator may set more variables, they do not count as unset.
+    administrator may set more variables, they do not count as unset. Without a gateway, they are
+    unset if nothing exists that could set them: no service, no container, no shell that runs us.
     """
     found = probes.resolved()
     if any(found.world.variables.get(name) for name in names):
@@ -176,8 +184,24 @@ def is_unset(probes: Probes, *names: str) -> bool | None:
         if probes.gateways():
             return True if probes.vitals(probes.gateways()[0].pid).environment is not None else None
         owner = probes.supervision().owner
+        if owner is None:
+            return True if _nothing_else_sets(probes, names) else None
     except CouldNotLook:
         return None
-    if owner is None or not owner.environment:
+    if not owner.environment:
         return None
     return not any(owner.environment.get(name) for name in names)
+
+
+def _nothing_else_sets(probes: Probes, names: Iterable[str]) -> bool:
+    """Whether no process, service or container was seen that could set variables of this home."""
+    supervision = probes.supervision()
+    runtime = probes.runtime()
+    return not (
+        supervision.units
+        or supervision.unsure
+        or runtime.unseen
+        or probes.served_by()
+        or any(os.path.lexists(probes.home / name) for name in CONTAINER_TRACES)
+        or any(os.environ.get(name) for name in names)  # a gateway started from here gets it
+    )

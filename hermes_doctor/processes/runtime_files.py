@@ -45,6 +45,8 @@ class PlatformState(NamedTuple):
     state: str
     error_code: str | None
     updated_at: datetime | None
+    error_message: str | None = None
+    """The words of the error, which may contain a secret."""
 
 
 class Heartbeat(NamedTuple):
@@ -243,7 +245,13 @@ def _platforms(value: object) -> dict[str, PlatformState]:
         state = parse_word(_mapping(said).get("state"))
         if parse_word(name) and state:
             error = _text(said.get("error_code"))
-            found[name] = PlatformState(name, state, error, parse_time(said.get("updated_at")))
+            found[name] = PlatformState(
+                name,
+                state,
+                error,
+                parse_time(said.get("updated_at")),
+                _text(said.get("error_message")),
+            )
     return found
 
 

@@ -9,13 +9,18 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.planning import setting_edits
+from hermes_doctor.provider_switch.model_names import (
+    example_model,
+    is_known,
+    known_models,
+    strange_to,
+    without_prefix,
+)
 from hermes_doctor.provider_switch.target import SwitchRequest, TargetProvider, find_target
 from hermes_doctor.settings import (
     config_file,
-    custom_providers,
     env_file,
     env_parsers,
-    provider_entries,
     resolved,
     urls,
 )
@@ -46,6 +51,8 @@ class SwitchPlan(NamedTuple):
     """The previous provider as it will be used for the fallback."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    asked_for: str = ""
+    """The variable whose key is typed when the plan is applied."""
 
 
 def missing_key_variable(probes: Probes, request: SwitchRequest) -> str | None:
@@ -72,9 +79,13 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
     notes = []
     if model != (request.model or found.main.model.value):
         notes.append(f"The model is named {model} without the prefix of the provider.")
-    elif not request.model and not _is_known(found, aim, model):
+    elif not request.model and not is_known(found, aim, model):
         notes.append(
             f"Could not check whether {aim.name} serves {model}; the test request shows it."
+        )
+    elif strange := strange_to(found, aim, model):
+        notes.append(
+            f"{aim.name} probably does not serve {model}: its models have names like {strange}."
         )
     edits = [*aim.edits, *_model(world, aim, model)]
     env = [Assign(aim.variable, key)] if aim.variable and key else []
@@ -108,16 +119,16 @@ def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) ->
     """The model for the new provider; raise Trouble if it may not serve the current one."""
     said = request.model or aim.model
     if said:
-        return _without_prefix(said, aim)
+        return without_prefix(said, aim)
     old = found.main.model.value or ""
     if not old or "${" in old:
         raise Trouble("No model is set that could be kept. Add --model NAME.")
-    model = _without_prefix(old, aim)
-    known = _known_models(found, aim)
+    model = without_prefix(old, aim)
+    known = known_models(found, aim)
     if model in known or found.main.requested.value == aim.name:
         return model
     if known or aim.base_url is None or "/" in model:
-        example = next(iter(known), model.rpartition("/")[2].partition(":")[0])
+        example = example_model(old, aim, known)
         raise Trouble(
             text(
                 "{provider} may not serve the current model {model}. Nothing was changed. "
@@ -128,38 +139,6 @@ def _model_name(found: Resolved, request: SwitchRequest, aim: TargetProvider) ->
             )
         )
     return model
-
-
-def _without_prefix(model: str, aim: TargetProvider) -> str:
-    """The model without `NAME/`; OpenRouter itself sells models such as `openrouter/auto`."""
-    bare = model.removeprefix(f"{aim.name}/")
-    return model if aim.name == "openrouter" and "/" not in bare else bare
-
-
-def _is_known(found: Resolved, aim: TargetProvider, model: str) -> bool:
-    """Whether the model is the provider's own, known to be served, or already used with it."""
-    named = aim.model and _without_prefix(aim.model, aim)
-    same = found.main.requested.value == aim.name
-    return same or model == named or model in _known_models(found, aim)
-
-
-def _known_models(found: Resolved, aim: TargetProvider) -> list[str]:
-    """Models that the provider serves: as its entry lists, as a fallback uses, as Hermes knows."""
-    world = found.world
-    entries = provider_entries.provider_entries(world)
-    known = [
-        model
-        for one in entries
-        if aim.base_url is not None and custom_providers.slug(one.name) == aim.name
-        for model in one.models()
-    ]
-    chain = [one for one in found.fallback if one.requested.value == aim.name]
-    known += [one.model.value for one in chain if one.model.value]
-    if aim.base_url is None:
-        topics = world.release.topic("models"), world.release.ever("models")
-        known += [str(topics[0][aim.name])] if aim.name in topics[0] else []
-        known += [str(topics[1][aim.name]["is"])] if aim.name in topics[1] else []
-    return [*dict.fromkeys(_without_prefix(one, aim) for one in known)]
 
 
 def _model(world: SettingInputs, aim: TargetProvider, model: str) -> list[ConfigEdit]:

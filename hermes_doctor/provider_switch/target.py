@@ -63,7 +63,7 @@ def find_target(inputs: SettingInputs, request: SwitchRequest) -> TargetProvider
         return _for_its_host(inputs, request, aim)
     if known not in (None, "custom") and not request.base_url:
         return _builtin(inputs, request, known)
-    return _for_its_host(inputs, request, _new(request, wanted))
+    return _for_its_host(inputs, request, _new(inputs, request, wanted))
 
 
 def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
@@ -243,15 +243,35 @@ def _key(
     return variable, [Put((*path, "key_env"), variable)]
 
 
-def _new(request: SwitchRequest, wanted: str) -> TargetProvider:
-    if not request.base_url:
-        raise Trouble(
+def _unknown(inputs: SettingInputs, name: str) -> Trouble:
+    """What to say of a provider that has neither an entry nor an address."""
+    wanted = custom_providers.slug(name)
+    own_api = wanted == "openai" and inputs.release.provider("openai-api")
+    meant = own_api or spelling.meant(inputs, wanted)
+    if meant:
+        return Trouble(
+            text("Unknown provider {request!r}. Did you mean {meant!r}?", request=name, meant=meant)
+        )
+    if address := spelling.ADDRESSES.get(wanted):
+        return Trouble(
             text(
-                "Unknown provider {request!r}: neither Hermes nor config.yaml has it. "
-                "For a new one, add --base-url.",
-                request=request.name,
+                "Hermes has no entry for {request!r}. Add its address: --base-url {address}",
+                request=name,
+                address=address,
             )
         )
+    return Trouble(
+        text(
+            "Unknown provider {request!r}: neither Hermes nor config.yaml has it. "
+            "For a new one, add --base-url.",
+            request=name,
+        )
+    )
+
+
+def _new(inputs: SettingInputs, request: SwitchRequest, wanted: str) -> TargetProvider:
+    if not request.base_url:
+        raise _unknown(inputs, request.name)
     local = urls.is_loopback(request.base_url) and not request.key_env
     variable = None if local else request.key_env or usual_variable(request.name)
     block = {"base_url": request.base_url}

@@ -10,7 +10,7 @@ from hermes_doctor import redaction
 from hermes_doctor.message import count
 from hermes_doctor.settings.access import Access
 from hermes_doctor.settings.resolved import Resolved, Route, SideTask
-from hermes_doctor.settings.sourced_text import DEFAULT, Key, ResolvedValue, Source
+from hermes_doctor.settings.sourced_text import BUILT_IN, DEFAULT, Key, ResolvedValue, Source
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, tilde
 
 SCHEMA = "hermes-doctor/config/1"
@@ -130,12 +130,15 @@ def _key(label: str, key: Key) -> Iterator[Line]:
     style = "error" if key.state in _BAD else ""
     if key.source.kind == DEFAULT:
         where = "" if key.state == "not needed" else "not set"
+        unnamed = key.name == BUILT_IN.name
         named = (
-            f"{redaction.redact_words(key.name)} is missing"
-            if key.state == "missing"
-            else "not needed"
+            "not needed"
+            if key.state != "missing"
+            else "none was found"
+            if unnamed
+            else f"{redaction.redact_words(key.name)} is missing"
         )
-        yield _told(label, named, where, style)
+        yield _told(label, named, "" if unnamed else where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
         hidden = redaction.describe_hidden("x" * key.length, key.name) if key.length else ""

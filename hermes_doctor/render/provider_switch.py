@@ -22,7 +22,7 @@ _WIDTH = 9
 def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
     """The old and the new provider, and the steps."""
     yield from _route("from", switch.before)
-    yield from _route("to", switch.after)
+    yield from _route("to", switch.after, switch.asked_for)
     if switch.fallback:
         yield from _route("fallback", switch.fallback)
     yield BLANK
@@ -48,21 +48,23 @@ def _without_placeholder(line: Line) -> Line:
     return line._replace(spans=spans) if line.text.lstrip().startswith("+") else line
 
 
-def _route(label: str, route: Route) -> Iterator[Line]:
+def _route(label: str, route: Route, asked_for: str = "") -> Iterator[Line]:
     told = f"{redact_value(route.requested.value)}  {redact_value(route.model.value)}"
     yield row(f"{label:<{_WIDTH}}", (told, "strong"), hang=_WIDTH)
     if route.trouble:
         yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
     parts = [redact_value(one.value) for one in (route.base_url, route.api_mode) if one]
-    parts += [f"key {_key(route)}"] if route.key else []
+    parts += [f"key {_key(route, asked_for)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)
 
 
-def _key(route: Route) -> str:
+def _key(route: Route, asked_for: str) -> str:
     assert route.key is not None
     if route.key.state == "not needed":
         return "not needed"
+    if asked_for and route.key.name == asked_for:
+        return f"{asked_for} (not set yet)"
     place = (route.key.source.via or route.key.source).place
     return f"{redaction.redact_words(route.key.name)} in {place}"
 

@@ -62,13 +62,18 @@ def parse(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None]:
     return values, fault
 
 
+NO_MAPPING = "not a mapping"
+"""The end of the fault of a file that is valid YAML but contains no settings."""
+
+
 def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None, yaml.Node | None]:
     """Parse, and also return the YAML nodes of the settings."""
     values, fault, root = _built(data)
     if values is None and fault is None:
         return {}, None, root
     if fault is None and not isinstance(values, dict):
-        return None, ParseError(f"is a {type(values).__name__} at the top, not a mapping", 1), None
+        kind = type(values).__name__
+        return None, ParseError(f"is a {kind} at the top, {NO_MAPPING}", 1), None
     return values, fault, root
 
 

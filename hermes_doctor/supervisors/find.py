@@ -35,6 +35,7 @@ from hermes_doctor.supervisors.unit import (
 )
 
 __all__ = [
+    "CONTAINER_TRACES",
     "DOCKER",
     "LAUNCHD",
     "OTHER",
@@ -51,7 +52,7 @@ _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit
 _BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
 """Parent processes that show that a person started the gateway, so no supervisor restarts it."""
 
-_TRACES = (".container-mode", "logs/container-boot.log")
+CONTAINER_TRACES = (".container-mode", "logs/container-boot.log")
 """Files that Hermes writes into its home when it runs in a container."""
 
 
@@ -223,7 +224,7 @@ def _users(home: Home, pid: int | None, place: ControlGroup) -> list[int]:
 
 
 def _container_of(home: Home, unsure: list[str]) -> Unit | None:
-    if not any(os.path.lexists(home / name) for name in _TRACES):
+    if not any(os.path.lexists(home / name) for name in CONTAINER_TRACES):
         return None
     from hermes_doctor.supervisors import docker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import support
+from tests.helpers import fake_gateway, support
 from tests.helpers.gateway_home import PID, QQ, Scene, ask, claim
 
 
@@ -70,3 +70,20 @@ def test_without_bots(home: Path) -> None:
     result, _ = ask("bot-identities", Scene(home, {"API_SERVER_KEY": "x" * 20}))
 
     assert result.status == "skipped"
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_running_gateway_of_another_home(home: Path, tmp_path: Path, running: bool) -> None:
+    """A gateway of any other home with the same app id is found without Hermes' lock files."""
+    other = support.healthy(tmp_path / "copy" / "home")
+    support.put(other / ".env", f"QQ_APP_ID={QQ['QQ_APP_ID']}\n")
+    with fake_gateway.gateway(other) as sham:
+        here = scene(home, tmp_path / "locks", running=running)
+        _, findings = ask("bot-identities", here)
+        resting = ask("shared-tokens", here)[1]
+
+    [finding] = [one for one in findings if str(sham.pid) in one.title]
+    assert finding.severity == ("error" if running else "warning")
+    assert finding.evidence[0].what == f"process {sham.pid} has the same QQ_APP_ID"
+    assert QQ["QQ_APP_ID"] not in repr(finding)
+    assert resting == []

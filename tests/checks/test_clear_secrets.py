@@ -84,3 +84,22 @@ def test_an_index_that_is_none(home: Path) -> None:
     for data in (b"", b"DIRC", b"\0" * 100, b"DIRC" + b"\0\4.env"):
         support.put(home / ".git/index", data)
         assert look(home) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (f"model:\n  provider: custom\n  api_key: {KEY}\n", "`api_key: ${NAME}`"),
+        (CLEAR["a provider's"], "`api_key: ${NAME}`"),
+        (f"fallback_providers:\n- provider: x\n  api_key: {KEY}\n", "`key_env: NAME`"),
+        (CLEAR["a platform's"], "delete the line"),
+        (CLEAR["a platform's"] + CLEAR["a provider's"], "explain CRED-IN-CONFIG"),
+    ],
+)
+def test_where_it_belongs(home: Path, config: str, words: str) -> None:
+    """Only what Hermes reads in that place; `model.key_env` is not read."""
+    support.put(home / "config.yaml", config)
+
+    _, [finding] = ask("clear-secrets", Scene(home, {}, running=False))
+
+    assert words in finding.next

@@ -258,3 +258,19 @@ def test_no_mend_that_guesses(home: Path, data: bytes) -> None:
     _, [finding] = look(home)
 
     assert finding.fix is None
+
+
+@pytest.mark.parametrize(
+    ("config", "title"),
+    [
+        ("- a\n- b\n", "config.yaml is a list, not settings"),
+        ("model\n", "config.yaml contains no settings"),
+    ],
+)
+def test_valid_without_settings(home: Path, config: str, title: str) -> None:
+    """Valid YAML that is not a mapping is not called invalid."""
+    support.put(home / "config.yaml", config)
+
+    [finding] = look(home)[1]
+
+    assert finding.title == title

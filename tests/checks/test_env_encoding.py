@@ -13,6 +13,7 @@ from hermes_doctor.model import CheckResult, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import support
+from tests.helpers.gateway_home import Scene, ask
 
 TEXT = "TELEGRAM_BOT_TOKEN=canary-token\nSECOND=two\n"
 
@@ -122,3 +123,23 @@ def test_could_not_look(home: Path) -> None:
     result, findings = look(home)
 
     assert (result.status, findings) == (Status.UNKNOWN, [])
+
+
+@pytest.mark.parametrize(
+    ("case", "version", "severity"),
+    [
+        ("UTF-16 LE", "0.19.0", Severity.INFO),
+        ("UTF-16 BE", "0.19.0", Severity.INFO),
+        ("UTF-16 LE without a mark", "0.19.0", Severity.INFO),
+        ("UTF-16 LE", "0.18.2", Severity.ERROR),
+        ("UTF-32 LE", "0.19.0", Severity.ERROR),
+        ("mark", "0.19.0", Severity.ERROR),
+    ],
+)
+def test_releases_that_convert(home: Path, case: str, version: str, severity: Severity) -> None:
+    """Hermes 0.19 rewrites UTF-16 itself, and nothing else."""
+    support.put(home / ".env", CURABLE[case][0])
+
+    _, [finding] = ask("env-encoding", Scene(home, {}, running=False, version=version))
+
+    assert finding.severity is severity

@@ -331,6 +331,91 @@ def test_nothing_but_a_state(home: Path) -> None:
     assert found["GW-DOWN"].evidence[0].what == "gateway_state: running"
 
 
+REJECTED = "telegram: The token was rejected by the server"
+
+
+def test_failed_start(home: Path) -> None:
+    """The reason in the state file is the evidence, and the platform that failed for good."""
+    platforms = {"qqbot": {"state": "fatal", "error_code": "qq_x", "error_message": "banned"}}
+    fake_gateway.ended(
+        home, gateway_state="startup_failed", exit_reason=REJECTED, platforms=platforms
+    )
+    (home / "logs" / "gateway-exit-diag.log").unlink()
+
+    found = look(home)
+
+    assert set(found) == {"GW-DOWN"}
+    down = found["GW-DOWN"]
+    assert (down.title, down.severity) == ("the gateway could not start", Severity.ERROR)
+    assert [one.what for one in down.evidence] == [
+        f"startup_failed: {REJECTED}",
+        "qqbot: fatal, banned",
+    ]
+    assert down.next
+
+
+def test_failed_start_that_exited_with_0(home: Path) -> None:
+    """An exit code of 0 is not called an error."""
+    fake_gateway.ended(home, *CLEAN, gateway_state="startup_failed", exit_reason=REJECTED)
+
+    down = look(home)["GW-DOWN"]
+
+    assert down.title == "the gateway could not start"
+    assert "error" not in down.detail
+    assert down.evidence[0].what == f"startup_failed: {REJECTED}"
+
+
+def test_pending_restart_without_a_diary(home: Path) -> None:
+    """A restart that was asked for and did not happen is not a stop on purpose."""
+    fake_gateway.ended(
+        home,
+        gateway_state="stopped",
+        restart_requested=True,
+        exit_reason="Gateway restart requested",
+    )
+    (home / "logs" / "gateway-exit-diag.log").unlink()
+
+    found = look(home)
+
+    assert set(found) == {"GW-CLEAN-EXIT-DEAD", "GW-DOWN"}
+    assert found["GW-DOWN"].severity is Severity.ERROR
+    assert "restart_requested" in found["GW-CLEAN-EXIT-DEAD"].evidence[0].what
+
+
+@pytest.mark.parametrize("name", ["agent.log", "errors.log"])
+def test_lines_of_a_gateway(home: Path, name: str) -> None:
+    """Lines of a gateway in a general log show that one has run."""
+    support.put(home / ".env", "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz\n")
+    line = "2026-11-15 08:00:00,000 ERROR {}: a line\n"
+    support.put(home / "logs" / name, line.format("agent.conversation_loop"))
+    assert ask("gateway-running", home)[1][0].data["never"] is True
+    support.put(home / "logs" / name, line.format("gateway.platforms.telegram"))
+
+    _, [finding] = ask("gateway-running", home)
+
+    assert (finding.title, finding.data["never"]) == ("the gateway is not running", False)
+
+
+def test_copied_while_the_original_runs(home: Path, tmp_path: Path) -> None:
+    """The process in the files runs for another home: it has not died, and blocks a start here."""
+    other = support.healthy(tmp_path / "other" / "home")
+    with fake_gateway.gateway(other) as running:
+        for name in ("gateway_state.json", "gateway.pid", "logs/gateway-exit-diag.log"):
+            support.put(home / name, (other / name).read_text())
+        found = look(home)
+        _, locks = ask("gateway-lock", home)
+
+    assert set(found) == {"GW-DOWN"}
+    down = found["GW-DOWN"]
+    assert str(running.pid) in down.evidence[0].what
+    assert str(other) in down.evidence[0].what
+    assert (down.fix, down.since) == (None, None)
+    assert "Move gateway_state.json" in down.next
+    [stale] = locks
+    assert stale.title == "gateway.pid names the running gateway of another home"
+    assert "removes" not in stale.detail
+
+
 def test_a_look_alike_of_the_owner(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

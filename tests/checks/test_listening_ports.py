@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.probes.other_gateways import OtherGateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.connection import Connection
 from tests.helpers import support
@@ -113,3 +114,43 @@ def test_the_port_of_the_bridge(home: Path) -> None:
     config = "platforms:\n  whatsapp:\n    extra:\n      bridge_port: 3100\n"
     support.put(home / "config.yaml", config)
     assert ask("listening-ports", Bridged(home, {"WHATSAPP_ENABLED": "true"}))[1] == []
+
+
+def stopped(home: Path) -> Crowded:
+    """A home without a gateway, whose port is taken."""
+    support.put(home / ".env", "".join(f"{name}={value}\n" for name, value in SERVER.items()))
+    return Crowded(home, {}, [], [LISTENS._replace(inode=5)], running=False)
+
+
+def test_taken_by_a_gateway_out_of_sight(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The listener may be the bot's own gateway: nothing says that it should be ended."""
+    scene = stopped(home)
+    runtime = scene.runtime()._replace(unseen="a gateway may run in another container")
+    monkeypatch.setattr(Crowded, "runtime", lambda _: runtime)
+
+    result, findings = ask("listening-ports", scene)
+
+    assert (result.status, findings) == ("unknown", [])
+    assert "perhaps by the gateway of this home" in (result.reason or "")
+
+
+def test_taken_by_the_gateway_of_another_home(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copied home needs another port; the gateway of the original must not be ended."""
+    other = OtherGateway(77, tmp_path / "original")
+    monkeypatch.setattr(Crowded, "socket_owner", lambda *_: 77)
+    monkeypatch.setattr(Crowded, "command", lambda *_: "hermes")
+    monkeypatch.setattr(Crowded, "other_gateways", lambda _: [other])
+
+    _, [finding] = ask("listening-ports", stopped(home))
+
+    assert finding.next.startswith("Set another port")
+    assert "End" not in finding.next
+
+
+def test_taken_by_an_unknown_process(home: Path) -> None:
+    """Whose process cannot be seen has to be found before it is ended."""
+    _, [finding] = ask("listening-ports", stopped(home))
+
+    assert finding.next.startswith("Find the process")

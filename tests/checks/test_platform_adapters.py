@@ -51,7 +51,8 @@ def test_missing_library(home: Path, packages: Path) -> None:
     [switched] = found(home, f"{TELEGRAM}HERMES_DISABLE_LAZY_INSTALLS=1\n")
 
     assert (qq.code, qq.severity, qq.evidence[1].where) == ("PLATFORM-DEPS", "error", str(packages))
-    assert (telegram.code, telegram.severity) == ("PLATFORM-DEPS", "warning")
+    assert (telegram.code, telegram.severity) == ("PLATFORM-DEPS", "error")
+    assert "tries to install it" in telegram.detail
     assert sealed.severity == switched.severity == "error"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers import support
 from tests.helpers.check_home import CANARY, TELEGRAM, look
+from tests.helpers.gateway_home import Scene, ask, claim
 
 ID = "platform-logins"
 HALF = {
@@ -51,12 +52,22 @@ def test_the_login_of_weixin_is_kept(home: Path) -> None:
     assert look(home, ID, "WEIXIN_ACCOUNT_ID=abc\n")[1] == []
 
 
-@pytest.mark.parametrize(("running", "severity"), [(True, "error"), (False, "warning")])
-def test_only_switched_on(home: Path, running: bool, severity: str) -> None:
-    """Without a gateway or a known service, a service may set it: a warning."""
+@pytest.mark.parametrize("running", [True, False])
+def test_only_switched_on(home: Path, running: bool) -> None:
+    """Nothing sets the token: neither the gateway nor a service or a container."""
     _, [finding] = look(home, ID, config="telegram:\n  enabled: true\n", running=running)
 
-    assert (finding.code, finding.severity) == ("PLATFORM-CREDENTIALS", severity)
+    assert (finding.code, finding.severity) == ("PLATFORM-CREDENTIALS", "error")
+
+
+def test_a_container_may_set_it(home: Path) -> None:
+    """A home that was used in a container gets variables that cannot be seen: a warning."""
+    support.put(home / "logs" / "container-boot.log", "")
+
+    _, [finding] = look(home, ID, config="telegram:\n  enabled: true\n")
+
+    assert finding.severity == "warning"
+    assert "unless a service" in finding.detail
 
 
 def test_the_service_may_bring_it(home: Path) -> None:
@@ -97,27 +108,39 @@ def test_references_are_not_expanded(home: Path) -> None:
     assert (unset.severity, unset.fix) == ("error", None)
     assert known.fix == "fill-in-token"
     assert known.evidence[0].where == "config.yaml:4"
+    assert known.evidence[0].what == "platforms.telegram.token: ${TG}"
 
 
 SHAPES = {
-    f"TELEGRAM_BOT_TOKEN={CANARY}\n": "warning",
-    f"TELEGRAM_BOT_TOKEN=123456:{CANARY}\n": "warning",
-    f"DISCORD_BOT_TOKEN={CANARY}\n": "warning",
-    f"SLACK_APP_TOKEN=xapp-1-A\nSLACK_BOT_TOKEN=xoxp-{CANARY}\n": "warning",
-    f"QQ_APP_ID=app{CANARY}\nQQ_CLIENT_SECRET=abcdef\n": "warning",
-    f"FEISHU_APP_ID={CANARY}\nFEISHU_APP_SECRET=abcdef\n": "warning",
-    f"MATRIX_HOMESERVER=m.example\nMATRIX_ACCESS_TOKEN=syt_{CANARY}\n": "warning",
+    f"TELEGRAM_BOT_TOKEN={CANARY}\n": "error",
+    f"TELEGRAM_BOT_TOKEN=123456:{CANARY}\n": "error",
+    f"DISCORD_BOT_TOKEN={CANARY}\n": "error",
+    f"SLACK_APP_TOKEN=xapp-1-A\nSLACK_BOT_TOKEN=xoxp-{CANARY}\n": "error",
+    f"QQ_APP_ID=app{CANARY}\nQQ_CLIENT_SECRET=abcdef\n": "error",
+    f"FEISHU_APP_ID={CANARY}\nFEISHU_APP_SECRET=abcdef\n": "error",
+    f"MATRIX_HOMESERVER=m.example\nMATRIX_ACCESS_TOKEN=syt_{CANARY}\n": "error",
     f"DINGTALK_CLIENT_ID={CANARY}\nDINGTALK_CLIENT_SECRET=abcdef\n": "info",
 }
 
 
 @pytest.mark.parametrize("env", SHAPES)
 def test_shapes(home: Path, env: str) -> None:
-    """A doubt is a warning where the form is promised, and else only told."""
+    """A wrong form is an error where the platform documents it, and else a note."""
     _, [finding] = look(home, ID, env)
 
     assert (finding.code, finding.severity) == ("TOKEN-SHAPE", SHAPES[env])
     assert finding.fix is None
+
+
+def test_shape_of_a_login_that_works(home: Path) -> None:
+    """A platform that is connected has accepted the token, whatever its form."""
+    env = f"TELEGRAM_BOT_TOKEN={CANARY}\n"
+    support.put(home / ".env", env)
+    scene = Scene(home, {}, [claim("telegram", "connected")])
+
+    _, [finding] = ask(ID, scene)
+
+    assert (finding.code, finding.severity) == ("TOKEN-SHAPE", "warning")
 
 
 def test_a_server_of_ones_own(home: Path) -> None:

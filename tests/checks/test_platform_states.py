@@ -217,3 +217,52 @@ def test_no_gateway(home: Path) -> None:
     result, findings = ask("platform-states", Scene(home, QQ, running=False))
 
     assert (result.status, findings) == ("skipped", [])
+
+
+def test_since_the_first_failure(home: Path) -> None:
+    """The outage began with the first failure after the last connection, not at the last retry."""
+    telegram = "plugins.platforms.telegram.adapter: [Telegram]"
+    log(
+        home,
+        f"{telegram} Connect attempt 1/8 failed: ConnectError",
+        "gateway.run: ✓ telegram connected",
+        f"{telegram} Connect attempt 1/8 failed: ConnectError",
+        "gateway.run: ✗ telegram error: telegram connect timed out after 30s",
+        "gateway.run: Reconnecting telegram (attempt 2)...",
+    )
+    retrying = claim("telegram", "retrying", ago=timedelta(0))
+
+    _, [finding] = ask("platform-states", Scene(home, TELEGRAM, [retrying]))
+
+    assert finding.since and retrying.updated_at
+    assert 1 < (retrying.updated_at - finding.since).total_seconds() < 5
+
+
+def test_words_of_the_error(home: Path) -> None:
+    """The message that the gateway wrote is evidence; a key in it is hidden."""
+    message = "Cannot connect to host api.telegram.org, token=abc123secret"
+    retrying = claim("telegram", "retrying")._replace(error_message=message)
+
+    _, [finding] = ask("platform-states", Scene(home, TELEGRAM, [retrying]))
+
+    assert "Cannot connect to host api.telegram.org" in finding.evidence[-1].what
+    assert "abc123secret" not in repr(finding)
+
+
+def test_lines_about_one_library_are_one_problem(home: Path) -> None:
+    """Hermes logs a missing library three times, once with the name that people use."""
+    log(
+        home,
+        "gateway.run: Connecting to feishu...",
+        "gateway.platform_registry: Platform 'Feishu / Lark' requirements not met "
+        "(pip install 'hermes-agent[feishu]')",
+        "gateway.run: Platform 'feishu' is registered but adapter creation failed (check it)",
+        "gateway.run: No adapter available for feishu",
+    )
+    text = (home / "logs" / "gateway.log").read_text().replace(" INFO ", " WARNING ")
+    support.put(home / "logs" / "gateway.log", text)
+
+    finding = support.finding(support.check(home), "PLATFORM-DEPS")
+
+    assert "pip install 'hermes-agent[feishu]'" in str(finding["evidence"])
+    assert "within 0 s" not in finding["detail"]

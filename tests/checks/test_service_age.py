@@ -72,3 +72,14 @@ def test_own_unit(installed: Path) -> None:
     own = unit(installed, declared={"Restart": "on-failure", "TimeoutStopSec": "20"})
 
     assert codes("service-age", installed, own) == []
+
+
+def test_variables_that_only_the_unit_sets(installed: Path) -> None:
+    """Hermes would drop them when it writes the unit again, so they have to be moved first."""
+    old = written_by(installed, "0.19.0", Restart="")
+    unit = old._replace(environment={"PATH": "/bin", "OPENROUTER_API_KEY": "sk-canary"})
+
+    _, [finding] = ask("service-age", installed, unit)
+
+    assert finding.next.startswith("Move OPENROUTER_API_KEY from the unit into .env")
+    assert "canary" not in repr(finding._replace(data={}))

@@ -25,7 +25,7 @@ def test_copied(home: Path) -> None:
     _, [finding] = ask("shared-tokens", Scene(home, {}, running=False))
 
     assert (finding.code, finding.severity) == ("TOKEN-DUP", "warning")
-    assert finding.title == "profiles/work uses the same Telegram bot"
+    assert finding.title == "profiles/work uses the same bot on Telegram"
     assert "None has run there as far as the files show" in finding.detail
     assert finding.subject == "telegram work"
     assert locked_out_users.SECRET not in repr(finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,25 @@ def test_nothing_to_ask(home: Path) -> None:
         support.put(home / ".env", env)
         result, _ = ask("who-may-talk", Scene(home, {}, running=False))
         assert result.status == "skipped"
+
+
+def test_empty_list(home: Path) -> None:
+    """A list that is set to nothing is shown with its line, not as missing."""
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=\n")
+
+    _, [finding] = ask("who-may-talk", Scene(home, {}, running=False))
+
+    assert finding.evidence[0].what == "TELEGRAM_ALLOWED_USERS is empty"
+    assert finding.evidence[0].where.startswith(".env:")
+
+
+def test_only_an_api_server(home: Path) -> None:
+    """An API server asks for its key and needs no allowlist, whatever the log says."""
+    support.put(home / ".env", "API_SERVER_ENABLED=true\nAPI_SERVER_KEY=a8f3c2e91b7d4650f2e1c3b5\n")
+    support.put(
+        home / "logs" / "gateway.log",
+        f"{datetime.now():%Y-%m-%d %H:%M:%S},000 WARNING gateway.run: No env user allowlists "
+        "configured. Messaging platforms default to pairing.\n",
+    )
+
+    assert "AUTHZ-NO-LISTS" not in support.check(home).out

@@ -106,7 +106,7 @@ def plain(text: str) -> str:
 
 def settled(text: str) -> str:
     """Text without colours, and without the progress that a busy machine shows."""
-    return re.sub(r"[^\n]*\r", "", plain(text))
+    return re.sub(r"(?m)^checking [^\n]*\n", "", re.sub(r"[^\n]*\r", "", plain(text)))
 
 
 # -- documents -----------------------------------------------------------------------------

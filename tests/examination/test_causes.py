@@ -195,3 +195,38 @@ def test_two_rules_about_one_thing() -> None:
     one, two = merge_and_explain([mild, bad, other], [], [])
 
     assert (one.title, len(one.evidence), two.subject) == ("for good", 2, "qqbot 2")
+
+
+@pytest.mark.parametrize(
+    "login", ["QQ-TOKEN", "TG-BAD-TOKEN", "DC-BAD-TOKEN", "SLACK-TOKEN", "MATRIX-TOKEN"]
+)
+def test_a_rejected_login_is_the_cause(login: str) -> None:
+    """A platform that rejects the login is down because of that, and so is the whole bot."""
+    rejected = told(login, "qqbot 1")
+    effects = [told("PLATFORM-DOWN", "qqbot"), told("PLATFORM-NONE")]
+
+    joined = merge_and_explain([rejected, *effects], [], load.load().causes, lambda: ["qqbot"])
+
+    assert {one.code: one.caused_by for one in joined} == {
+        login: None,
+        "PLATFORM-DOWN": login,
+        "PLATFORM-NONE": login,
+    }
+
+
+def test_what_stops_the_start_is_the_cause() -> None:
+    """An open policy explains that no gateway runs, unless somebody stopped it."""
+    refuse, down = found("AUTHZ-OPEN-REFUSE", "weixin dm_policy"), found("GW-DOWN", "gateway")
+    stopped = down._replace(data={"on_purpose": True})
+    for one, cause in ((down, "AUTHZ-OPEN-REFUSE"), (stopped, None)):
+        joined = merge_and_explain([refuse, one], [], load.load().causes)
+        assert joined[1].caused_by == cause
+
+
+def test_a_gateway_that_never_ran_ended_nothing() -> None:
+    """A stuck task needs a gateway that ran; a scheduled job only needs one that runs."""
+    down = found("GW-DOWN", "gateway", data={"never": True})
+    joined = merge_and_explain(
+        [down, found("KANBAN-STUCK"), found("CRON-NO-GATEWAY")], [], load.load().causes
+    )
+    assert [one.caused_by for one in joined] == [None, None, "GW-DOWN"]

@@ -250,11 +250,11 @@ MISTAKES: dict[str, Mistake] = {
         fix="name-key",
         after=After(key=OPEN),
     ),
-    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env=TELEGRAM, severity=WARNING),
+    "no key is set": Mistake("PROVIDER-KEY", MODEL + RELAY, env=TELEGRAM),
     "no key for a built-in": Mistake(
-        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env=TELEGRAM, severity=WARNING
+        "PROVIDER-KEY", "model: {provider: deepseek, default: x}\n", env=TELEGRAM
     ),
-    "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM, severity=WARNING),
+    "nothing but a platform": Mistake("PROVIDER-KEY", "{}\n", env=TELEGRAM),
     "a placeholder": Mistake("PROVIDER-KEY", MODEL + RELAY, env="MY_KEY=your_api_key_here\n"),
     **{
         f"a placeholder: {text}": Mistake("PROVIDER-KEY", MODEL + RELAY, env=f"MY_KEY={text}\n")
@@ -303,7 +303,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     # -- variables in config.yaml ---------------------------------------------------------------
     "a variable that is not set": Mistake(
-        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}"), severity=WARNING
+        "CFG-UNRESOLVED", _relay("key_env: MY_KEY", "api_key: ${NOWHERE}")
     ),
     "a variable that is not set, for the model": Mistake(
         "CFG-UNRESOLVED", _relay("gpt-4o-mini", "${NOWHERE}")
@@ -379,14 +379,12 @@ MISTAKES: dict[str, Mistake] = {
         "CFG-BASE-URL",
         f"model: {{provider: openrouter, default: gpt-4o-mini, base_url: '{URL}',"
         f" api_key: {MINE}}}\n",
-        severity=WARNING,
         fix="mend-address",
         after=After(),
     ),
     "an address without a provider": Mistake(
         "CFG-BASE-URL",
         f"model: {{default: gpt-4o-mini, base_url: '{URL}'}}\n",
-        severity=WARNING,
         before=(0, 18),
     ),
     "CUSTOM_BASE_URL": Mistake(

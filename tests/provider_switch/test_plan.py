@@ -14,6 +14,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.provider_switch import plan
 from hermes_doctor.provider_switch.plan import SwitchPlan
 from hermes_doctor.provider_switch.target import SwitchRequest
+from hermes_doctor.render import provider_switch
 from tests.helpers import fake_gateway, support
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, write
 from tests.helpers.support import put
@@ -334,3 +335,41 @@ def test_a_running_gateway(
         switch = plan.plan(Probes(Home(home)), NEW, KEY)
 
     assert [step.sentence().split()[0] for step in switch.steps[2:]] == ["restart"] * restarts
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai", "Did you mean 'openai-api'"),
+        ("openroutr", "Did you mean 'openrouter'"),
+        ("groq", "--base-url https://api.groq.com/openai/v1"),
+        ("nonsense", "neither Hermes nor config.yaml has it"),
+    ],
+)
+def test_unknown_names(tmp_path: Path, name: str, words: str) -> None:
+    """The name that was probably meant, or the address that Hermes needs."""
+    with pytest.raises(Trouble, match=words):
+        planned(write(tmp_path), SwitchRequest(name, model="x"))
+
+
+def test_the_current_model_at_its_vendor(tmp_path: Path) -> None:
+    """The suggestion is the current model as its vendor calls it."""
+    home = write(tmp_path, "model: {provider: openrouter, default: anthropic/claude-sonnet-4.6}\n")
+    with pytest.raises(Trouble, match=r"--model claude-sonnet-4-6$"):
+        planned(home, SwitchRequest("anthropic"))
+
+
+@pytest.mark.parametrize(("model", "strange"), [("gpt-4o", True), ("deepseek-reasoner", False)])
+def test_a_model_of_another_vendor(tmp_path: Path, model: str, strange: bool) -> None:
+    """A model that is named like another vendor's is doubted before the test request."""
+    switch, *_ = planned(write(tmp_path), SwitchRequest("deepseek", model=model))
+
+    assert any("probably does not serve" in note for note in switch.notes) is strange
+
+
+def test_key_that_is_not_set_yet(tmp_path: Path) -> None:
+    """The plan does not say that a key is in .env before it was typed."""
+    switch, *_ = planned(write(tmp_path), SwitchRequest("deepseek", model="deepseek-chat"))
+    lines = provider_switch.plan_lines(switch._replace(asked_for="DEEPSEEK_API_KEY"), tested=True)
+
+    assert "DEEPSEEK_API_KEY (not set yet)" in str([*lines])

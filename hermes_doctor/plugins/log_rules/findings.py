@@ -138,6 +138,8 @@ def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
             **values,
             sessions=counted(len(sessions), "session"),
         )
+    if last - first < 1:
+        return text("{times} at {last}.", times=values["times"], last=values["last"])
     return text("{times} within {period}, last at {last}.", **values)
 
 
