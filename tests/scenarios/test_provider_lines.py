@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hermes_doctor.examination.causes import add_causes
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.model import Finding
 from hermes_doctor.plugins.load import builtin
@@ -144,8 +145,6 @@ def test_rejected_without_names(summary: str, code: str) -> None:
         ("peer closed connection without sending complete message body", "PROVIDER-DOWN"),
         ("HTTP 400: bad request", "PROVIDER-REJECTED"),
         ("HTTP 404: Couldn't find that, sorry.", "CFG-MODEL"),
-        ("[Errno -3] Temporary failure in name resolution", "NET-DNS"),
-        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "NET-TLS"),
     ],
     ids=lambda value: value[:24],
 )
@@ -158,6 +157,28 @@ def test_lost(summary: str, code: str) -> None:
         assert (finding.code, finding.severity) == (code, "error")
         assert [one.code for one in found(*entries, now=NOW - 530)] == [code]
     assert found(*tries, lost(summary), success()) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "code"),
+    [
+        ("[Errno -3] Temporary failure in name resolution", "NET-DNS"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "NET-TLS"),
+    ],
+)
+def test_network(summary: str, code: str) -> None:
+    """What fails on the way to a provider has its own code; the provider is its consequence."""
+    tries = [attempt(summary, n=n) for n in (1, 2, 3)]
+    causes = Folder(builtin("checks") / "signatures", ours=True).rule_set.causes
+
+    for last in (lost(summary), rejected(summary)):
+        for entries in ([*tries, last], [last]):
+            both = add_causes(found(*entries), causes)
+            assert sorted((one.code, one.caused_by) for one in both) == [
+                (code, None),
+                ("PROVIDER-DOWN", code),
+            ]
+        assert found(*tries, last, success()) == []
 
 
 def test_too_long_is_not_rejected() -> None:
