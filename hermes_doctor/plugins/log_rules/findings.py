@@ -21,6 +21,8 @@ _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
 """From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
 _PROMPTED = ("job", "task")
 _IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
+_UNNAMED = {"provider": "the provider", "model": "the model"}
+"""Words for a value that the log line left empty."""
 _PLACE = pattern(r"\{(\w+)\}")
 
 
@@ -85,11 +87,11 @@ def title(incident: Incident) -> Message:
 
 
 def _filled(template: str, incident: Incident) -> Message:
-    """Fill the {name} places of a text; a value that no line contained becomes `?`."""
+    """Fill the {name} places of a text; a value that no line contained becomes a plain word."""
     fields = {**incident.key, **incident.fields}
     values = {}
     for name in _PLACE.findall(template):
-        value = _told(name, fields.get(name, "?"))
+        value = _told(name, fields.get(name) or _UNNAMED.get(name, "?"))
         if name == "platform":
             value = _label(value)
         values[name] = shown(value[:_REASON] if name == "reason" else value)

@@ -181,10 +181,15 @@ class IncidentTracker:
             self.gateway_started(self.starts.popleft())
         found = list(self.closed)
         for one in (one for same in self.open.values() for one in same.values()):
-            if one.reached:
+            if one.reached and not self._yields(one):
                 early = -_AHEAD <= self.now - one.first < one.rule.settle
                 found.append(one.to_incident(cleared_at=None, pending=early))
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _yields(self, one: _Open) -> bool:
+        """Tell whether a better rule has an open incident about the same thing."""
+        better = (other for id in one.rule.yields_to for other in self.open.get(id, {}).values())
+        return any(other.reached and other.agrees(one.key) for other in better)
 
     def _take(self, match: Match) -> None:
         key = self._key(match)

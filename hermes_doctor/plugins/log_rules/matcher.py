@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.rule import LEVELS, LinePattern, Rule
 
@@ -14,6 +14,12 @@ MOST = 4000
 MOST_KNOWN = 500
 """Texts whose matches are remembered, for each logger."""
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
+_FRAME = pattern(r' {1,8}File "([^"]{1,400})", line (\d+)')
+_OWN = pattern(
+    r".*[/\\]((?:gateway|agent|hermes_cli|cron|plugins|providers|tools)[/\\](?!.*site-packages).+"
+    r"|(?:run_agent|model_tools|utils|cli|hermes_\w+)\.py)"
+)
+"""Files of Hermes itself, named from its top folder."""
 MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
 
 
@@ -148,13 +154,13 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
     found = []
     whole = "\n".join((text, *more)) if more else text
     for rule, role, line in candidates:
-        place = whole if line.traceback else text
+        place = whole if line.traceback or line.exception else text
         for literal in line.literals or ("",):
             if literal in place:
                 break
         else:
             continue
-        if match := _first(line, (text, *more) if line.traceback else (text,)):
+        if match := _first(line, _searched(line, text, more)):
             fields = {name: value for name, value in match.groupdict().items() if value}
             found.append(_Seen(rule, role, fields, _quote(rule, match, fields)))
     return found
@@ -165,6 +171,30 @@ def _quote(rule: Rule, match: re.Match[str], fields: Mapping[str, str]) -> str:
     if "reason" in fields and match.start("reason") >= match.end() and "{reason}" not in rule.title:
         return fields["reason"]
     return match[0]
+
+
+def _searched(line: LinePattern, text: str, more: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts that the pattern is searched in, one after the other."""
+    if line.exception:
+        return (_with_exception(text, more),)
+    return (text, *more) if line.traceback else (text,)
+
+
+def _with_exception(text: str, more: tuple[str, ...]) -> str:
+    """Return the message, the last place in code of Hermes and the exception, a line each."""
+    place = exception = ""
+    for line in more:
+        if frame := _FRAME.match(line):
+            exception = ""
+            if own := _OWN.fullmatch(frame[1]):
+                place = f"{own[1]}:{frame[2]}"
+            elif not place:
+                place = "/".join(frame[1].replace("\\", "/").split("/")[-2:]) + f":{frame[2]}"
+        elif line.startswith("Traceback "):
+            place = exception = ""
+        elif place and not exception and line[:1].strip():
+            exception = line
+    return f"{text}\n{place}\n{exception}"
 
 
 def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:

@@ -27,6 +27,7 @@ class LinePattern(NamedTuple):
     level: str = "WARNING"
     loggers: Sequence[str] = ()
     traceback: bool = False
+    exception: bool = False
 
 
 class Rule(NamedTuple):
@@ -54,6 +55,8 @@ class Rule(NamedTuple):
     unless_ok: Sequence[str] = ()
     fix: str | None = None
     next: str = ""
+    yields_to: Sequence[str] = ()
+    """Rules that say more: if one of them has an open incident about the same thing, it wins."""
 
 
 class Cause(NamedTuple):

@@ -24,12 +24,12 @@ _VERSIONS = re.compile(
 )
 _PLACE = re.compile(r"\{(\w+)\}")
 _LINE_FIELDS = frozenset(
-    {"pattern", "anywhere", "logger", "level", "traceback", "examples", "near"}
+    {"pattern", "anywhere", "logger", "level", "traceback", "exception", "examples", "near"}
 )
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
-    "unless_ok", "fix",
+    "unless_ok", "fix", "yields_to",
 }  # fmt: skip
 
 _OTHERS = (
@@ -211,6 +211,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         unless_ok=texts(raw, "unless_ok"),
         fix=fix,
         next=" ".join(text(raw, "next", "").split()),
+        yields_to=texts(raw, "yields_to"),
     )
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
@@ -241,6 +242,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> LinePattern:
         level=_choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),
         traceback=flag(raw, "traceback"),
+        exception=flag(raw, "exception"),
     )
 
 

@@ -206,3 +206,49 @@ def test_dated_ahead() -> None:
     one = rule(settle=120.0)
     assert open_(one, said(NOW + 60, "[one] closed")) == ["one is closed"]
     assert open_(one, said(NOW + 1, "[one] closed")) == []
+
+
+def test_yields_to_a_better_rule() -> None:
+    """A rule is silent while a better one has an open incident about the same account."""
+    general = rule()
+    better = Rule("better", "QQ-4004", "error", "x", line(r"^\[(?P<account>\w+)\] closed by name"))
+    general = general._replace(yields_to=("better",))
+
+    def reported(*texts: str) -> list[tuple[str, str]]:
+        ledger = IncidentTracker([general, better], now=NOW)
+        for number, text in enumerate(texts):
+            ledger.add_entry(said(NOW - 60 + number, text))
+        return [(one.rule.id, one.key["account"]) for one in ledger.incidents()]
+
+    assert reported("[a] closed") == [("closed", "a")]
+    assert reported("[a] closed by name") == [("better", "a")]
+    assert reported("[a] closed by name", "[b] closed") == [("better", "a"), ("closed", "b")]
+
+
+def test_exception_and_place() -> None:
+    """A pattern can match a message, the place in Hermes' code and the last exception."""
+    pattern = r"^failed\n(?P<path>[^\n]*)\n(?P<name>\w+): "
+    one = rule()._replace(line=line(pattern, exception=True), title="{name} in {path}")
+    traceback = (
+        "Traceback (most recent call last):",
+        '  File "/opt/agent/venv/lib/python3.11/site-packages/agent/loop.py", line 7, in run',
+        "    call()",
+        '  File "/opt/agent/venv/lib/python3.11/site-packages/httpx/_client.py", line 9, in send',
+        "    ^^^^^^",
+        "ValueError: first",
+        "",
+        "During handling of the above exception, another exception occurred:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "C:\\hermes\\run_agent.py", line 12, in main',
+        "    call()",
+        "KeyError: 'x'",
+    )
+
+    def title(*more: str) -> list[str]:
+        return open_(one, said(NOW - 60, "failed")._replace(more=more))
+
+    assert title(*traceback) == ["KeyError in run_agent.py:12"]
+    assert title(*traceback[:6]) == ["ValueError in agent/loop.py:7"]
+    assert title(traceback[0], *traceback[3:6]) == ["ValueError in httpx/_client.py:9"]
+    assert title() == []
