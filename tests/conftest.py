@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import requirements, support
+from tests.helpers import own_gateways, requirements, support
 from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
@@ -30,6 +30,9 @@ LOOKS = "gw0"
 """The worker that looks at the cached releases, where there are workers."""
 HARM = pytest.StashKey[list[str]]()
 """What the session changed in cached releases."""
+
+
+own_gateways.hide_those_of_other_tests()
 
 
 def pytest_configure(config: pytest.Config) -> None:

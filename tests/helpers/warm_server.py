@@ -109,11 +109,13 @@ def serve(prepare: Prepare | None = None) -> None:
     """Answer one call after the other until the input ends."""
     import hermes_doctor
     from hermes_doctor.plugins import load
+    from tests.helpers import own_gateways
 
     ours = pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor.")
     for name in [*(module.name for module in ours), *LATE]:
         importlib.import_module(name)
     _ = load.load().fixes
+    own_gateways.hide_those_of_other_tests()
     gc.freeze()  # keeps memory shared with the forks
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:

@@ -32,7 +32,8 @@ adapter.QQAdapter.__init__ = hasty
 async def handle(event, context):
     pass
 """
-APP = "102000001"
+APP = f"102{os.getpid() % 1_000_000:06d}"
+"""Not that of another test that runs at the same time."""
 MANIFEST = "name: loopback\ndescription: QQ on this machine\nevents: [gateway:startup]\n"
 
 

@@ -1,0 +1,29 @@
+"""Hide the gateways of other tests, which run at the same time and may use the same tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes import other_gateways
+from hermes_doctor.probes.other_gateways import OtherGateway
+
+_real = other_gateways.running_elsewhere
+_OWN = re.compile(r".*/pytest-\d+/(?:popen-gw\d+/)?[^/]+|/tmp/hd-[^/]+")
+
+
+def hide_those_of_other_tests() -> None:
+    """Let checks see only gateways whose home is in the folder of the same test."""
+    other_gateways.running_elsewhere = _near
+
+
+def _near(home: Home) -> Iterator[OtherGateway]:
+    folder = _folder(home.path)
+    return (one for one in _real(home) if folder is None or _folder(one.home) == folder)
+
+
+def _folder(path: Path) -> str | None:
+    found = _OWN.match(str(path))
+    return found[0] if found else None
