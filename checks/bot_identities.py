@@ -31,8 +31,9 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
         )
         other = others.get(platform.lock or "")
         pid = holder.pid if holder else other.pid if other else None
-        if not pid and not refused:
-            continue
+        connected = claim is not None and claim.state == "connected"
+        if not refused and (not pid or (connected and not holder)):
+            continue  # if ours is connected and no other one has the lock, ours answers
         evidence = []
         if holder:
             held = text("lock {lock} is held by process {pid}", lock=holder.scope, pid=holder.pid)
@@ -42,7 +43,6 @@ def bot_identities(probes: Probes) -> Iterator[Finding]:
             evidence.append(Evidence(probes.home.name_of(other.home), shares))
         if refused and claim:
             evidence.append(Evidence("gateway_state.json", f"{platform.name}: {claim.state}"))
-        connected = claim is not None and claim.state == "connected"
         yield Finding(
             code="TOKEN-DUP",
             severity=Severity.ERROR if gateways else Severity.WARNING,

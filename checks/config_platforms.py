@@ -102,8 +102,7 @@ def _title(one: PassedOver, name: str) -> str:
 def _detail(one: PassedOver) -> str:
     if one.kind == "list":
         if one.harm:
-            return "Nobody on these platforms gets an answer, because Hermes reads only a mapping "
-            "here."
+            return "Nobody on these platforms gets an answer: Hermes reads only a mapping here."
         return "Hermes reads only a mapping here. The platforms start anyway."
     if one.kind == "switch":
         return _switch(one)

@@ -313,7 +313,7 @@ def _reason(runtime: Runtime) -> tuple[Evidence, ...]:
     """Return the reason for the exit that the gateway wrote, as evidence."""
     if not runtime.exit_reason:
         return ()
-    return (Evidence(_STATE, f"{runtime.state}: {spoken(runtime.exit_reason[:_LONG])}"),)
+    return (Evidence(_STATE, f"{runtime.state}: {spoken(runtime.exit_reason[:2000])[:_LONG]}"),)
 
 
 def _fatal(runtime: Runtime) -> Iterator[Evidence]:
@@ -321,7 +321,7 @@ def _fatal(runtime: Runtime) -> Iterator[Evidence]:
     for name, one in runtime.platforms.items():
         words = one.error_message or one.error_code or ""
         if one.state == "fatal" and f"{name}:" not in (runtime.exit_reason or ""):
-            yield Evidence(_STATE, f"{name}: fatal, {spoken(words[:_LONG])}")
+            yield Evidence(_STATE, f"{name}: fatal, {spoken(words[:2000])[:_LONG]}")
 
 
 def _is_of(runtime: Runtime, last: Life) -> bool:

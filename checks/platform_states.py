@@ -132,7 +132,7 @@ def _state_words(claim: PlatformState) -> str:
     """Return the state of a platform with its error, as the gateway wrote them."""
     message = " ".join((claim.error_message or "").split())
     if message:
-        return f"{claim.state}: {spoken(message[:_LONG])}"
+        return f"{claim.state}: {spoken(message[:2000])[:_LONG]}"
     known = _PLAIN.fullmatch(claim.error_code or "")
     return f"{claim.state}, {claim.error_code}" if known else claim.state
 

@@ -135,7 +135,8 @@ if TYPE_CHECKING:
         variable,
         routes as ways,
     )
-    from hermes_doctor.redaction import redact_name as masked_name, redact_log_text as spoken
+    from hermes_doctor.logs.secrets import redact_log_text as spoken
+    from hermes_doctor.redaction import redact_name as masked_name
     from hermes_doctor.settings import (
         references,
         spelling,

@@ -137,7 +137,7 @@ def _line(text: str) -> str:
     if not bare or _SWITCH.fullmatch(bare) or _EMPTY.fullmatch(bare):
         return head + bare + comment
     if _PEOPLE.fullmatch(name[0]):
-        return head + _people(bare) + comment
+        return head + _people(bare, strict="allow" not in name[0].lower()) + comment
     if _NAMES_A_VARIABLE.fullmatch(name[0]):
         return head + _reference(bare) + comment
     if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
@@ -148,16 +148,17 @@ def _line(text: str) -> str:
     return head + (bare if number or word else _hide_value(bare, name[0])) + comment
 
 
-def _people(value: str) -> str:
-    """Redact only those entries of a list of ids that look like a key or a token."""
-    return ",".join(_person(one) for one in value.split(","))
+def _people(value: str, *, strict: bool) -> str:
+    """Redact those entries of a list of ids that look like a key or a token."""
+    return ",".join(_person(one, strict=strict) for one in value.split(","))
 
 
-def _person(entry: str) -> str:
+def _person(entry: str, *, strict: bool = False) -> str:
+    """Redact an entry unless it looks like a person or a chat; if strict, like an id of one."""
     bare = entry.strip(" \t\"'[]")
-    plain = not bare or (
-        _ONE.fullmatch(bare) and (is_chat_id(bare) or not (_TOKEN.search(bare) or _BOT.match(bare)))
-    )
+    usual = strict or _TOKEN.search(bare) or _BOT.match(bare)
+    plain = not bare or is_chat_id(bare) or (not usual and _ONE.fullmatch(bare))
+    plain = plain or bool(strict and re.fullmatch(r"[@#!][\w.+-]{1,64}:[\w.-]{1,64}", bare))
     return entry if plain else entry.replace(bare, describe_hidden(bare))
 
 
@@ -217,59 +218,18 @@ def redact_name(name: str) -> str:
     return describe_hidden(name, kind="name") if looks_like_secret(name) else clean(name)
 
 
-_SPOKEN = pattern(
-    r"""(?ix)
-    (?P<url>\b[a-z][a-z0-9+.-]*://)(?P<login>[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})(?=@)
-    | (?P<path>\b[a-z][a-z0-9+.-]*://[^\s"'<>?@]{1,200}?/)      # a key as a part of an address
-        (?P<part>(?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*)
-    | (?P<query>[?&][\w.-]*=)(?P<sent>[^\s&"'<>]+)              # what an address hands over
-    | (?P<scheme>\b(?:bearer|basic|bot)\s+)(?P<token>[\w.~+/=-]{8,})
-    | (?P<named>\b[\w-]*(?:key(?!board|word)|token(?!iz)|secret|passw(?:or)?d|authorization|cookie
-        |credential)[\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)
-        (?P<value>[^\s"',;)}\]]+)
-    | (?P<key>\b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi)[-_][\w-]{6,}
-    | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
-    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}
-        (?![\w/-]|\.\w|@im\.wechat))
-    """
-)
-_ERROR_WORD = pattern(
-    r"(?i)none|null|true|false|missing|invalid|expired|required|empty|not|is|are|was|unauthorized|"
-    r"incorrect|wrong|revoked|rejected|refused|denied|must|no|unknown|field|http|error|failed|"
-    r"limit|exceeded|unset|undefined|the|a|an|code|status|client|server|request"
-)
-"""Words with which an error continues after `token:`; they are not the token."""
-_ERROR_CODE = pattern(r"-?\d{1,6}")
+_LIKE_A_KEY = pattern(r"[0-9A-F]{32}")
+"""The ids of QQ have the form of a key."""
+_BEFORE_ID = pattern(r"(?i)\b(?:user|chat|openid|operator|group|member|friend|sender)\w*[:= ]+$")
 
 
-def redact_log_text(text: str) -> str:
-    """Redact everything in a text from a log that looks like a secret.
-
-    Punctuation, error codes and the words of an error are kept.
-    """
-    return clean(_SPOKEN.sub(_redact_spoken, text))
-
-
-def _redact_spoken(found: re.Match[str]) -> str:
-    before = found["url"] or found["path"] or found["query"] or found["scheme"] or found["named"]
-    if found["login"]:
-        return f"{before}{describe_hidden(found['login'], kind='login')}"
-    if found["key"] and is_chat_id(found["key"]):
-        return found[0]
-    if found["query"] and _ERROR_CODE.fullmatch(found["sent"]):
-        return found[0]
-    if found["named"] and _is_error(found["named"], found["value"]):
-        return found[0]
-    secret = found["part"] or found["sent"] or found["token"] or found["value"] or found["key"]
-    kind = "value" if found["query"] or found["named"] else "token" if found["scheme"] else "key"
-    return f"{before or ''}{describe_hidden(secret, before or '', kind)}"
-
-
-def _is_error(name: str, value: str) -> bool:
-    """Whether the text after a name such as `token:` belongs to an error and is not the token."""
-    if not any(char.isalnum() for char in value) or _ERROR_WORD.fullmatch(value.rstrip(".:")):
-        return True
-    return "passw" not in name.lower() and _ERROR_CODE.fullmatch(value.rstrip(".:")) is not None
+def is_known_id(found: re.Match[str], word: str) -> bool:
+    """Whether a word is the id of a user or chat; one like a key needs a word such as `user`."""
+    if not is_chat_id(word):
+        return False
+    return not _LIKE_A_KEY.fullmatch(word) or bool(
+        _BEFORE_ID.search(found.string[max(0, found.start() - 40) : found.start()])
+    )
 
 
 _KEY_LIKE = (
@@ -286,7 +246,7 @@ def redact_words(text: str) -> str:
             r"[A-Za-z0-9_-]{6,}",
             lambda word: (
                 describe_hidden(word[0], kind="key")
-                if re.match(_KEY_LIKE, word[0]) and not is_chat_id(word[0])
+                if re.match(_KEY_LIKE, word[0]) and not is_known_id(word, word[0])
                 else word[0]
             ),
             text,

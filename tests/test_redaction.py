@@ -7,6 +7,7 @@ import re
 import pytest
 
 from hermes_doctor import redaction
+from hermes_doctor.logs import secrets
 
 SECRET = [
     "OPENROUTER_API_KEY=canary",
@@ -152,7 +153,7 @@ def test_escape_in_a_line() -> None:
 )
 def test_what_a_log_says(text: str, secret: str) -> None:
     """Nothing with the look of a secret is shown, wherever it stands in a sentence."""
-    assert secret not in redaction.redact_log_text(text)
+    assert secret not in secrets.redact_log_text(text)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_what_a_log_says(text: str, secret: str) -> None:
 )
 def test_what_a_log_says_in_the_clear(text: str) -> None:
     """What an operator needs stays readable."""
-    assert redaction.redact_log_text(text) == text
+    assert secrets.redact_log_text(text) == text
 
 
 PEOPLE = [
@@ -274,7 +275,7 @@ def test_names_punctuation_and_ids_are_shown(text: str) -> None:
 )
 def test_the_words_of_an_error_are_shown(text: str) -> None:
     """Codes, punctuation and words of an error are not secret, also behind a word like token."""
-    assert redaction.redact_log_text(text) == text
+    assert secrets.redact_log_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -293,13 +294,14 @@ def test_the_words_of_an_error_are_shown(text: str) -> None:
 )
 def test_a_secret_in_a_log_says_what_it_is(text: str, shown: str) -> None:
     """The rest of the line stays as it is."""
-    assert redaction.redact_log_text(text) == shown
+    assert secrets.redact_log_text(text) == shown
 
 
 def test_ids_among_words() -> None:
     """The id of a chat is shown also where words that look like a key are hidden."""
-    text = "discord:123456789012345678 and E4F4AEA33253A2797FB897C50B81D7ED"
+    text = "discord:123456789012345678 and user E4F4AEA33253A2797FB897C50B81D7ED"
     assert redaction.redact_words(text) == text
+    assert "E4F4" not in redaction.redact_words("with E4F4AEA33253A2797FB897C50B81D7ED")
     assert redaction.redact_words("a1b2c3d4e5f6a7b8c9") == "(18-character key)"
 
 
@@ -321,6 +323,46 @@ def test_faults_stay_visible(line: str, shown: str) -> None:
 def test_an_answer_is_not_a_secret() -> None:
     """A structure after the word token is shown; a value in it is still redacted."""
     answer = "response missing access_token: {'code': 100016, 'message': 'invalid appid'}"
-    assert redaction.redact_log_text(answer) == answer
+    assert secrets.redact_log_text(answer) == answer
     for secret in ("token: {'token': 'abcdef123456'}", "token: {abc123}"):
-        assert "abc123" not in redaction.redact_log_text(secret)
+        assert "abc123" not in secrets.redact_log_text(secret)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: 0123456789ABCDEF0123456789ABCDEF",
+        "x.example/v1?password=123456",
+        "x.example/v1?access_token=1234",
+        "WEBHOOK_SECRET=123456",
+        "cookie: 12345",
+        "Authorization: Bearer 123456",
+        "key 0123456789abcdef0123456789abcdef.AbCdEfGh12345678 rejected",
+        "using fw_3ZabCDefGH12 now",
+    ],
+)
+def test_short_and_odd_secrets_in_logs(text: str) -> None:
+    """Numbers after a name of a secret, keys with dots, and keys that look like an id of QQ."""
+    shown = secrets.redact_log_text(text)
+
+    assert "-character" in shown
+    assert not any(part in shown for part in ("0123456789", "12345", "1234", "3ZabCD"))
+
+
+def test_the_words_of_an_exception_are_shown() -> None:
+    """`KeyError` is not a name for a key."""
+    assert secrets.redact_log_text("KeyError: 'soul'") == "KeyError: 'soul'"
+
+
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        ("MATRIX_USER_ID=syt_Ym90_AbCdEfGhIjKl_1abcde", True),
+        ("MATRIX_USER_ID=@bot:example.org", False),
+        ("TELEGRAM_HOME_CHANNEL=-1001234567890", False),
+        ("DISCORD_ALLOWED_USERS=somebody", False),
+    ],
+)
+def test_ids_in_settings(line: str, hidden: bool) -> None:
+    """An id is shown only if it has the form of one."""
+    assert ("-character" in redaction.redact_line(line)) is hidden

@@ -75,8 +75,6 @@ def _obstacle(home: Home, step: Step) -> str | None:
     """Why this user cannot do the step: rights, or a disk that is read-only."""
     from hermes_doctor.steps.base import MachineAction
 
-    if isinstance(step, MachineAction):
-        return None
     user, owner = os.geteuid(), os.stat(home.path).st_uid
     if user not in (0, owner):
         return text(
@@ -84,6 +82,8 @@ def _obstacle(home: Home, step: Step) -> str | None:
             "with sudo.",
             owner=owner,
         )
+    if isinstance(step, MachineAction):
+        return None
     for change in step.changes():
         expected = change.expect
         if expected.kind == "file" and user not in (0, expected.uid):

@@ -208,7 +208,12 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
 
 def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
     problem = problems.of(DATA)
-    said = [_history(probes, bool(problem))]
+    try:
+        said = [_history(probes, bool(problem))]
+    except CouldNotLook:
+        if problem is None:
+            raise
+        said = []
     try:
         jobs = probes.jobs()
         if jobs:

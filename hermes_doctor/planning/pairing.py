@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.logs.secrets import redact_log_text
 from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.planning.setting_edits import refuse_managed
-from hermes_doctor.redaction import clean, redact_log_text
+from hermes_doctor.redaction import clean
 from hermes_doctor.settings.user_ids import is_id, normalise_id
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.files import ReplaceFile, SetMode

@@ -11,7 +11,8 @@ from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
 from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.repair.plan import PlannedItem
-from hermes_doctor.steps.base import Step
+from hermes_doctor.steps.base import MachineAction, Step
+from hermes_doctor.steps.files import SetMode, SetOwner
 from hermes_doctor.system.files import size as file_size
 from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 
@@ -93,7 +94,7 @@ def plan_lines(
     questions = count(asks, "question") if asks else "no question"
     fixed = sum(one in ready for one in problems)
     size = sum(change.expect.size for one in ready for s in one.steps for change in s.changes())
-    keeps = not any(step.losses() for one in ready for step in one.steps)
+    keeps = all(_loses_nothing(step) for one in ready for step in one.steps)
     yield row(
         f"{fixed} of {count(len(problems), 'problem')}, {questions}"
         f"{', no data is lost' if keeps else ''}. A backup is made first ({file_size(size)})."
@@ -119,6 +120,11 @@ def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
         yield from diff_lines(step)
     if one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
+
+
+def _loses_nothing(step: Step) -> bool:
+    """Whether a step certainly keeps all data: a shown edit of a text, a mode, a start."""
+    return isinstance(step, SetMode | SetOwner | MachineAction) or step.texts() is not None
 
 
 def _losses(steps: Sequence[Step]) -> Iterator[Line]:

@@ -13,6 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.examination import ranking
 from hermes_doctor.message import clock, count, listed
 from hermes_doctor.model import (
+    DOWN,
     CheckResult,
     Finding,
     Mark,
@@ -24,8 +25,7 @@ from hermes_doctor.model import (
 )
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
-ROWS, COLUMNS = 24, 80
-"""The size of the screen that a report is made for."""
+ROWS, COLUMNS = 24, 80  # the screen that a report is made for
 MOST_EVIDENCE = 2
 MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
@@ -139,7 +139,7 @@ def _states(report: Report) -> Iterator[Line]:
 
 
 def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> Iterator[Line]:
-    """One problem, with more or less of what is known of it.
+    """One problem, with more or less of what is known of it:
 
     titles   the title, and the codes of its consequences
     brief    also the detail
@@ -322,9 +322,12 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
 
 def _start(report: Report) -> tuple[str, str]:
     """How to start a gateway that was stopped."""
-    down = next((one for one in report.findings if one.code == "GW-DOWN"), None)
-    if down is not None and report.offer(down):
-        return f"hermes-doctor fix GW-DOWN{report.options}", "show the start; changes nothing"
+    for one in filter(report.offer, report.findings):
+        if (effect := report.effects.get(one.code)) and effect.part == DOWN:
+            return (
+                f"hermes-doctor fix {one.code}{report.options}",
+                "show the start; changes nothing",
+            )
     return "hermes gateway run", "start the bot in this terminal"
 
 

@@ -178,7 +178,7 @@ def test_the_image_cannot_be_marked(home: Path, tmp_path: Path) -> None:
 
     assert done.code == 0
     assert "A rollback could restore only the data: `docker tag" in done.err
-    assert "its previous image is gone" in doctor(home, engine, "rollback", "--yes").err
+    assert "its previous image was removed" in doctor(home, engine, "rollback", "--yes").err
 
 
 @pytest.mark.parametrize(

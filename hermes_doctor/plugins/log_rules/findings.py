@@ -9,11 +9,11 @@ from itertools import groupby
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.logs.secrets import redact_log_text
 from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident
 from hermes_doctor.plugins.log_rules.rule import KEYS
-from hermes_doctor.redaction import redact_log_text
 
 _LONG, _REASON = 200, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
@@ -94,7 +94,7 @@ def _filled(template: str, incident: Incident) -> Message:
         value = _told(name, fields.get(name) or _UNNAMED.get(name, "?"))
         if name == "platform":
             value = _label(value)
-        values[name] = shown(value[:_REASON] if name == "reason" else value)
+        values[name] = shown(value, _REASON if name == "reason" else _LONG)
     return Message(template, values)
 
 
@@ -119,10 +119,10 @@ def _told(name: str, value: str) -> str:
     return f"{value[:3].strip()}…{crc32(value.encode('utf-8', 'replace')) & 0xFFFF:04x}"
 
 
-def shown(text: str) -> str:
-    """Shorten and redact a piece of a log line for display."""
-    short = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
-    return redact_log_text(short)
+def shown(text: str, most: int = _LONG) -> str:
+    """Redact and shorten a piece of a log line for display; a key is never cut before that."""
+    safe = redact_log_text(text)
+    return safe if len(safe) <= most else safe[: most - 1] + "…"
 
 
 def _often(count: int, same: list[Incident], sessions: set[str]) -> str:

@@ -22,6 +22,8 @@ FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
 """Seconds by which the clock of the log's writer may be ahead of ours."""
+_SAME_TIME = 60.0
+"""Seconds by which a better rule's last line may be older."""
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
@@ -189,7 +191,13 @@ class IncidentTracker:
     def _yields(self, one: _Open) -> bool:
         """Tell whether a better rule has an open incident about the same thing."""
         better = (other for id in one.rule.yields_to for other in self.open.get(id, {}).values())
-        return any(other.reached and other.agrees(one.key) for other in better)
+        return any(
+            other.reached
+            and other.agrees(one.key)
+            and _last(other) >= _last(one) - _SAME_TIME
+            and (other.count >= one.count or "session" not in other.key)
+            for other in better
+        )
 
     def _take(self, match: Match) -> None:
         key = self._key(match)

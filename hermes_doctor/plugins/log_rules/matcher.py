@@ -162,8 +162,17 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
             continue
         if match := _first(line, _searched(line, text, more)):
             fields = {name: value for name, value in match.groupdict().items() if value}
+            if "reason" in fields:
+                fields["reason"] = _whole_words(match)
             found.append(_Seen(rule, role, fields, _quote(rule, match, fields)))
     return found
+
+
+def _whole_words(match: re.Match[str]) -> str:
+    """The reason without a last word that the pattern's limit cut: half a key is not redacted."""
+    reason, after = match["reason"], match.string[match.end("reason") :][:1]
+    cut = bool(_OF_A_WORD.match(reason[-1:])) and bool(_OF_A_WORD.match(after))
+    return reason[: reason.rindex(" ")] if cut and " " in reason else reason
 
 
 def _quote(rule: Rule, match: re.Match[str], fields: Mapping[str, str]) -> str:
@@ -205,6 +214,7 @@ def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:
     return None
 
 
+_OF_A_WORD = re.compile(r"[\w+/=.:-]")
 _patterns: dict[str, re.Pattern[str]] = {}
 
 

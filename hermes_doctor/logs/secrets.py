@@ -1,0 +1,74 @@
+"""Redact secrets in texts from logs and from servers, and keep the words of an error."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_doctor.lazy import pattern
+from hermes_doctor.redaction import clean, describe_hidden, is_known_id
+
+_SPOKEN = pattern(
+    r"""(?ix)
+    (?P<url>\b[a-z][a-z0-9+.-]*://)(?P<login>[^\s/@]+|[^\s/@:]*:[^\s@"'<>]{1,200})(?=@)
+    | (?P<path>\b[a-z][a-z0-9+.-]*://[^\s"'<>?@]{1,200}?/)      # a key as a part of an address
+        (?P<part>(?=[\w-]{0,100}\d)(?=[\w-]{0,100}[a-z])[\w-]{16,}[^\s"'<>]*)
+    | (?P<query>[?&][\w.-]*=)(?P<sent>[^\s&"'<>]+)              # what an address hands over
+    | (?P<scheme>\b(?:bearer|basic|bot)\s+)(?P<token>[\w.~+/=-]{8,})
+    | (?P<named>\b[\w-]*(?:key(?!board|word|error)|token(?!iz|error)|secret|passw(?:or)?d
+        |authorization|cookie|credential(?!s?error))[\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)
+        (?P<value>[^\s"',;)}\]]+)
+    | (?P<key>\b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi|fw|xai|r8|pplx|tgp)
+        [-_][\w-]{6,}
+    | \b[0-9a-f]{32}\.\w{16} | \b[\w-]{23,28}\.[\w-]{6}\.[\w-]{27,}
+    | \beyJ[\w.-]{16,} | \b(?:AKIA|AIza)[\w-]{12,} | (?<!\d)\d{6,12}:[\w-]{30,}
+    | (?<![\w/.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{28,}={0,2}
+        (?![\w/-]|\.\w|@im\.wechat))
+    """
+)
+_ERROR_WORD = pattern(
+    r"(?i)none|null|true|false|missing|invalid|expired|required|empty|not|is|are|was|unauthorized|"
+    r"incorrect|wrong|revoked|rejected|refused|denied|must|no|unknown|field|http|error|failed|"
+    r"limit|exceeded|unset|undefined|the|a|an|code|status|client|server|request"
+)
+"""Words with which an error continues after `token:`; they are not the token."""
+_ERROR_CODE = pattern(r"-?\d{1,6}")
+_CODE_AFTER = pattern(r"(?i)(?:tokens\S*|(?:token|key)[\"']?:\s?[\"']?)$|tokens[\"']?\s*[:=]")
+"""Names after which a short number is a code or an amount; after others it may be a secret."""
+_SECRET = pattern(r"(?i)key|token|secret|sig|passw|auth|login|cookie")
+
+
+def redact_log_text(text: str) -> str:
+    """Redact everything in a text from a log that looks like a secret.
+
+    Punctuation, error codes and the words of an error are kept.
+    """
+    return clean(_SPOKEN.sub(_redact_spoken, text))
+
+
+def _redact_spoken(found: re.Match[str]) -> str:
+    before = found["url"] or found["path"] or found["query"] or found["scheme"] or found["named"]
+    if found["login"]:
+        return f"{before}{describe_hidden(found['login'], kind='login')}"
+    if found["key"] and is_known_id(found, found["key"]):
+        return found[0]
+    if (
+        found["query"]
+        and _ERROR_CODE.fullmatch(found["sent"])
+        and not _SECRET.search(found["query"])
+    ):
+        return found[0]
+    if found["named"] and _is_error(found["named"], found["value"]):
+        return found[0]
+    secret = found["part"] or found["sent"] or found["token"] or found["value"] or found["key"]
+    kind = "value" if found["query"] or found["named"] else "token" if found["scheme"] else "key"
+    return f"{before or ''}{describe_hidden(secret, before or '', kind)}"
+
+
+def _is_error(name: str, value: str) -> bool:
+    """Whether the text after a name such as `token:` belongs to an error and is not the token."""
+    if not any(char.isalnum() for char in value) or _ERROR_WORD.fullmatch(value.rstrip(".:")):
+        return True
+    return (
+        _CODE_AFTER.search(name) is not None
+        and _ERROR_CODE.fullmatch(value.rstrip(".:")) is not None
+    )
