@@ -8,10 +8,11 @@ from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Mark, Report
 
 
 def silences(report: Report, finding: Finding) -> bool:
-    """Whether people get no answer because of this finding."""
+    """Whether people get no answer because of this finding; one chat is not the whole bot."""
     effect = report.effects.get(finding.code)
     broken = effect is not None and effect.part in (*SILENCING, PLATFORM)
-    return broken and finding.severity.rank <= Severity.ERROR.rank
+    whole = not finding.data.get("one_chat")
+    return broken and whole and finding.severity.rank <= Severity.ERROR.rank
 
 
 def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:

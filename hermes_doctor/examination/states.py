@@ -276,4 +276,5 @@ def platform_of(finding: Finding) -> str:
 
 
 def _silences(finding: Finding) -> bool:
-    return finding.severity.rank <= Severity.ERROR.rank
+    whole = not finding.data.get("one_chat")
+    return whole and finding.severity.rank <= Severity.ERROR.rank

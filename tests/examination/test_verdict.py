@@ -168,6 +168,13 @@ def test_a_damaged_database_is_a_limit() -> None:
     assert judged.headline == "Your bot is working with limits: 1 problem."
 
 
+def test_one_chat_is_not_the_whole_bot() -> None:
+    """The others still get answers."""
+    judged = judge(report(found("NO-KEY", data={"one_chat": True}), ladder=WORKS))
+
+    assert judged.kind is VerdictKind.LIMITED
+
+
 def test_a_stopped_bot() -> None:
     """A gateway that was stopped on purpose is not a problem, but nobody gets an answer."""
     judged = judge(report(found("NOT-RUNNING", Severity.INFO, since=AGO), ladder=DOWN))

@@ -68,6 +68,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             "rule": rule.id,
             "unless_ok": tuple(rule.unless_ok),
             "last": last.last,
+            "one_chat": len(sessions) == 1,
             **_keys(last),
         },
     )
