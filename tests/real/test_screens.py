@@ -6,7 +6,6 @@ tests/helpers/terminal_screen.py) and read each of them in a terminal.
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import shutil
@@ -261,11 +260,7 @@ def test_a_pipe_gets_the_same(users: Path) -> None:
     user = users / "alice"
     demo_home.make(user / ".hermes")
     shown = look(user, hermes=False)
-    env = machine(user)
-    piped = steady(support.doctor("check", env=env, cwd=user).out)
+    piped = steady(support.doctor("check", env=machine(user), cwd=user).out)
 
-    assert " ".join(piped.split()) != ""
-    assert [line for line in piped.splitlines() if line.endswith("-")] == []
-    codes = [word for word in shown.split() if word in demo_home.CODES]
-    assert [word for word in piped.split() if word in demo_home.CODES] == codes
-    assert json.loads(support.doctor("check", "--json", env=env, cwd=user).out)["findings"]
+    assert piped.split() == shown.split()
+    assert len(piped.splitlines()) < len(shown.splitlines())
