@@ -58,7 +58,7 @@ def test_stages(home: Path, stage: str, code: str) -> None:
 
     assert result.status == "problem"
     assert (finding.code, finding.severity, finding.subject) == (code, "error", "Telegram")
-    assert "no answer in time" in finding.title
+    assert "no answer in time" in finding.evidence[0].what
     assert "http://10.0.0.5:3128 (HTTPS_PROXY)" in finding.detail
     assert "s3cr3t" not in repr(finding)
     assert "api.telegram.org" in finding.evidence[0].where

@@ -362,7 +362,8 @@ def test_env_in_another_encoding(patient: Patient, encoding: str) -> None:
     env.write_bytes(support.ENV.encode(encoding))
     sick = support.contents(patient.home)
 
-    assert patient.finding("ENV-BOM")["severity"] == "error"
+    converts = patient.version == "0.19.0"  # it rewrites the file itself when it starts
+    assert patient.finding("ENV-BOM")["severity"] == ("info" if converts else "error")
 
     cure(patient, "ENV-BOM")
     assert env.read_text() == support.ENV

@@ -347,7 +347,7 @@ def test_first_sign_of_the_ticker(
 
         found = ask("cron-ticker", home)[1]
 
-    assert ["never started" in said.title for said in found] == ([True] if damaged else [])
+    assert ["did not start" in said.title for said in found] == ([True] if damaged else [])
 
 
 def test_running_gateway(hermes_home: MakeHome) -> None:

@@ -17,7 +17,7 @@ from hermes_doctor.planning import logs_set_aside
 from hermes_doctor.planning.logs_set_aside import KeepDatabase
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
-from tests.helpers import crash_server, damage, fix_cycle
+from tests.helpers import crash_server, damage, fix_cycle, support
 from tests.helpers.crash_server import Cut, Ended, Server
 from tests.scenarios.test_crash import killed, rehearse
 
@@ -97,14 +97,15 @@ def test_a_writer_after_it_was_cut_off(how: str, server: Server, home: Path) -> 
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_a_writer_after_only_a_part_was_done(how: str, server: Server, home: Path) -> None:
     """The rest is taken back. The log cannot go back, so its new name stays, and that is said."""
-    env = home / ".env"
-    env.write_bytes(b"\xef\xbb\xbf" + env.read_bytes())
-    before = env.read_bytes()
-    ended = cut_off_and_written_to(server, home, how, "ENV-BOM")
+    board = home / "kanban.db"
+    board.unlink(missing_ok=True)
+    support.board(board, without=(("tasks", "session_id"),))
+    before = board.read_bytes()
+    ended = cut_off_and_written_to(server, home, how, "KANBAN-SCHEMA")
     assert ended.code == 1, ended.said
     assert "only in part: state.db changed since" in ended.said, ended.said
     assert f"kept as {assert_kept(server, home)} and in backup" in ended.said, ended.said
-    assert env.read_bytes() == before
+    assert board.read_bytes() == before
 
 
 @pytest.fixture
