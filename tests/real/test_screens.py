@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hermes_doctor.cli import demo_home
 from tests.helpers import requirements, support
 from tests.helpers.real import chat_partner, qq
 from tests.helpers.real.containers import OUTSIDE, Project, engine
-from tests.helpers.real.gateways import free_port, gateway, sealed, until
+from tests.helpers.real.gateways import Running, free_port, gateway, sealed, until
 from tests.helpers.real.release_homes import MakeHome, machine
 from tests.helpers.real.systemd import systemd
 from tests.helpers.terminal_screen import ROWS, compare, screen, steady
@@ -87,6 +88,16 @@ def chat(platform: qq.Qq, text: str, *words: str) -> None:
     bot.hear(*words or ("Yes.",))
 
 
+@contextmanager
+def answering_bot(home: Path, platform: qq.Qq) -> Iterator[Running]:
+    """A gateway that is connected to QQ and has answered a message."""
+    chat_partner.set_up(home, platform)
+    with gateway(VERSION, home, extra=alone(platform)) as running:
+        until(lambda: platform.sessions() > 0, "the session")
+        chat(platform, "Are you there?")
+        yield running
+
+
 def test_healthy(user: Path, platform: qq.Qq) -> None:
     """A bot under systemd that has just answered, with a backup."""
     home = user / ".hermes"
@@ -146,10 +157,8 @@ def test_dead_provider(user: Path, platform: qq.Qq) -> None:
 def test_dead_qq(user: Path, platform: qq.Qq) -> None:
     """The bot worked; after a restart QQ rejects its secret."""
     home = user / ".hermes"
-    chat_partner.set_up(home, platform)
-    with gateway(VERSION, home, extra=alone(platform)):
-        until(lambda: platform.sessions() > 0, "the session")
-        chat(platform, "Are you there?")
+    with answering_bot(home, platform):
+        pass
     platform.tell("token bad")
     with gateway(VERSION, home, extra=alone(platform)):
         log = home / "logs" / "errors.log"
@@ -162,10 +171,7 @@ def test_dead_qq(user: Path, platform: qq.Qq) -> None:
 def test_gateway_down(user: Path, platform: qq.Qq) -> None:
     """The gateway was killed, and nothing restarts it."""
     home = user / ".hermes"
-    chat_partner.set_up(home, platform)
-    with gateway(VERSION, home, extra=alone(platform)) as running:
-        until(lambda: platform.sessions() > 0, "the session")
-        chat(platform, "Are you there?")
+    with answering_bot(home, platform) as running:
         running.process.kill()
         running.process.wait()
     shown = look(user)
@@ -176,10 +182,8 @@ def test_gateway_down(user: Path, platform: qq.Qq) -> None:
 def test_truncated_database(user: Path, platform: qq.Qq) -> None:
     """A disk was full, and the second half of state.db is missing."""
     home = user / ".hermes"
-    chat_partner.set_up(home, platform)
-    with gateway(VERSION, home, extra=alone(platform)):
-        until(lambda: platform.sessions() > 0, "the session")
-        chat(platform, "Are you there?")
+    with answering_bot(home, platform):
+        pass
     path = home / "state.db"
     for name in ("state.db-wal", "state.db-shm"):
         (home / name).unlink(missing_ok=True)

@@ -2,16 +2,15 @@
 
     python loopback_qq.py ADDRESS PORT
 
-Says `ready PORT` and then what happens; obeys a line each on its input:
+Prints `ready PORT`, then one line for each event: `heard "TEXT"` for a message of the bot, and
+`asked` for a question to the model. Reads one command per line from its input:
 
-    close CODE       closes every websocket with that code
-    refuse CODE      does so with every one that asks for a session, until `refuse 0`
-    token bad        gives no token any more, as for a wrong secret
-    model MODE       the model waits for ever (`wait`, as at first), answers (`answer`), or
-                     rejects the key (`reject`)
-    say TEXT         sends a message of a friend to the bot
-
-What the bot says is told as `heard "TEXT"`, each question to the model as `asked`.
+    close CODE       close every websocket with that code
+    refuse CODE      close every websocket that asks for a session, until `refuse 0`
+    token bad        give out no more tokens, as for a wrong secret
+    model MODE       let the model wait for ever (`wait`, the default), answer (`answer`), or reject
+                     the key (`reject`)
+    say TEXT         send a message of a friend to the bot
 """
 
 from __future__ import annotations
