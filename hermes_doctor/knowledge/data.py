@@ -8,7 +8,7 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 NEWEST = (0, 19, 0)
-"""The newest release that the files describe."""
+"""The newest release that the files describe; tools/add_release.py writes these lines."""
 NEWEST_CONFIG, NEWEST_SCHEMA = 33, 22
 """The version that it writes into config.yaml, and the schema version of its state.db."""
 

@@ -5,7 +5,8 @@
     python -I schema_lesson.py visit FOLDER     uses every database of every home in the folder;
                                                 in the one called `fresh` it creates them all
 
-Runs under the release's own interpreter and imports nothing from this project.
+`learn` reads from standard input the statements that create each database as older releases left
+it, and also prints what these files are like after this release has used them. Runs under the release's own interpreter and imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,9 @@ def projects(home: Path) -> None:
     module = importlib.import_module("hermes_cli.projects_db")
     db = module.connect(home / "projects.db")
     try:
-        made = module.create_project(db, name="one", folders=[str(home)])
+        folder = home / f"project {os.urandom(4).hex()}"  # a folder belongs to one project only
+        folder.mkdir()
+        made = module.create_project(db, name="one", folders=[str(folder)])
         one = made if isinstance(made, str) else made.id
         module.list_projects(db)
         module.get_project(db, one)
@@ -189,6 +192,7 @@ USES: dict[str, Use] = {
     "gateway/discord_message_recovery.db": discord,
     "memory_store.db": memory,
 }
+KINDS = ("tables", "virtual", "views", "indexes", "triggers")
 
 
 def start_state(home: Path) -> None:
@@ -204,7 +208,7 @@ def optional(name: str) -> Any:
         return None
 
 
-def learn(root: Path) -> dict[str, Any]:
+def learn(root: Path, older: dict[str, list[list[str]]]) -> dict[str, Any]:
     """Describe every database that this release can create."""
     answers: dict[str, Any] = {}
     for name, use in USES.items():
@@ -223,8 +227,11 @@ def learn(root: Path) -> dict[str, Any]:
                 at_once = schema(db)["tables"]
             for table, known in answer["tables"].items():
                 known["lazy"] = table not in at_once
+        answer["layouts"] = [
+            layout for made in older.get(name, ()) for layout in upgraded(root, name, use, made)
+        ]
         trial = Trial(home, root, name, use)
-        for kind in ("tables", "virtual", "indexes", "triggers"):
+        for kind in KINDS:
             for part, known in answer[kind].items():
                 known["if_missing"] = trial.without(kind, part)
         for table, known in answer["tables"].items():
@@ -243,6 +250,32 @@ def learn(root: Path) -> dict[str, Any]:
                 known["if_changed"] = trial.with_other(kind, part, known["sql"])
         answers[name] = answer
     return answers
+
+
+def upgraded(root: Path, name: str, use: Use, made: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the declarations of a file of an older release after this one has used it."""
+    home = fresh(Path(tempfile.mkdtemp(dir=root)))
+    with contextlib.closing(sqlite3.connect(home / name)) as db, db:
+        for sql in made:
+            db.execute(sql)
+        fill(db)  # a release may treat a search index without rows differently
+    try:
+        use(home)
+    except Exception as error:  # noqa: BLE001 (it may refuse a file that is too old)
+        print(f"{name}: {error}", file=sys.stderr)
+        return
+    with contextlib.closing(sqlite3.connect(home / name)) as db:
+        found = schema(db)
+    yield {
+        "tables": {
+            table: [column["name"] for column in known["columns"]]
+            for table, known in found["tables"].items()
+        },
+        **{
+            kind: {part: known["sql"] for part, known in found[kind].items()}
+            for kind in ("virtual", "views", "triggers")
+        },
+    }
 
 
 def visit(folder: Path) -> None:
@@ -276,7 +309,7 @@ def fill(db: sqlite3.Connection) -> None:
 
 
 def schema(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return tables with declared columns, full-text tables, indexes, triggers and the version."""
+    """Return tables with their columns, full-text tables, views, indexes, triggers, version."""
     master = db.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_master"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
@@ -294,6 +327,7 @@ def schema(db: sqlite3.Connection) -> dict[str, Any]:
         "version": version,
         "tables": tables,
         "virtual": virtual,
+        "views": {name: {"sql": sql} for kind, name, _, sql in master if kind == "view"},
         "indexes": {n: {"table": t, "sql": s} for kind, n, t, s in master if kind == "index"},
         "triggers": {n: {"table": t, "sql": s} for kind, n, t, s in master if kind == "trigger"},
     }
@@ -315,8 +349,11 @@ class Trial:
         self.made, self.root, self.name, self.use = made, root, name, use
 
     def without(self, kind: str, part: str) -> str:
-        """Return the effect of removing this table, full-text table, index or trigger."""
-        word = {"tables": "TABLE", "virtual": "TABLE", "indexes": "INDEX", "triggers": "TRIGGER"}
+        """Return the effect of removing this table, full-text table, view, index or trigger."""
+        word = {
+            **{"tables": "TABLE", "virtual": "TABLE", "views": "VIEW"},
+            **{"indexes": "INDEX", "triggers": "TRIGGER"},
+        }
 
         def drop(db: sqlite3.Connection) -> None:
             db.execute("PRAGMA foreign_keys=OFF")
@@ -415,6 +452,7 @@ def take_away(db: sqlite3.Connection, table: str, column: str) -> None:
     """Remove a column with the indexes and triggers that need it."""
     db.isolation_level = None
     db.execute("PRAGMA foreign_keys=OFF")
+    db.execute("PRAGMA legacy_alter_table=ON")  # a view may need the table
     others = db.execute(
         "SELECT type, name, sql FROM sqlite_master"
         " WHERE tbl_name=? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
@@ -507,6 +545,27 @@ def declared_otherwise(sql: str, column: str, way: str) -> str:
     return f"({', '.join(parts)}){sql[end + 1 :]}"
 
 
+def hurry() -> None:
+    """Let nothing wait for the disk: the files of the trials are thrown away."""
+    connect = sqlite3.connect
+
+    def quick(*args: Any, **options: Any) -> sqlite3.Connection:
+        db: sqlite3.Connection = connect(*args, **options)
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("PRAGMA synchronous=OFF")
+        return db
+
+    sqlite3.connect = quick
+    os.fsync = os.fdatasync = lambda fd: None
+    # Both load settings and plugins again for every new home.
+    state, board = optional("hermes_state"), optional("hermes_cli.kanban_db")
+    if hasattr(state, "resolve_journal_mode"):
+        mode = state.resolve_journal_mode()
+        state.resolve_journal_mode = lambda *_, **__: mode
+    if hasattr(board, "_fire_kanban_lifecycle_hook"):
+        board._fire_kanban_lifecycle_hook = lambda *_, **__: None
+
+
 def main() -> None:
     """Learn, or visit the homes of a folder."""
     logging.disable(logging.CRITICAL)
@@ -514,8 +573,9 @@ def main() -> None:
         visit(Path(sys.argv[2]))
         return
     root = Path(tempfile.mkdtemp())
+    hurry()
     try:
-        json.dump(learn(root), sys.stdout)
+        print(json.dumps(learn(root, json.load(sys.stdin) or {})))
     finally:
         shutil.rmtree(root)
 
