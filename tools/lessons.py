@@ -14,10 +14,10 @@ PATIENCE = 600
 """Seconds for all scripts of one release; a busy machine is slow."""
 
 
-def ask(version: str, script: Path | str, question: Any = None, words: tuple[str, ...] = ()) -> Any:
+def ask(version: str, script: Path, question: Any = None) -> Any:
     """Return a release's answer to any script: the last line that it prints."""
-    text = script if isinstance(script, str) else script.read_text()
-    return _said(releases.python_of(version), {"asked": Lesson(text, words, question)})["asked"]
+    lesson = Lesson(script.read_text(), (), question)
+    return _said(releases.python_of(version), {"asked": lesson})["asked"]
 
 
 def learn(version: str, *names: str, python: Path | None = None) -> dict[str, Any]:
@@ -33,8 +33,9 @@ def _said(python: Path, wanted: dict[str, Lesson]) -> dict[str, Any]:
 
 def visit(version: str, folder: Path) -> None:
     """Let a release use the databases of each home in the folder; raises if it fails on one."""
-    script = questions.lesson(questions.SCHEMAS, version).script
-    ask(version, script, words=("visit", str(folder)))
+    lesson = questions.lesson(questions.SCHEMAS, version)
+    asked = lesson._replace(words=("visit", str(folder)), question=None)
+    _said(releases.python_of(version), {"visit": asked})
 
 
 def empty(home: Path) -> Path:

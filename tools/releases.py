@@ -19,7 +19,9 @@ from pathlib import Path
 
 LOCKS = Path(__file__).parent / "locks"
 ALL = tuple(
-    sorted((path.stem for path in LOCKS.glob("*.txt")), key=lambda name: [*map(int, name.split("."))])
+    sorted(
+        (path.stem for path in LOCKS.glob("*.txt")), key=lambda name: [*map(int, name.split("."))]
+    )
 )
 """The releases on the package index that are installed here; each has a lock file."""
 CHECKOUTS = "HERMES_DOCTOR_CHECKOUTS"

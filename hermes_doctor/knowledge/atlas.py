@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.data import caches, load_knowledge
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ def blueprint(database: str, release: str) -> Blueprint | None:
     kind = kind_of(database)
     if kind is None or release not in releases(kind):
         return None
-    data = _data(kind)
+    return blueprint_from(_data(kind), kind, release)
+
+
+def blueprint_from(data: Mapping[str, Any], kind: str, release: str) -> Blueprint:
+    """Return the schema of a release from the content of a file."""
     parts = {
         group: dict(_of_release(data.get(group, {}), release))
         for group in ("tables", "virtual", "views", "indexes", "triggers")
@@ -80,6 +84,9 @@ def blueprint(database: str, release: str) -> Blueprint | None:
             if "earlier" in form
         },
     )
+
+
+caches.append(blueprint.cache_clear)
 
 
 def newest_blueprint(database: str) -> Blueprint:

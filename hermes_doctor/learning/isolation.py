@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -17,13 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.privileges import Privileges
 
 BOOT = r"""
-import contextlib, io, json, os, resource, socket, sys
+import contextlib, io, json, os, resource, socket, sys, types
 given = json.load(sys.stdin)
 resource.setrlimit(resource.RLIMIT_FSIZE, (268435456, 268435456))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -31,6 +32,7 @@ with contextlib.suppress(Exception):
     import ctypes
     uid, gid = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None)
+    libc.prctl(1, 9)
     if libc.unshare(0x40000000) and not libc.unshare(0x50000000):
         for name, line in (
             ("setgroups", "deny"),
@@ -46,11 +48,20 @@ def local(self, address):
     return connect(self, address) if self.family == socket.AF_UNIX else refuse()
 socket.socket.connect = socket.socket.connect_ex = local
 socket.getaddrinfo = socket.gethostbyname = socket.gethostbyname_ex = refuse
+for name, source in given["modules"].items():
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        path = ".".join(parts[:length])
+        if path not in sys.modules:
+            sys.modules[path] = types.ModuleType(path)
+            sys.modules[path].__path__ = []
+    exec(compile(source, name, "exec"), sys.modules[name].__dict__)
 sys.stdin = io.StringIO(json.dumps(given["question"]))
 sys.argv = ["lesson", *given["words"]]
 exec(compile(given["script"], "lesson", "exec"), {"__name__": "__main__"})
 """
-"""Unshares the network (with a user namespace where needed), and makes Python refuse it too."""
+"""Lets the script end with this process, without network: by a namespace of its own where the
+system allows that, and by Python's sockets."""
 MOST = 16 * 1024 * 1024
 """The most bytes of one answer."""
 _PAUSE = 0.05
@@ -63,6 +74,8 @@ class Lesson(NamedTuple):
     script: str
     words: tuple[str, ...] = ()
     question: Any = None
+    modules: Mapping[str, str] = EMPTY
+    """The modules of this project that the script needs, as text."""
 
 
 class DoesNotStart(Trouble):
@@ -121,14 +134,17 @@ class _Class:
             folder.mkdir(mode=0o700)
             if self.user:
                 os.chown(folder, self.user.uid, self.user.gid)
-        given = {"script": lesson.script, "words": lesson.words, "question": lesson.question}
+        given = {
+            **{"script": lesson.script, "modules": dict(lesson.modules)},
+            **{"words": lesson.words, "question": lesson.question},
+        }
         become: dict[str, Any] = {}
         if self.user:
             become = {
                 **{"user": self.user.uid, "group": self.user.gid},
                 "extra_groups": list(self.user.groups),
             }
-        out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        out, err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115 (_answer closes)
         with tempfile.TemporaryFile() as question:
             question.write(json.dumps(given).encode())
             question.seek(0)
@@ -185,7 +201,8 @@ def _reason(code: int, err: IO[bytes]) -> str:
     size = err.seek(0, os.SEEK_END)
     err.seek(max(0, size - 4000))
     lines = [line.strip() for line in err.read().decode("utf-8", "replace").splitlines()]
-    last = next((line for line in reversed(lines) if line), "")
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b", line)]
+    last = next((line for line in reversed(errors or lines) if line), "")
     if not last:
         return text("it ended with exit code {code}", code=code)
     from hermes_doctor.redaction import clean

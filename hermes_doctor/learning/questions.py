@@ -38,11 +38,17 @@ def lesson(name: str, version: str) -> Lesson:
     """Return what to ask for one file of knowledge."""
     script = (_HERE / f"{SCRIPTS[name]}_lesson.py").read_text()
     if name == SCHEMAS:
-        return Lesson(script, ("learn",), older_files(version))
+        return Lesson(script, ("learn",), older_files(version), _parts())
     if name in ("access", "enabling"):
         known = load_knowledge("platforms")["platforms"]
         return Lesson(script, (), {one: facts["variables"] for one, facts in known.items()})
     return Lesson(script, (), True if name == "keys" else None)
+
+
+def _parts() -> dict[str, str]:
+    """Return the parts of the lesson about schemas, by the names under which it imports them."""
+    names = ("schema_changes", "schema_uses")
+    return {f"{__package__}.lessons.{name}": (_HERE / f"{name}.py").read_text() for name in names}
 
 
 def answers(version: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,9 +144,7 @@ def _table(name: str, told: Mapping[str, Any], layouts: list[dict[str, Any]]) ->
     return {**told, "columns": columns, "orders": sorted(other)}
 
 
-def _earlier(
-    kind: str, name: str, sql: str, layouts: list[dict[str, Any]]
-) -> dict[str, list[str]]:
+def _earlier(kind: str, name: str, sql: str, layouts: list[dict[str, Any]]) -> dict[str, list[str]]:
     """Return the other statements that upgraded files have under this name."""
     there = [layout[kind][name] for layout in layouts if name in layout[kind]]
     other = list(dict.fromkeys(one for one in there if one.split() != sql.split()))

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.knowledge import atlas
+from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import creation
 from tests.helpers import warm_server
 from tests.helpers.plain_words import understated
-from tools import schema_lesson
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
 ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
@@ -105,7 +105,7 @@ def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None
         )
         db.commit()
         for table, column in without:
-            schema_lesson.take_away(db, table, column)
+            schema_changes.take_away(db, table, column)
 
 
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
