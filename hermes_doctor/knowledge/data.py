@@ -13,9 +13,9 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.system.files import user_home
 
 _HERE = Path(__file__).parent
-NEWEST = (0, 20, 1)
+NEWEST = (0, 20, 5)
 """The newest release that the files describe; tools/add_release.py writes these lines."""
-NEWEST_CONFIG, NEWEST_SCHEMA = 34, 25
+NEWEST_CONFIG, NEWEST_SCHEMA = 38, 26
 """The version that it writes into config.yaml, and the schema version of its state.db."""
 
 
