@@ -37,9 +37,7 @@ MISTAKES = {
 def answers(done: support.Done) -> list[dict[str, Any]]:
     """Everything that a report says, without what differs from run to run."""
     found: list[dict[str, Any]] = done.json["findings"]
-    checks = [
-        {key: one[key] for key in ("id", "status", "reason")} for one in done.json["checks"]
-    ]
+    checks = [{key: one[key] for key in ("id", "status", "reason")} for one in done.json["checks"]]
     return found + checks
 
 
@@ -54,9 +52,7 @@ def test_an_unknown_release_is_judged_like_a_known_one(tmp_path: Path) -> None:
     before = support.contents(homes["sound"])
 
     unknown = tool.run("check", "--json", "--home", homes["mistakes"], env=env)
-    done = tool.run(
-        "learn", "--json", "--timeout", "800", "--home", homes["sound"], env=env
-    )
+    done = tool.run("learn", "--json", "--timeout", "800", "--home", homes["sound"], env=env)
 
     note = support.finding(unknown, "HERMES-NEWER")
     assert "hermes-doctor learn" in note["next"]
@@ -90,9 +86,7 @@ def _home(path: Path, kind: str) -> Path:
     return home
 
 
-def _is_used_only_if_trusted(
-    tool: CutTool, path: Path, home: Path, env: dict[str, str]
-) -> None:
+def _is_used_only_if_trusted(tool: CutTool, path: Path, home: Path, env: dict[str, str]) -> None:
     for place, mode in ((path, 0o622), (path.parent, 0o777)):
         kept = place.stat().st_mode & 0o777
         place.chmod(mode)

@@ -33,7 +33,7 @@ def test_facts(name: str) -> None:
     assert all(endpoint(host) for host in facts.get("hosts", ()))
     assert facts["link"] != "listening" or facts["listens"]["port"]
     for form in ENABLING[name]:
-        assert form["by"] or not facts["variables"] and form["on"], "nothing switches it on"
+        assert form["by"] or (not facts["variables"] and form["on"]), "nothing switches it on"
         assert {variable for names in form["by"] for variable in names} <= set(facts["variables"])
         assert set(form["releases"]) <= set(KNOWN)
 
