@@ -25,6 +25,10 @@ from tests.helpers.plain_words import understated
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
 ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
+RELEASE = "0.19.0"
+"""The newest release whose search index keeps a copy of its text, as most tests assume.
+
+`tests/scenarios/test_newer_search.py` and others cover later ones."""
 
 
 def healthy(home: Path) -> Path:
@@ -73,7 +77,7 @@ def _made_once(make: Callable[..., object], *args: Hashable) -> bytes:
 
 
 def history(path: Path, version: str | None = None) -> Path:
-    """Create a state.db with fifty messages, as a release (by default the newest) does."""
+    """Create a state.db with fifty messages, as a release (by default RELEASE) does."""
     return remembered(path, _history, version)
 
 
@@ -110,7 +114,7 @@ def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None
 
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
     """Create an empty database as a release does, and return the connection."""
-    plan = atlas.blueprint(name, version or atlas.newest(name))
+    plan = atlas.blueprint(name, version or RELEASE)
     assert plan, f"{version} has no {name}"
     path.parent.mkdir(parents=True, exist_ok=True)
     db = creation.create(path, plan)
