@@ -25,8 +25,8 @@ from hermes_doctor.sqlite.changed_parts import ChangedPart
 from hermes_doctor.sqlite.missing_parts import MissingPart
 from tests.helpers import support
 
-KANBAN = atlas.newest_blueprint("kanban.db")
-STATE = atlas.newest_blueprint("state.db")
+KANBAN = support.plan("kanban.db")
+STATE = support.plan("state.db")
 
 
 def addable(plan: Blueprint) -> list[tuple[str, str]]:
@@ -194,7 +194,7 @@ def test_a_view_that_does_not_hold(home: Path) -> None:
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_column(database: str, tmp_path: Path) -> None:
     """Each column that can be added comes back exactly as declared; all other values stay."""
-    plan = atlas.newest_blueprint(database)
+    plan = support.plan(database)
     whole = made(tmp_path / "whole.db", plan)
     for table, column in addable(plan):
         path = tmp_path / f"{table}-{column}.db"
@@ -406,7 +406,7 @@ def test_trigger(trigger: str, tmp_path: Path) -> None:
 
 def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
     """The memory's index keeps no text of its own; it is rebuilt from the facts."""
-    plan = atlas.newest_blueprint("memory_store.db")
+    plan = support.plan("memory_store.db")
     path = tmp_path / "memory_store.db"
     with contextlib.closing(creation.create(path, plan)) as db, db:
         db.execute("INSERT INTO facts (content) VALUES ('a walrus sings')")
@@ -446,7 +446,7 @@ def replace_part(path: Path, kind: str, name: str, sql: str) -> None:
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_default_and_every_key(database: str, tmp_path: Path) -> None:
     """Each is told of when it is lost, and comes back as declared; no row changes."""
-    plan = atlas.newest_blueprint(database)
+    plan = support.plan(database)
     whole = made(tmp_path / "whole.db", plan)
     assert differing(whole, plan) == []
     ways = [

@@ -20,6 +20,7 @@ from typing import Any
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import creation
+from hermes_doctor.sqlite.blueprint import Blueprint
 from tests.helpers import warm_server
 from tests.helpers.plain_words import understated
 
@@ -112,12 +113,17 @@ def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None
             schema_changes.take_away(db, table, column)
 
 
+def plan(name: str, version: str | None = None) -> Blueprint:
+    """Return the schema of a database in a release."""
+    found = atlas.blueprint(name, version or RELEASE)
+    assert found, f"{version} has no {name}"
+    return found
+
+
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
     """Create an empty database as a release does, and return the connection."""
-    plan = atlas.blueprint(name, version or RELEASE)
-    assert plan, f"{version} has no {name}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = creation.create(path, plan)
+    db = creation.create(path, plan(name, version))
     path.chmod(0o600)
     return db
 

@@ -82,7 +82,7 @@ def _home(path: Path, kind: str) -> Path:
         damage.execute(
             home / "state.db", "DROP TRIGGER messages_fts_insert", "DROP INDEX idx_sessions_source"
         )
-        damage.execute(home / "kanban.db", "ALTER TABLE tasks DROP COLUMN session_id")
+        damage.execute(home / "kanban.db", "DROP INDEX idx_tasks_session_id")
     return home
 
 
