@@ -306,6 +306,7 @@ def history(home: Path, version: str, *statements: str) -> None:
 def test_lost_trigger(home: Path, version: str) -> None:
     """An error under the releases that never make it anew, information under the others."""
     history(home, version, "DROP TRIGGER messages_fts_update")
+    (home / "kanban.db").unlink()
 
     _, [finding] = look(home, version)
 
@@ -316,6 +317,34 @@ def test_lost_trigger(home: Path, version: str) -> None:
         assert "Searching does not find new messages" in finding.detail
     else:
         assert (finding.severity, finding.fix) == (Severity.INFO, None)
+
+
+def test_lost_view(home: Path) -> None:
+    """The search index of later releases reads its text from a view; an earlier index does not."""
+    (home / "kanban.db").unlink()
+    for version, told in (
+        ("0.20.5", ["state.db lacks the view messages_fts_trigram_src"]),
+        ("0.19.0", []),
+    ):
+        history(home, version, "DROP VIEW IF EXISTS messages_fts_trigram_src")
+
+        titles = [one.title for one in look(home, version)[1]]
+
+        assert titles == told
+
+
+def test_an_earlier_search_index(home: Path) -> None:
+    """0.19.1 and later keep it, with its triggers, when they upgrade a file."""
+    (home / "kanban.db").unlink()
+    plan = support.plan("state.db", "0.20.5")
+    older = support.plan("state.db", "0.19.0")
+    fitted = plan.fitted(older.virtual)
+    (home / "state.db").unlink()
+    support.creation.create(home / "state.db", fitted).close()
+
+    assert fitted.views == {}
+    assert fitted.virtual == older.virtual
+    assert look(home, "0.20.5")[1] == []
 
 
 def test_lost_full_text_table(home: Path) -> None:
