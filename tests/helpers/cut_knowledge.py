@@ -17,7 +17,8 @@ from tests.helpers.support import Done
 from tools import add_release
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("hermes_doctor", "checks", "fixes", "docs/failures")
+PARTS = ("checks", "fixes", "docs/failures")
+"""What a wheel has inside the package."""
 
 
 class CutTool:
@@ -26,9 +27,11 @@ class CutTool:
     def __init__(self, folder: Path, last: str) -> None:
         self.folder = folder
         ignored = shutil.ignore_patterns("__pycache__")
+        package = folder / "hermes_doctor"
+        shutil.copytree(ROOT / "hermes_doctor", package, ignore=ignored)
         for part in PARTS:
-            shutil.copytree(ROOT / part, folder / part, ignore=ignored)
-        self.knowledge = folder / "hermes_doctor" / "knowledge"
+            shutil.copytree(ROOT / part, package / part, ignore=ignored)
+        self.knowledge = package / "knowledge"
         known = add_release.known()
         for name in (*merging.NAMES, *add_release.SCHEMAS):
             path = self.knowledge / f"{name}.json"
