@@ -18,6 +18,7 @@ from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.sqlite import creation
 from tests.helpers import damage, support
 
 NEWEST = support.RELEASE
@@ -340,7 +341,7 @@ def test_an_earlier_search_index(home: Path) -> None:
     older = support.plan("state.db", "0.19.0")
     fitted = plan.fitted(older.virtual)
     (home / "state.db").unlink()
-    support.creation.create(home / "state.db", fitted).close()
+    creation.create(home / "state.db", fitted).close()
 
     assert fitted.views == {}
     assert fitted.virtual == older.virtual
