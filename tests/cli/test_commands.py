@@ -815,6 +815,7 @@ def test_completion_script(name: str) -> None:
                 "backup",
                 "watch",
                 "explain",
+                "learn",
                 "list",
                 "demo",
             },
