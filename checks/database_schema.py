@@ -132,6 +132,7 @@ _LACKS = {
     "table": "{name} lacks the table {part}",
     "index": "{name} lacks the index {part}",
     "trigger": "{name} lacks the trigger {part}",
+    "view": "{name} lacks the view {part}",
     "search index": "{name} lacks the search index {part}",
 }
 

@@ -23,5 +23,9 @@ def hermes_newer(probes: Probes) -> Iterator[Finding]:
             "files here. Damage is still reported."
         ),
         evidence=(Evidence("installation", version),),
-        next="Update hermes-doctor.",
+        next=(
+            "Run `hermes-doctor learn`: it asks this Hermes what hermes-doctor does not know."
+            if probes.can_learn()
+            else "Update hermes-doctor."
+        ),
     )

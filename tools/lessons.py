@@ -1,47 +1,46 @@
-"""Run a script under a release's own interpreter, in a temporary home, and collect its answer."""
+"""Ask a release with the scripts of hermes_doctor/learning/lessons, in a temporary home."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import shutil
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from tools import real_home, releases
+from hermes_doctor.learning import isolation, questions
+from hermes_doctor.learning.isolation import Lesson
+from tools import releases
 
-T = TypeVar("T")
-
-
-def ask(version: str, lesson: Path, question: Any = None) -> Any:
-    """Return a release's answer: the last line that the script prints."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        home.mkdir()
-        done = subprocess.run(
-            [str(releases.python_of(version)), "-I", "-c", lesson.read_text()],
-            env=real_home.environment(home),
-            cwd=home,
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    if done.returncode:
-        raise RuntimeError(f"Hermes {version} failed: {done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+PATIENCE = 600
+"""Seconds for all scripts of one release; a busy machine is slow."""
 
 
-def learn(ask: Callable[[str], T], document: Callable[[dict[str, T]], str], into: Path) -> None:
-    """Ask all releases, two at a time, and write the file; or print those of named releases."""
-    named = sys.argv[1:]
-    versions = named or releases.ALL
-    with ThreadPoolExecutor(2) as pool:
-        text = document(dict(zip(versions, pool.map(ask, versions), strict=True)))
-    if named:
-        print(text, end="")
-    else:
-        into.write_text(text)
+def ask(version: str, script: Path, question: Any = None) -> Any:
+    """Return a release's answer to any script: the last line that it prints."""
+    lesson = Lesson(script.read_text(), (), question)
+    return _said(releases.python_of(version), {"asked": lesson})["asked"]
+
+
+def learn(version: str, *names: str, python: Path | None = None) -> dict[str, Any]:
+    """Return a release's answers for these files of knowledge, or for all of them."""
+    wanted = {name: questions.lesson(name, version) for name in names or questions.SCRIPTS}
+    said = _said(python or releases.python_of(version), wanted)
+    return questions.answers(version, said)
+
+
+def _said(python: Path, wanted: dict[str, Lesson]) -> dict[str, Any]:
+    return isolation.ask_all(python, wanted, seconds=PATIENCE)
+
+
+def visit(version: str, folder: Path) -> None:
+    """Let a release use the databases of each home in the folder; raises if it fails on one."""
+    lesson = questions.lesson(questions.SCHEMAS, version)
+    asked = lesson._replace(words=("visit", str(folder)), question=None)
+    _said(releases.python_of(version), {"visit": asked})
+
+
+def empty(home: Path) -> Path:
+    """Create an empty home with the folders of its databases."""
+    shutil.rmtree(home, ignore_errors=True)
+    for folder in ("cron", "gateway"):
+        (home / folder).mkdir(parents=True)
+    return home

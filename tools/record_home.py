@@ -102,18 +102,12 @@ def _add(archive: tarfile.TarFile, home: Path, checkout: Path) -> None:
         archive.addfile(entry, io.BytesIO(data))
 
 
-def version_of(checkout: Path) -> str:
-    """Return the release of a checkout, as its environment names it."""
-    [found] = python_of(checkout).parent.parent.glob("lib/python3*/site-packages/hermes_agent-*")
-    return found.name.removeprefix("hermes_agent-").removesuffix(".dist-info")
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Record homes made by a checkout of Hermes.")
     parser.add_argument("--checkout", type=Path, required=True, help="folder with a .venv")
     checkout = parser.parse_args().checkout.resolve()
-    record(checkout, KEPT / f"{version_of(checkout)}.tar.xz")
+    record(checkout, KEPT / f"{releases.version_of_checkout(checkout)}.tar.xz")
 
 
 if __name__ == "__main__":

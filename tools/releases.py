@@ -17,22 +17,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-ALL = (
-    "0.13.0",
-    "0.14.0",
-    "0.15.0",
-    "0.15.1",
-    "0.15.2",
-    "0.16.0",
-    "0.17.0",
-    "0.18.0",
-    "0.18.1",
-    "0.18.2",
-    "0.19.0",
+LOCKS = Path(__file__).parent / "locks"
+ALL = tuple(
+    sorted(
+        (path.stem for path in LOCKS.glob("*.txt")), key=lambda name: [*map(int, name.split("."))]
+    )
 )
+"""The releases on the package index that are installed here; each has a lock file."""
+CHECKOUTS = "HERMES_DOCTOR_CHECKOUTS"
+"""The variable that names the folder with the checkouts of all other releases."""
 EXTRAS = ("messaging",)
 """Installed with the release: without them no platform and no API server starts."""
-LOCKS = Path(__file__).parent / "locks"
 RECORD = "installed.json"
 """Contains the inputs and the files of an environment; written last, so it marks it complete."""
 FORMAT = 2
@@ -50,8 +45,11 @@ def cache() -> Path:
 def python_of(version: str) -> Path:
     """Return the interpreter of a release, after installing it if needed.
 
-    Raises RuntimeError or OSError if it cannot be installed.
+    A release without a lock file must have a checkout in $HERMES_DOCTOR_CHECKOUTS. Raises
+    RuntimeError or OSError if there is none, or if the release cannot be installed.
     """
+    if version not in ALL:
+        return python_of_checkout(Path(os.environ.get(CHECKOUTS, "")) / version)
     place = folder(version)
     python = place / "bin" / "python"
     if _is_complete(place, version):
@@ -62,6 +60,21 @@ def python_of(version: str) -> Path:
         if not _is_complete(place, version):
             _install(version, place)
     return python
+
+
+def python_of_checkout(checkout: Path) -> Path:
+    """Return the interpreter of a checkout, which has its own environment in `.venv`."""
+    python = checkout / ".venv" / "bin" / "python"
+    if not python.exists():
+        raise RuntimeError(f"{checkout} is not a checkout of Hermes with a .venv; set {CHECKOUTS}")
+    return python
+
+
+def version_of_checkout(checkout: Path) -> str:
+    """Return the release of a checkout, as its environment names it."""
+    packages = python_of_checkout(checkout).parent.parent / "lib"
+    [found] = packages.glob("python3*/site-packages/hermes_agent-*.dist-info")
+    return found.name.removeprefix("hermes_agent-").removesuffix(".dist-info")
 
 
 def folder(version: str) -> Path:

@@ -15,6 +15,7 @@ from hermes_doctor.cli import (
     explain,
     fix,
     hook,
+    learn,
     list,
     rollback,
     switch,
@@ -79,6 +80,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EPILOG, rich_help_panel=DIAGNOSE)(check.check)
 app.command("timeline", epilog=timeline.EPILOG, rich_help_panel=DIAGNOSE)(timeline.timeline)
 app.command("config", epilog=config.EPILOG, rich_help_panel=DIAGNOSE)(config.config)
+app.command("learn", epilog=learn.EPILOG, rich_help_panel=DIAGNOSE)(learn.learn)
 app.command("fix", epilog=fix.EPILOG, rich_help_panel=REPAIR)(fix.fix)
 app.command("undo", epilog=undo.EPILOG, rich_help_panel=REPAIR)(undo.undo)
 app.command("switch-provider", epilog=switch.EPILOG, rich_help_panel=REPAIR)(switch.switch_provider)

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.data import caches, load_knowledge
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
 
 if TYPE_CHECKING:
@@ -53,10 +53,14 @@ def blueprint(database: str, release: str) -> Blueprint | None:
     kind = kind_of(database)
     if kind is None or release not in releases(kind):
         return None
-    data = _data(kind)
+    return blueprint_from(_data(kind), kind, release)
+
+
+def blueprint_from(data: Mapping[str, Any], kind: str, release: str) -> Blueprint:
+    """Return the schema of a release from the content of a file."""
     parts = {
-        group: dict(_of_release(data[group], release))
-        for group in ("tables", "virtual", "indexes", "triggers")
+        group: dict(_of_release(data.get(group, {}), release))
+        for group in ("tables", "virtual", "views", "indexes", "triggers")
     }
     owned = {**parts["indexes"], **parts["triggers"]}
     return Blueprint(
@@ -72,7 +76,17 @@ def blueprint(database: str, release: str) -> Blueprint | None:
             name: form["if_missing"] for group in parts.values() for name, form in group.items()
         },
         if_changed={name: form["if_changed"] for name, form in owned.items()},
+        views={name: form["sql"] for name, form in parts["views"].items()},
+        earlier={
+            name: tuple(form["earlier"])
+            for group in ("virtual", "triggers")
+            for name, form in parts[group].items()
+            if "earlier" in form
+        },
     )
+
+
+caches.append(blueprint.cache_clear)
 
 
 def newest_blueprint(database: str) -> Blueprint:
@@ -101,6 +115,7 @@ def expected_blueprint(database: str, installed: Release | None, found: Schema) 
     if not below:
         return None
     best = blueprint(kind, known[max(below)])
+    best = best.fitted(found.virtual) if best else None
     certain = installed in known or is_newer_than_atlas(kind, installed)
     return best if certain or best is None else _uncertain(best)
 
@@ -123,7 +138,8 @@ def richest_blueprint(database: str, installed: Release | None, found: Schema) -
     if kind is None:
         return None
     level = _level(kind, found)
-    return blueprint_at_or_below(kind, max(level, installed) if installed else level)
+    best = blueprint_at_or_below(kind, max(level, installed) if installed else level)
+    return best.fitted(found.virtual) if best else None
 
 
 def is_newer_than_atlas(database: str, installed: Release | None) -> bool:

@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.knowledge.releases import parse_release
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.system.files import user_home
+
 _HERE = Path(__file__).parent
-NEWEST = (0, 19, 0)
-"""The newest release that the files describe."""
-NEWEST_CONFIG, NEWEST_SCHEMA = 33, 22
+NEWEST = (0, 20, 5)
+"""The newest release that the files describe; tools/add_release.py writes these lines."""
+NEWEST_CONFIG, NEWEST_SCHEMA = 38, 26
 """The version that it writes into config.yaml, and the schema version of its state.db."""
+
+
+class Learned(NamedTuple):
+    """What one Hermes said about itself."""
+
+    version: str
+    """Its release, as numbers with dots."""
+    commit: str
+    """The commit of its checkout; empty if it is not a checkout."""
+    config: int
+    """The version that it writes into config.yaml."""
+    schema: int
+    """The schema version of its state.db."""
+    answers: Mapping[str, Any]
+    """Its answer for each file of knowledge."""
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as comparable numbers."""
+        return parse_release(self.version)
+
+
+caches: list[Callable[[], None]] = []
+"""What clears the caches of values that were made from the files."""
+_learned: Learned | None = None
 
 
 @cache
 def load_knowledge(name: str) -> dict[str, Any]:
-    """Load one file by its path below this folder, without `.json`."""
+    """Load one file by its path below this folder, without `.json`.
+
+    It includes what was learned from the installed Hermes, if `use` was called.
+    """
+    data = _shipped(name)
+    learned = _learned
+    if learned is None or name not in learned.answers:
+        return data
+    from hermes_doctor.knowledge import merging
+
+    return merging.add(name, data, _shipped("services"), learned.version, learned.answers[name])
+
+
+def _shipped(name: str) -> dict[str, Any]:
     import json
 
     data: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_bytes())
     return data
+
+
+def use(learned: Learned | None) -> None:
+    """Add what was learned from an installed Hermes to what the files say."""
+    global _learned
+    if learned == _learned:
+        return
+    _learned = learned
+    load_knowledge.cache_clear()
+    for clear in caches:
+        clear()
+
+
+def learned_of(release: tuple[int, ...]) -> Learned | None:
+    """Return what is in use that was learned from this release."""
+    return _learned if _learned is not None and _learned.release == release else None
+
+
+def learned_folder() -> str:
+    """Return the folder in which `hermes-doctor learn` stores what it learns."""
+    named = os.environ.get("XDG_DATA_HOME", "")
+    base = named if named.startswith("/") else f"{user_home()}/.local/share"
+    return f"{base}/hermes-doctor/learned"
+
+
+def shipped_releases() -> list[str]:
+    """Return the releases that the files describe, without the learned one."""
+    return list(_shipped("services"))

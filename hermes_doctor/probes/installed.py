@@ -10,6 +10,7 @@ from hermes_doctor.probes.gateway import GatewayProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
+    from hermes_doctor.home import Home
     from hermes_doctor.installation.changes import FileChange
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.packages import Packages
@@ -26,7 +27,10 @@ class InstalledProbes(GatewayProbes):
         """The Hermes that runs here, or the newest one installed; None if there is none."""
         from hermes_doctor.installation import find
 
-        return find.find_installation(self.home, self.gateways)
+        found = find.find_installation(self.home, self.gateways)
+        if found is not None:
+            _use_what_was_learned(found, self.home)
+        return found
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:
@@ -81,3 +85,19 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.records.updates import UpdateRecords
 
         return UpdateRecords(self.home).last()
+
+
+def _use_what_was_learned(found: Installation, home: Home) -> None:
+    """Use what `hermes-doctor learn` stored about this Hermes; one stat if there is nothing.
+
+    A known version is looked up too: a checkout has the version of the last release before it.
+    """
+    from hermes_doctor.knowledge import data
+
+    if not os.path.isdir(data.learned_folder()):
+        return
+    from hermes_doctor.installation.details import read_details
+    from hermes_doctor.knowledge import learned
+
+    path = learned.path_of(found.version, read_details(found).revision, os.stat(home.path).st_uid)
+    data.use(learned.load(path) if path else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.knowledge.data import NEWEST, NEWEST_CONFIG, NEWEST_SCHEMA
+from hermes_doctor.knowledge import data
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 
@@ -22,13 +22,28 @@ def reason(probes: DatabaseProbes) -> str | None:
     or not the one that was found here.
     """
     installed = probes.installation()
-    if installed is not None and installed.release > NEWEST:
+    learned = data.learned_of(installed.release) if installed else None
+    if installed is not None and installed.release > data.NEWEST and learned is None:
         return text("Hermes {version} is newer than hermes-doctor knows", version=installed.version)
-    if _beyond(_config_version(probes), NEWEST_CONFIG):
+    config, schema = (learned.config, learned.schema) if learned else (0, 0)
+    if _beyond(_config_version(probes), max(config, data.NEWEST_CONFIG)):
         return "config.yaml is from a newer Hermes than hermes-doctor knows"
-    if _beyond(_schema_version(probes), NEWEST_SCHEMA):
+    if _beyond(_schema_version(probes), max(schema, data.NEWEST_SCHEMA)):
         return "state.db is from a newer Hermes than hermes-doctor knows"
     return None
+
+
+def can_learn(probes: DatabaseProbes) -> bool:
+    """Whether `hermes-doctor learn` can ask the Hermes of this home for what is unknown.
+
+    A release in the files of this tool has nothing to add, but a checkout may differ from it.
+    """
+    from hermes_doctor.installation.details import read_details
+
+    found = probes.installation()
+    return found is not None and (
+        found.version not in data.shipped_releases() or read_details(found).revision is not None
+    )
 
 
 def _beyond(version: Any, newest: int) -> bool:

@@ -35,6 +35,13 @@ class Probes(StoreProbes):
 
         return newer_release.reason(self)
 
+    @once(limit=4)
+    def can_learn(self) -> bool:
+        """Whether `hermes-doctor learn` can ask the Hermes of this home for what is unknown."""
+        from hermes_doctor.probes import newer_release
+
+        return newer_release.can_learn(self)
+
     @once(limit=8)
     def unrestored(self) -> list[UnrestoredRows | CouldNotLook]:
         """Rows that backups of deleted write-ahead logs have and the live databases lack."""

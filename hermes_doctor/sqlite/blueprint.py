@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from hermes_doctor.lazy import EMPTY, NamedTuple
@@ -60,3 +61,43 @@ class Blueprint(NamedTuple):
     """What the release does without a table, full-text table, index or trigger."""
     if_changed: Mapping[str, str] = EMPTY
     """What the release does if a unique index is not unique or a trigger differs."""
+    views: Mapping[str, str] = EMPTY
+    """The views from which full-text tables take their text."""
+    earlier: Mapping[str, tuple[str, ...]] = EMPTY
+    """The SQL of full-text tables and triggers that an older release created and this one keeps."""
+
+    def fitted(self, virtual: Mapping[str, str]) -> Blueprint:
+        """Return the schema for a file with these full-text tables: it may keep earlier ones."""
+        kept = {
+            name: sql
+            for name, sql in virtual.items()
+            if self.earlier.get(name)
+            and spaced(sql) != spaced(self.virtual[name])
+            and spaced(sql) in map(spaced, self.earlier[name])
+        }
+        return self.with_earlier(kept) if kept else self
+
+    def with_earlier(self, kept: Mapping[str, str]) -> Blueprint:
+        """Return the schema with these earlier full-text tables and their triggers."""
+        triggers = {
+            name: self.earlier[name][-1]
+            if self.earlier.get(name) and any(_feeds(sql, virtual) for virtual in kept)
+            else sql
+            for name, sql in self.triggers.items()
+        }
+        views = {
+            name: sql
+            for name, sql in self.views.items()
+            if not any(_feeds(self.virtual[virtual], name) for virtual in kept)
+        }
+        virtual = {name: kept.get(name, sql) for name, sql in self.virtual.items()}
+        return self._replace(virtual=virtual, triggers=triggers, views=views)
+
+
+def spaced(sql: str) -> str:
+    """Return a statement with single spaces."""
+    return " ".join(sql.split())
+
+
+def _feeds(sql: str, name: str) -> bool:
+    return name in re.findall(r"\w+", sql)

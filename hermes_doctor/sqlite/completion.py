@@ -82,6 +82,9 @@ class _Completion:
         for name, sql in self.plan.indexes.items():
             if self.plan.table_of[name] in touched and not self._has(name):
                 self._index(name, sql)
+        for one in missing:
+            if one.kind == "view" and not self._has(one.name):
+                self.db.execute(self.plan.views[one.name])
         for virtual in self.plan.virtual:
             self._full_text(virtual, missing, set(touched))
 

@@ -23,6 +23,8 @@ def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
     for name, sql in plan.indexes.items():
         if plan.table_of[name] not in lazy:
             db.execute(sql)
+    for sql in plan.views.values():
+        db.execute(sql)
     for name, sql in plan.virtual.items():
         with contextlib.suppress(sqlite3.OperationalError):
             db.execute(sql)

@@ -200,7 +200,9 @@ def split_slowest(
     indexes: Sequence[FulltextIndex], *, threaded: bool
 ) -> tuple[FulltextIndex | None, list[FulltextIndex]]:
     """Separate the slowest index, for a thread of its own (`threaded`), from the others."""
-    slow = next((one for one in indexes if "trigram" in one.sql and one.table), None)
+    slow = next(
+        (one for one in indexes if "trigram" in one.sql and one.table and not one.external), None
+    )
     if not threaded or not can_write_shadow_tables():
         slow = None
     return slow, [one for one in indexes if one is not slow]

@@ -17,7 +17,7 @@ class MissingPart(NamedTuple):
     """One part of the schema that is missing."""
 
     kind: str
-    """column, table, full-text table, index or trigger."""
+    """column, table, view, full-text table, index or trigger."""
     table: str
     name: str
     if_missing: str
@@ -44,6 +44,9 @@ def _tables(found: Schema, plan: Blueprint) -> Iterator[MissingPart]:
     for name, table in plan.tables.items():
         if name not in found.declarations and not table.created_on_demand:
             yield MissingPart("table", name, name, plan.if_missing[name])
+    for name in plan.views:
+        if name not in found.views:
+            yield MissingPart("view", name, name, plan.if_missing[name])
     for name in plan.virtual:
         if name not in found.virtual:
             yield MissingPart("full-text table", name, name, plan.if_missing[name])

@@ -39,6 +39,7 @@ class Schema:
         version: int | None,
         application_id: int,
         user_version: int,
+        views: Mapping[str, str],
     ) -> None:
         self.declarations = declarations
         """The SQL of each ordinary table."""
@@ -46,6 +47,7 @@ class Schema:
         """The SQL of each index; empty for those that SQLite creates by itself."""
         self.triggers = triggers
         self.virtual = virtual
+        self.views = views
         self.version = version
         """The highest number in its table `schema_version`, if it has one."""
         self.application_id = application_id
@@ -93,7 +95,7 @@ def _mark(path: Path) -> _Mark:
 
 
 def _once(path: Path) -> Schema:
-    parts: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}}
+    parts: dict[str, dict[str, str]] = {"table": {}, "index": {}, "trigger": {}, "view": {}}
     version_root = 0
     with pages.open_pages(path) as book:
         first = book.read(1)
@@ -117,6 +119,7 @@ def _once(path: Path) -> Schema:
         indexes=parts["index"],
         triggers=parts["trigger"],
         virtual=virtual,
+        views=parts["view"],
         version=version,
         application_id=int.from_bytes(first[_APPLICATION_ID : _APPLICATION_ID + 4], "big"),
         user_version=int.from_bytes(first[_USER_VERSION : _USER_VERSION + 4], "big"),

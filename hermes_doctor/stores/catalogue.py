@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge.data import caches, load_knowledge
 from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
 
@@ -104,6 +104,9 @@ def harmless_flaws(kind: str, installed: tuple[int, ...] | None) -> frozenset[st
     """Return the flaws that do not keep a release from reading a store of this kind."""
     flaws = load_knowledge("loaders")[kind]
     return frozenset(flaw for flaw in flaws if outcome(kind, flaw, installed) == WHOLE)
+
+
+caches.append(harmless_flaws.cache_clear)
 
 
 def outcome(kind: str, flaw: str, installed: tuple[int, ...] | None) -> str:

@@ -14,14 +14,18 @@ from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.knowledge import atlas
+from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.sqlite import creation
 from tests.helpers import damage, support
 
-PLAN = atlas.newest_blueprint("kanban.db")
-NEWEST = PLAN.release
-RELEASES = atlas.releases("kanban.db")
+NEWEST = support.RELEASE
+PLAN = support.plan("kanban.db")
+RELEASES = tuple(
+    one for one in atlas.releases("kanban.db") if parse_release(one) <= parse_release(NEWEST)
+)
 COLUMNS = [
     (table.name, column.name, column) for table in PLAN.tables.values() for column in table.columns
 ]
@@ -303,6 +307,7 @@ def history(home: Path, version: str, *statements: str) -> None:
 def test_lost_trigger(home: Path, version: str) -> None:
     """An error under the releases that never make it anew, information under the others."""
     history(home, version, "DROP TRIGGER messages_fts_update")
+    (home / "kanban.db").unlink()
 
     _, [finding] = look(home, version)
 
@@ -313,6 +318,34 @@ def test_lost_trigger(home: Path, version: str) -> None:
         assert "Searching does not find new messages" in finding.detail
     else:
         assert (finding.severity, finding.fix) == (Severity.INFO, None)
+
+
+def test_lost_view(home: Path) -> None:
+    """The search index of later releases reads its text from a view; an earlier index does not."""
+    (home / "kanban.db").unlink()
+    for version, told in (
+        ("0.20.5", ["state.db lacks the view messages_fts_trigram_src"]),
+        ("0.19.0", []),
+    ):
+        history(home, version, "DROP VIEW IF EXISTS messages_fts_trigram_src")
+
+        titles = [one.title for one in look(home, version)[1]]
+
+        assert titles == told
+
+
+def test_an_earlier_search_index(home: Path) -> None:
+    """0.19.1 and later keep it, with its triggers, when they upgrade a file."""
+    (home / "kanban.db").unlink()
+    plan = support.plan("state.db", "0.20.5")
+    older = support.plan("state.db", "0.19.0")
+    fitted = plan.fitted(older.virtual)
+    (home / "state.db").unlink()
+    creation.create(home / "state.db", fitted).close()
+
+    assert fitted.views == {}
+    assert fitted.virtual == older.virtual
+    assert look(home, "0.20.5")[1] == []
 
 
 def test_lost_full_text_table(home: Path) -> None:
@@ -397,13 +430,13 @@ def test_a_database_that_this_release_does_not_have(home: Path) -> None:
 
 def test_newer_than_the_atlas(home: Path) -> None:
     """Told of once, and whatever it lacks is not judged."""
-    history(home, "0.19.0", "UPDATE schema_version SET version = 23", "DROP TABLE sessions")
+    history(home, "0.19.0", "UPDATE schema_version SET version = 99", "DROP TABLE sessions")
 
     result, [finding] = look(home, "0.19.0")
 
     assert result.status is Status.OK
     assert (finding.code, finding.severity, finding.fix) == ("DB-NEWER", Severity.INFO, None)
-    assert "23" in finding.evidence[0].what
+    assert "99" in finding.evidence[0].what
 
 
 @pytest.mark.parametrize("mark", ["application_id = 7", "user_version = 7"])

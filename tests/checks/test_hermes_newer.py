@@ -14,12 +14,13 @@ BY_FILE = "{} is from a newer Hermes than hermes-doctor knows"
 
 def test_a_newer_installation(home: Path) -> None:
     """The installed release is named."""
-    recorded_homes.installed(home, "0.20.5")
+    recorded_homes.installed(home, future_homes.VERSION)
 
     _, [found] = one_check.ask(ID, home)
 
     assert (found.code, found.severity.value, found.fix) == ("HERMES-NEWER", "info", None)
-    assert found.title == "Hermes 0.20.5 is newer than hermes-doctor knows"
+    assert found.title == f"Hermes {future_homes.VERSION} is newer than hermes-doctor knows"
+    assert "`hermes-doctor learn`" in found.next
 
 
 def test_a_newer_configuration(home: Path) -> None:
@@ -29,18 +30,19 @@ def test_a_newer_configuration(home: Path) -> None:
     _, [found] = one_check.ask(ID, home)
 
     assert found.title == BY_FILE.format("config.yaml")
+    assert found.next == "Update hermes-doctor.", "there is no Hermes to ask"
 
 
 def test_a_newer_database(home: Path) -> None:
     """The same by the schema of state.db."""
-    damage.execute(home / "state.db", "UPDATE schema_version SET version = 26")
+    damage.execute(home / "state.db", "UPDATE schema_version SET version = 99")
 
     _, [found] = one_check.ask(ID, home)
 
     assert found.title == BY_FILE.format("state.db")
 
 
-@pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.19.0.dev3"])
+@pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.19.0.dev3", *recorded_homes.VERSIONS])
 def test_a_known_one(home: Path, version: str) -> None:
     """A release that is known, or older, is judged."""
     recorded_homes.installed(home, version)

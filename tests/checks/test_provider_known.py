@@ -14,7 +14,7 @@ from tests.helpers.provider_mistakes import MISTAKES
     ("name", "words"),
     [
         ("misspelt", "openkey"),
-        ("removed", "from 0.13.0 to 0.14.0"),
+        ("removed", "from 0.19.1"),
         ("groq", "https://api.groq.com/openai/v1"),
         ("defined without an address", "has no base_url"),
         ("openai", "openai-api"),

@@ -332,8 +332,9 @@ def test_unknown_platform(
     assert left == [one for one in found if one.severity == "warning"]
 
 
-def test_one_id_twice(home: Path) -> None:
+def test_one_id_twice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two jobs with one id the second runs every minute; one that is switched off does not."""
+    store_files.installed(monkeypatch, "0.19.0")
     first, second = store_files.job("a"), store_files.job("b", id="ida")
     for more, found in (({}, ["error"]), ({"enabled": False}, [])):
         support.put(home / "cron/jobs.json", json.dumps({"jobs": [first, second | more]}))

@@ -820,6 +820,7 @@ def test_completion_script(name: str) -> None:
                 "backup",
                 "watch",
                 "explain",
+                "learn",
                 "list",
                 "demo",
             },

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.knowledge import atlas
+from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import (
     changed_parts,
@@ -23,10 +24,9 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.changed_parts import ChangedPart
 from hermes_doctor.sqlite.missing_parts import MissingPart
 from tests.helpers import support
-from tools import schema_lesson
 
-KANBAN = atlas.newest_blueprint("kanban.db")
-STATE = atlas.newest_blueprint("state.db")
+KANBAN = support.plan("kanban.db")
+STATE = support.plan("state.db")
 
 
 def addable(plan: Blueprint) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def made(path: Path, plan: Blueprint) -> Path:
                 "INSERT INTO executions (id, job_id, source, process_id, pid, status, claimed_at)"
                 " VALUES ('e', 'j', 'cron', 'p', 1, 'claimed', '1')"
             )
-        schema_lesson.fill(db)
+        schema_changes.fill(db)
     return path
 
 
@@ -103,7 +103,7 @@ def lose(path: Path, *columns: tuple[str, str]) -> None:
     """Take columns away."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         for table, column in columns:
-            schema_lesson.take_away(db, table, column)
+            schema_changes.take_away(db, table, column)
 
 
 # -- through the command -------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_a_view_that_does_not_hold(home: Path) -> None:
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_column(database: str, tmp_path: Path) -> None:
     """Each column that can be added comes back exactly as declared; all other values stay."""
-    plan = atlas.newest_blueprint(database)
+    plan = support.plan(database)
     whole = made(tmp_path / "whole.db", plan)
     for table, column in addable(plan):
         path = tmp_path / f"{table}-{column}.db"
@@ -406,7 +406,7 @@ def test_trigger(trigger: str, tmp_path: Path) -> None:
 
 def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
     """The memory's index keeps no text of its own; it is rebuilt from the facts."""
-    plan = atlas.newest_blueprint("memory_store.db")
+    plan = support.plan("memory_store.db")
     path = tmp_path / "memory_store.db"
     with contextlib.closing(creation.create(path, plan)) as db, db:
         db.execute("INSERT INTO facts (content) VALUES ('a walrus sings')")
@@ -433,7 +433,7 @@ def differing(path: Path, plan: Blueprint) -> list[ChangedPart]:
 def declare(path: Path, table: str, column: str, way: str) -> None:
     """Declare a column without its default, or a table without its key."""
     with contextlib.closing(sqlite3.connect(path)) as db:
-        schema_lesson.redeclare(db, table, column, way)
+        schema_changes.redeclare(db, table, column, way)
 
 
 def replace_part(path: Path, kind: str, name: str, sql: str) -> None:
@@ -446,7 +446,7 @@ def replace_part(path: Path, kind: str, name: str, sql: str) -> None:
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_default_and_every_key(database: str, tmp_path: Path) -> None:
     """Each is told of when it is lost, and comes back as declared; no row changes."""
-    plan = atlas.newest_blueprint(database)
+    plan = support.plan(database)
     whole = made(tmp_path / "whole.db", plan)
     assert differing(whole, plan) == []
     ways = [
@@ -454,10 +454,10 @@ def test_every_default_and_every_key(database: str, tmp_path: Path) -> None:
         for table in plan.tables.values()
         for column in table.columns
         if column.default is not None
-        for way in (schema_lesson.BARE, schema_lesson.LOOSE)[: 1 + column.notnull]
+        for way in (schema_changes.BARE, schema_changes.LOOSE)[: 1 + column.notnull]
     ]
     keyed = [t.name for t in plan.tables.values() if any(column.key for column in t.columns)]
-    for table, column, way in [*ways, *((name, "", schema_lesson.UNKEYED) for name in keyed)]:
+    for table, column, way in [*ways, *((name, "", schema_changes.UNKEYED) for name in keyed)]:
         path = tmp_path / "a.db"
         path.write_bytes(whole.read_bytes())
         declare(path, table, column, way)
@@ -480,7 +480,7 @@ def test_a_lost_default(home: Path) -> None:
     """Rows that were written meanwhile without a value get it; undo gives the bytes back."""
     path = home / "state.db"
     whole = facts(path, STATE)
-    declare(path, "messages", "compacted", schema_lesson.LOOSE)
+    declare(path, "messages", "compacted", schema_changes.LOOSE)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         support.say(db, "one", "two")
     before = rows_of_history(path)
@@ -573,7 +573,7 @@ def test_a_trigger_that_does_something_else(trigger: str, tmp_path: Path) -> Non
 def test_a_lost_number(tmp_path: Path) -> None:
     """Messages that were written without a number get one, and a search finds them by it."""
     path = support.history(tmp_path / "state.db")
-    declare(path, "messages", "", schema_lesson.UNKEYED)
+    declare(path, "messages", "", schema_changes.UNKEYED)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         support.say(db, "a walrus")
     found = differing(path, STATE)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
-from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite.repairs import rescue
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import CUT, ROWS, Fault
@@ -111,7 +110,7 @@ def test_text_as_utf_16(home: Path) -> None:
     """No Hermes makes such a database: its rows are not misread, and nothing is changed."""
     path = home / "state.db"
     path.unlink()
-    plan = atlas.newest_blueprint("state.db")
+    plan = support.plan("state.db")
     with damage.opened(path) as db:
         db.execute("PRAGMA encoding='UTF-16le'")
         for table in plan.tables.values():
@@ -141,7 +140,7 @@ def test_a_header_that_says_utf_16(home: Path) -> None:
     damage.rows_zeroed(path)
     damage.write(path, b"\0\0\0\2", 56)
 
-    rescue.save_rows(path, atlas.newest_blueprint("state.db"), Home(home), [])
+    rescue.save_rows(path, support.plan("state.db"), Home(home), [])
 
     assert len(set(fix_cycle.messages(path)) & set(kept)) >= 0.9 * len(kept)
 
@@ -212,12 +211,12 @@ def test_further_sources(home: Path) -> None:
     support.put(home / "sessions" / "one.jsonl", "{}")
     support.put(home / "sessions" / "session_two.json", "{}")
     support.put(home / "sessions" / "notes.txt", "x")
-    plan = atlas.newest_blueprint("state.db")
+    plan = support.plan("state.db")
 
     found = rescue.sources(plan, Home(home), [])
 
     assert [one.name for one in found] == ["sessions/one.jsonl", "sessions/session_two.json"]
-    assert rescue.sources(atlas.newest_blueprint("kanban.db"), Home(home), []) == []
+    assert rescue.sources(support.plan("kanban.db"), Home(home), []) == []
 
 
 def test_no_source_is_blamed_that_is_none(home: Path) -> None:

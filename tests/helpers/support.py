@@ -18,13 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.knowledge import atlas
+from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import creation
+from hermes_doctor.sqlite.blueprint import Blueprint
 from tests.helpers import warm_server
 from tests.helpers.plain_words import understated
-from tools import schema_lesson
 
 CONFIG = "model:\n  provider: openrouter\n  default: test-model\n"
 ENV = "OPENROUTER_API_KEY=not-a-key\nSECOND=two\n"
+RELEASE = "0.19.0"
+"""The newest release whose search index keeps a copy of its text, as most tests assume.
+
+`tests/scenarios/test_newer_search.py` and others cover later ones."""
 
 
 def healthy(home: Path) -> Path:
@@ -73,7 +78,7 @@ def _made_once(make: Callable[..., object], *args: Hashable) -> bytes:
 
 
 def history(path: Path, version: str | None = None) -> Path:
-    """Create a state.db with fifty messages, as a release (by default the newest) does."""
+    """Create a state.db with fifty messages, as a release (by default RELEASE) does."""
     return remembered(path, _history, version)
 
 
@@ -105,15 +110,20 @@ def _board(path: Path, without: tuple[tuple[str, str], ...], version: str | None
         )
         db.commit()
         for table, column in without:
-            schema_lesson.take_away(db, table, column)
+            schema_changes.take_away(db, table, column)
+
+
+def plan(name: str, version: str | None = None) -> Blueprint:
+    """Return the schema of a database in a release."""
+    found = atlas.blueprint(name, version or RELEASE)
+    assert found, f"{version} has no {name}"
+    return found
 
 
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
     """Create an empty database as a release does, and return the connection."""
-    plan = atlas.blueprint(name, version or atlas.newest(name))
-    assert plan, f"{version} has no {name}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = creation.create(path, plan)
+    db = creation.create(path, plan(name, version))
     path.chmod(0o600)
     return db
 

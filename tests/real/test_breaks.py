@@ -8,7 +8,7 @@ from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real.release_homes import MakeHome, Patient
-from tools import learn_breaks
+from tools import lessons
 
 pytestmark = pytest.mark.real
 CONNECT = """
@@ -34,7 +34,7 @@ def test_knowledge(version: str) -> None:
         if version in fault["releases"]
     }
 
-    assert learn_breaks.ask(version) == known
+    assert lessons.learn(version, "breaks") == {"breaks": known}
 
 
 @pytest.mark.parametrize(("version", "broken"), [("0.18.2", True), ("0.19.0", False)])

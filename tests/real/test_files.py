@@ -13,7 +13,7 @@ from tests.helpers import support
 from tests.helpers.real import resolver_questions
 from tests.helpers.real.misread_files import CASES, Case
 from tests.helpers.real.release_homes import Patient
-from tools import learn_keys, releases
+from tools import lessons, releases
 
 pytestmark = pytest.mark.real
 
@@ -76,7 +76,7 @@ def test_keys(version: str) -> None:
         }
         for topic, entries in load_knowledge("keys").items()
     }
-    said = learn_keys.ask(version, bridges=False)
+    said = lessons.learn(version, "keys")["keys"]
 
     assert said == {topic: known[topic] for topic in said}
     assert {"keys", "read"} <= {*said}

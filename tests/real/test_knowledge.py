@@ -1,14 +1,19 @@
-"""What the atlas says of a release is what the release itself says."""
+"""What the files say of a release is what the release itself says."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge.data import load_knowledge
+from hermes_doctor.knowledge import atlas, merging
+from hermes_doctor.knowledge.data import load_knowledge, shipped_releases
+from hermes_doctor.learning.lessons import schema_uses
+from hermes_doctor.sqlite import schema
 from tests.conftest import need_release
-from tools import learn_schemas, learn_services, schema_lesson
+from tools import add_release, lessons
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
@@ -16,46 +21,39 @@ VERSION = "0.19.0"
 
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
-    """What the release says, asked anew."""
+    """What the release says about its databases, asked anew."""
     need_release(VERSION)
-    return learn_schemas.ask(VERSION)
+    return lessons.learn(VERSION, "schemas")
 
 
-@pytest.mark.parametrize("database", schema_lesson.USES)
-def test_release(answer: dict[str, Any], database: str) -> None:
-    """Every part with its declaration, and what the release does without it."""
-    stem = database.rpartition("/")[2].removesuffix(".db")
-    atlas = load_knowledge(f"schemas/{stem}")
-    told = learn_schemas.merge(database, {VERSION: answer}, {VERSION: {database: []}})
+@pytest.mark.parametrize("name", add_release.SCHEMAS)
+def test_release(answer: dict[str, Any], name: str) -> None:
+    """Every part with its declaration, what the release does without it, and in upgraded files."""
+    known = merging.split(name, load_knowledge(name), shipped_releases())
 
-    assert atlas["releases"][VERSION] == told["releases"][VERSION]
-    for kind in learn_schemas.KINDS:
-        known = {
-            name: [{**form, "releases": [VERSION]} for form in forms if VERSION in form["releases"]]
-            for name, forms in atlas[kind].items()
-        }
-        for forms in known.values():
-            for form in forms:
-                if "orders" in form:
-                    form["orders"] = []
-        assert known == told[kind]
+    assert {part: told for part, told in answer[name].items() if told} == {
+        part: told for part, told in known[VERSION].items() if told
+    }
 
 
-def test_upgrade_paths() -> None:
-    """Two releases walked anew leave layouts that the atlas has."""
-    for version in ("0.15.0", VERSION):
+def test_upgraded_files(tmp_path: Path) -> None:
+    """The files that real releases leave behind have the orders that the files say."""
+    path = ("0.15.0", "0.18.0", VERSION)
+    for version in path:
         need_release(version)
-    from hermes_doctor.knowledge.atlas import blueprint
+        lessons.empty(tmp_path / version / "fresh")
+        lessons.visit(version, tmp_path / version)
+    walked = tmp_path / VERSION
+    for version in path[:-1]:
+        shutil.copytree(tmp_path / version / "fresh", walked / version)
+    lessons.visit(VERSION, walked)
 
-    walked = learn_schemas.upgrade_paths(("0.15.0", VERSION))
-
-    for database, layouts in walked[VERSION].items():
-        plan = blueprint(database, VERSION)
-        assert plan
-        for layout in layouts:
-            for table, columns in layout.items():
-                assert tuple(columns) in plan.tables[table].orders, (database, table)
-    assert len(walked[VERSION]["state.db"]) == 2
+    for home in walked.iterdir():
+        for database in schema_uses.USES:
+            plan = atlas.blueprint(database, VERSION)
+            if plan is not None and (home / database).exists():
+                for table, columns in schema.read(home / database).tables.items():
+                    assert tuple(columns) in plan.tables[table].orders, (home.name, table)
 
 
 @pytest.mark.parametrize("version", ["0.13.0", VERSION])
@@ -63,4 +61,4 @@ def test_services(version: str) -> None:
     """The unit that a release writes is the one that is known of it."""
     need_release(version)
 
-    assert learn_services.ask(version) == load_knowledge("services")[version]
+    assert lessons.learn(version, "services") == {"services": load_knowledge("services")[version]}

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.knowledge.data import load_knowledge
 from tests.conftest import need_release
-from tools import learn_platforms, real_home, releases
+from tools import lessons, real_home, releases
 
 pytestmark = pytest.mark.real
 NEWEST = releases.ALL[-1]
@@ -40,7 +40,7 @@ def test_enabling(version: str) -> None:
         if version in form["releases"]
     }
 
-    assert learn_platforms.ask(version) == known
+    assert lessons.learn(version, "enabling") == {"enabling": known}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import need_release
-from tools import learn_access, learn_providers, releases
+from tools import lessons, releases
 
 pytestmark = pytest.mark.real
 NEWEST = releases.ALL[-1]
@@ -30,7 +30,7 @@ def test_providers(version: str) -> None:
         for topic, entries in load_knowledge("resolution").items()
     }
 
-    assert learn_providers.ask(version) == known
+    assert lessons.learn(version, "resolution") == {"resolution": known}
 
 
 def test_access() -> None:
@@ -43,7 +43,7 @@ def test_access() -> None:
         if NEWEST in form["releases"]
     }
 
-    assert learn_access.ask(NEWEST) == known
+    assert lessons.learn(NEWEST, "access") == {"access": known}
 
 
 def test_every_release_is_known() -> None:

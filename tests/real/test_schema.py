@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.knowledge import atlas
+from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import column_rules
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers import support
 from tests.helpers.real.release_homes import ROWS, MakeHome, Patient, cure, lose, undo
-from tools import learn_schemas, releases, schema_lesson
+from tools import lessons, releases
 
 pytestmark = pytest.mark.real
 Full = Callable[[str], Patient]
@@ -57,8 +58,8 @@ def full(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Full:
 
     def make(version: str) -> Patient:
         def visit(folder: Path) -> None:
-            learn_schemas.empty(folder / "fresh")
-            learn_schemas.visit(version, folder)
+            lessons.empty(folder / "fresh")
+            lessons.visit(version, folder)
 
         need_release(version)
         shared = once(tmp_path_factory, f"full-{version}", visit)
@@ -94,7 +95,7 @@ def test_upgraded(path: tuple[str, ...], full: Full, tmp_path: Path) -> None:
     assert {f["severity"] for f in before.json["findings"] if f["code"] in CODES} == {"info"}
     for version in path[1:]:
         need_release(version)
-        learn_schemas.visit(version, tmp_path / "homes")
+        lessons.visit(version, tmp_path / "homes")
 
     assert complaints(Patient(path[-1], patient.home)) == []
 
@@ -156,11 +157,11 @@ def test_column_of_every_other_database(
     assert patient.finding(code)["severity"] == "error"
     shutil.copytree(patient.home, tmp_path / "tried" / "home")
     with pytest.raises(RuntimeError):
-        learn_schemas.visit(version, tmp_path / "tried")
+        lessons.visit(version, tmp_path / "tried")
 
     cure(patient, code)
     shutil.copytree(patient.home, tmp_path / "worked" / "home")
-    learn_schemas.visit(version, tmp_path / "worked")
+    lessons.visit(version, tmp_path / "worked")
 
     undo(patient, sick)
 
@@ -215,7 +216,7 @@ board.close()
 def test_a_lost_default(patient: Patient) -> None:
     """Every release dies of it at the next task, and none puts it right."""
     with contextlib.closing(sqlite3.connect(patient.home / "kanban.db")) as db:
-        schema_lesson.redeclare(db, "tasks", "consecutive_failures", schema_lesson.BARE)
+        schema_changes.redeclare(db, "tasks", "consecutive_failures", schema_changes.BARE)
     sick = support.contents(patient.home)
     found = patient.finding("KANBAN-SCHEMA")
     assert (found["severity"], found["fix"]["id"]) == ("error", "complete-schema")

@@ -23,7 +23,7 @@ from tests.helpers.real import gateways
 from tests.helpers.real.controlled_gateways import ward
 from tests.helpers.real.release_homes import MakeHome, Patient, undo
 from tests.stores.test_schedules import BAD, GOOD
-from tools import learn_stores, real_home
+from tools import lessons, real_home
 
 pytestmark = pytest.mark.real
 PAIRED = "platforms/pairing/telegram-approved.json"
@@ -213,7 +213,7 @@ def test_knowledge(version: str) -> None:
     """What is known of the loaders of a release is what it says itself."""
     need_release(version)
 
-    said = learn_stores.ask(version)
+    said = lessons.learn(version, "loaders")["loaders"]
 
     assert set(said) == set(load_knowledge("loaders")) == set(load_knowledge("stores"))
     for kind, flaws in said.items():

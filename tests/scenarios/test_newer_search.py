@@ -96,6 +96,31 @@ def test_damage_is_repaired(source: Source, variant: str, fault: damage.Fault) -
     cured.undo()
 
 
+SALVAGED = (damage.rows_zeroed, damage.cut_off)
+
+
+@pytest.mark.parametrize("variant", ["plain", "interrupted"])
+@pytest.mark.parametrize("fault", SALVAGED, ids=damage.called)
+def test_salvaged_rows_open(source: Source, variant: str, fault: damage.Fault) -> None:
+    """The new database has the structure of the release, and its code goes on with it."""
+    if source.version != recorded_homes.VERSIONS[-1] and fault is not SALVAGED[0]:
+        pytest.skip("one fault is enough for each older release")
+    home = source.home(variant)
+    path = home / "state.db"
+    declared = {row[:2] for row in fix_cycle.rows(path, DECLARED)}
+    fault(path)
+
+    done = support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
+
+    assert done.json["summary"]["counts"]["critical"] == 0, done
+    assert {row[:2] for row in fix_cycle.rows(path, DECLARED)} == declared
+    assert fix_cycle.rows(path, "SELECT * FROM state_meta WHERE key LIKE 'fts_rebuild%'") == []
+    assert alarms(support.check(home, "--deep")) == []
+    if source.origin == "real":
+        said = source.run(home, "write")
+        assert (said["done"], said["file"], said["left"]) == (True, "ok", [])
+
+
 def test_hermes_finishes_alone(source: Source) -> None:
     """The control: without any repair Hermes resumes, and both indexes are sound."""
     if source.origin == "recorded":

@@ -58,7 +58,8 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
     if own:
         _take_out(copy, [index.name for index in own])
     missing = {name: sql for name, sql in wanted.items() if name not in triggers}
-    said = _fill(copy, own, missing) + said
+    views = dict(blueprint.views) if blueprint else {}
+    said = _fill(copy, own, missing, views) + said
     with open_copy(copy) as connection:  # a new connection, without cached state
         for index in (*own, *theirs):
             fulltext.check_integrity(connection, index)
@@ -73,7 +74,10 @@ def rebuild(copy: Path, blueprint: Blueprint | None) -> list[str]:
 
 
 def _fill(
-    copy: Path, indexes: Sequence[fulltext.FulltextIndex], missing: dict[str, str]
+    copy: Path,
+    indexes: Sequence[fulltext.FulltextIndex],
+    missing: dict[str, str],
+    views: dict[str, str],
 ) -> list[str]:
     """Fill all of them in one transaction, and end a rebuild that Hermes has not finished.
 
@@ -81,6 +85,11 @@ def _fill(
     """
     said = []
     with open_copy(copy) as connection, transaction(connection):
+        there = _declared(connection, "view")
+        for name, sql in views.items():
+            if name not in there:
+                connection.execute(sql)
+                said.append(f"The view {name} was made again.")
         for index in indexes:
             fulltext.fill(connection, index, permit=fulltext_views.allow_view)
             (rows,) = connection.execute(fulltext.row_count_sql(index)).fetchone()

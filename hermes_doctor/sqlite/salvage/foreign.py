@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def create_views(target: NewDatabase, catalog: SalvagedCatalog) -> None:
     """Create the views again."""
     for entry in catalog.entries:
-        if entry.kind == "view" and not _declared(target, entry.sql, "CREATE VIEW"):
+        if entry.kind != "view" or entry.name in target.blueprint.views:
+            continue
+        if not _declared(target, entry.sql, "CREATE VIEW"):
             target.lost.append(f"the view {shown([entry.name])}")
 
 

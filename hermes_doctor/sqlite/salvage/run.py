@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.sqlite.fulltext_coverage import HIGH_WATER, META, PROGRESS
 from hermes_doctor.sqlite.salvage import (
     catalog as catalogs,
     clustered,
@@ -103,6 +104,7 @@ class SalvageRun:
             self._version(target, mender)
             for index in quick:
                 fulltext.fill(target.database, index)
+            self._end_rebuild(target)
             target.build_indexes(catalog)
             proofs = self._prove_text(quick)  # while the slow one is still being filled
             if beside is not None:
@@ -241,6 +243,12 @@ class SalvageRun:
             tally.restore("the schema of the release")
         tally.unsure = False  # there is always exactly one row
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
+
+    def _end_rebuild(self, target: NewDatabase) -> None:
+        """Delete the numbers of a rebuild that Hermes had not finished: every row is indexed."""
+        if META in target.layouts:
+            keys = [HIGH_WATER, PROGRESS]
+            target.database.execute(f"DELETE FROM {META} WHERE key IN (?, ?)", keys)
 
     def _prove_text(self, indexes: Sequence[fulltext.FulltextIndex]) -> tuple[str, ...]:
         """Check full-text tables through a new connection, without cached state."""

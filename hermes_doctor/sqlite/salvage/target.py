@@ -70,6 +70,8 @@ class NewDatabase:
                 self._widen(name, catalog.layouts.get(name))
                 self.layouts[name] = layout_of(self.database, name, table.sql)
         self._extra_tables(catalog)
+        for sql in blueprint.views.values():
+            self.database.execute(sql)
 
     def _widen(self, name: str, live: Layout | None) -> None:
         """Add the columns of the damaged table that its release does not know."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.learning.lessons import schema_changes
 from tests.helpers import support
 from tests.helpers.support import Done
-from tools import real_home, releases, schema_lesson
+from tools import real_home, releases
 
 MakeHome = Callable[[str], Path]
 
@@ -99,4 +100,4 @@ def lose(path: Path, *columns: tuple[str, str]) -> None:
     """Take columns away from a database at rest."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for table, column in columns:
-            schema_lesson.take_away(connection, table, column)
+            schema_changes.take_away(connection, table, column)

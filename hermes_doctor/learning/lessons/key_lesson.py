@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def main() -> None:
 
 
 def _sources(root: Path) -> Iterator[str]:
-    names = next(root.glob("hermes_agent-*.dist-info")) / "top_level.txt"
-    for name in names.read_text().split():
+    names = distribution("hermes-agent").read_text("top_level.txt") or ""
+    for name in names.split():
         paths = sorted((root / name).rglob("*.py")) or [root / f"{name}.py"]
         for path in paths:
             yield path.read_text(encoding="utf-8", errors="replace")
@@ -111,15 +112,43 @@ class Asker:
     def bridged(self) -> dict[str, str]:
         """Map each platform key, top-level or in `platforms`, to the variable that overrides it."""
         found = {}
-        words = sorted(_platform_words(self.gateway, _BLOCK))
+        words = _platform_words(self.gateway, _BLOCK)
+        alone = {field.name for field in fields(self.gateway.PlatformConfig)} & words
+        rest = sorted(words - alone)  # one of the former may decide about all others
         for name in self._platforms():
-            for key in words:
-                for place in ("", "platforms."):
+            for place in ("", "platforms."):
+                for key in sorted({*alone, *self._likely(f"{place}{name}", rest)}):
                     text = _nested(f"{place}{name}.{key}", MARK)
                     for variable in self._set_by(text):
                         if not self._set_by(text, {variable: "kept"}):
                             found[f"{place}{name}.{key}"] = variable
         return found
+
+    def _likely(self, block: str, words: list[str]) -> list[str]:
+        """Return the keys to try alone: those that set a variable when all are there at once.
+
+        A value that the release rejects hides the others, so then the keys are halved.
+        """
+        marks = {f"{MARK}x{n}x": word for n, word in enumerate(words)}
+        inner = ", ".join(f"{word}: {mark}" for mark, word in marks.items())
+        try:
+            seen = self._marked(_nested(block, f"{{{inner}}}"))
+        except Exception:  # noqa: BLE001 (the release rejects a value)
+            half = len(words) // 2
+            if not half:
+                return []
+            return self._likely(block, words[:half]) + self._likely(block, words[half:])
+        return [word for mark, word in marks.items() if mark in seen]
+
+    def _marked(self, text: str) -> str:
+        """Return the values of all variables that loading these settings has set."""
+        (self.home / "config.yaml").write_text(text)
+        try:
+            self.gateway.load_gateway_config()
+            return "\n".join(v for n, v in os.environ.items() if n not in self.before)
+        finally:
+            os.environ.clear()
+            os.environ.update(self.before)
 
     def _platforms(self) -> list[str]:
         from gateway.platform_registry import platform_registry  # type: ignore[import-not-found]

@@ -1,7 +1,7 @@
 """Report from inside a release which platforms it cannot start as packaged.
 
 Two things break a platform for all users: an adapter that does not accept an argument that the
-gateway passes, and a plugin without its manifest. tools/learn_breaks.py runs this script.
+gateway passes, and a plugin without its manifest.
 """
 
 import ast
@@ -10,15 +10,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-spec = find_spec("gateway")
-assert spec is not None
-assert spec.origin is not None
-ROOT = Path(spec.origin).parent.parent
 
-
-def passed() -> set[str]:
+def passed(root: Path) -> set[str]:
     """Return the arguments with which the gateway connects adapters."""
-    tree = ast.parse((ROOT / "gateway/run.py").read_text())
+    tree = ast.parse((root / "gateway/run.py").read_text())
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -51,15 +46,25 @@ def platform(path: Path) -> str:
     return f"{path.parent.name}_{part}" if part else path.parent.name
 
 
-found = {}
-wanted = passed()
-places = [*ROOT.glob("gateway/platforms/*.py"), *ROOT.glob("gateway/platforms/*/adapter.py")]
-for path in sorted([*places, *ROOT.glob("plugins/platforms/*/*adapter.py")]):
-    for word in sorted(lacking(path, wanted)):
-        found[platform(path)] = {"file": str(path.relative_to(ROOT)), "lacks": word}
-for path in sorted(ROOT.glob("plugins/platforms/*/adapter.py")):
-    names = ("plugin.yaml", "plugin.yml")
-    if not any((path.parent / name).exists() for name in names):
-        missing = path.parent.relative_to(ROOT) / names[0]
-        found[platform(path)] = {"file": str(missing), "lacks": "the manifest"}
-sys.stdout.write("\n" + json.dumps(found) + "\n")
+def main() -> None:
+    """Look at the files of the release, and print one document."""
+    spec = find_spec("gateway")
+    assert spec is not None
+    assert spec.origin is not None
+    root = Path(spec.origin).parent.parent
+    found = {}
+    wanted = passed(root)
+    places = [*root.glob("gateway/platforms/*.py"), *root.glob("gateway/platforms/*/adapter.py")]
+    for path in sorted([*places, *root.glob("plugins/platforms/*/*adapter.py")]):
+        for word in sorted(lacking(path, wanted)):
+            found[platform(path)] = {"file": str(path.relative_to(root)), "lacks": word}
+    for path in sorted(root.glob("plugins/platforms/*/adapter.py")):
+        names = ("plugin.yaml", "plugin.yml")
+        if not any((path.parent / name).exists() for name in names):
+            missing = path.parent.relative_to(root) / names[0]
+            found[platform(path)] = {"file": str(missing), "lacks": "the manifest"}
+    sys.stdout.write("\n" + json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 Every store is written intact, then with each flaw in turn, and read by the release's own code. The
 output says for each store and flaw whether the loader returned all entries (`whole`), some
 (`part`), none without an error (`none`), raised an error (`fails`), or whether rescheduled jobs
-are still due (`again`). tools/learn_stores.py runs this script.
+are still due (`again`).
 """
 
 import contextlib
@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 Value = dict[str, Any]
-logging.disable(logging.CRITICAL)
-HOME = Path(os.environ["HERMES_HOME"])
+HOME = Path(os.environ.get("HERMES_HOME", ""))
 LATER = "2099-01-01T00:00:00+00:00"
 
 
@@ -305,23 +304,30 @@ def outcome(load: Callable[[], list[str]], wanted: list[str]) -> str:
     return "part" if found else "none"
 
 
-said: dict[str, Any] = {}
-for kind, (load, name, value) in STORES.items():
-    path = HOME / name
-    wanted: list[str] = []
-    said[kind] = {}
-    for flaw, data in flawed(kind, value):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        if flaw == "plain":
-            try:
-                wanted = load()
-            except ImportError as why:
-                said[kind] = f"this release has none: {why}"
-                break
-            if not wanted:
-                raise SystemExit(f"{kind}: nothing is loaded of a sound file")
-            continue
-        said[kind][flaw] = outcome(load, wanted)
-    path.unlink()
-sys.stdout.write("\n" + json.dumps(said) + "\n")
+def main() -> None:
+    """Try every store with every flaw, and print one document."""
+    logging.disable(logging.CRITICAL)
+    said: dict[str, Any] = {}
+    for kind, (load, name, value) in STORES.items():
+        path = HOME / name
+        wanted: list[str] = []
+        said[kind] = {}
+        for flaw, data in flawed(kind, value):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            if flaw == "plain":
+                try:
+                    wanted = load()
+                except ImportError as why:
+                    said[kind] = f"this release has none: {why}"
+                    break
+                if not wanted:
+                    raise SystemExit(f"{kind}: nothing is loaded of a sound file")
+                continue
+            said[kind][flaw] = outcome(load, wanted)
+        path.unlink()
+    sys.stdout.write("\n" + json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""The `learn` command: ask the installed Hermes what hermes-doctor does not know about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.learning.learn import Lecture
+
+EPILOG = """\b
+Examples:
+  hermes-doctor learn
+  hermes-doctor learn --home /opt/data --json
+  hermes-doctor learn --timeout 300     on a slow machine
+
+\b
+Exit codes:
+  0    learned, or nothing to learn
+  1    Hermes does not start or does not answer in time
+  2    could not run (wrong option, no home, no Hermes)
+  130  interrupted; nothing was stored
+"""
+SCHEMA = "hermes-doctor/learn/1"
+
+
+def learn(
+    home: HomeOption = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=1, max=3600, help="Give up after this many seconds."
+        ),
+    ] = 60,
+    json: JsonOption = False,
+) -> int:
+    """Let check judge a Hermes newer than this tool.
+
+    The installed Hermes creates its databases and default settings in an empty temporary folder,
+    as the owner of the home and without network. What it says is stored outside the home.
+    """
+    from contextlib import closing
+
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.installation.details import read_details
+    from hermes_doctor.learning import learn as learning
+    from hermes_doctor.learning.isolation import DoesNotStart
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.system.signals import interruptible
+
+    place = homes.find(home)
+    with closing(Probes(place)) as probes:
+        installed, unknown = probes.installation(), probes.can_learn()
+    if installed is None:
+        raise Trouble(
+            "No installed Hermes was found, so there is nothing to ask. If it is in a container, "
+            "run hermes-doctor there."
+        )
+    commit = read_details(installed).revision
+    if not unknown:
+        said = text("hermes-doctor already knows Hermes {version}.", version=installed.version)
+        return _done(json, {"status": "known", **_hermes(installed.version, commit)}, said)
+    try:
+        with interruptible(), waiting(f"asking Hermes {installed.version}", quiet=json):
+            lecture = learning.learn(place, installed, commit, timeout)
+    except DoesNotStart as why:
+        return _failed(
+            json,
+            text(
+                "Hermes {version} could not be asked, so nothing was learned: {reason}.",
+                version=installed.version,
+                reason=str(why).rstrip("."),
+            ),
+        )
+    return _done(
+        json,
+        {"status": "learned", **_hermes(installed.version, commit), **_facts(lecture)},
+        text(
+            "Learned Hermes {version} in {seconds:.0f} s: {databases} databases and {settings} "
+            "settings. See: hermes-doctor check",
+            version=installed.version,
+            seconds=lecture.seconds,
+            databases=lecture.databases,
+            settings=lecture.settings,
+        ),
+    )
+
+
+def _hermes(version: str, commit: str | None) -> dict[str, Any]:
+    return {"hermes": {"version": version, "commit": commit}}
+
+
+def _facts(lecture: Lecture) -> dict[str, Any]:
+    return {
+        "path": str(lecture.path),
+        "databases": lecture.databases,
+        "settings": lecture.settings,
+        "seconds": round(lecture.seconds, 1),
+    }
+
+
+def _done(json: bool, facts: dict[str, Any], said: str) -> int:
+    from hermes_doctor import __version__
+    from hermes_doctor.render import document
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    if json:
+        typer.echo(document.dump({"schema": SCHEMA, "version": __version__, **facts}))
+    else:
+        show([row(said)])
+    return 0
+
+
+def _failed(json: bool, message: str) -> int:
+    import sys
+
+    from hermes_doctor import __version__
+    from hermes_doctor.render import document
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    if json:
+        error = {"error": {"message": message, "exit_code": 1}}
+        head = {"schema": SCHEMA, "version": __version__, "status": "failed"}
+        typer.echo(document.dump(head | error))
+    else:
+        show([row(f"hermes-doctor: {message}")], sys.stderr)
+    return 1
