@@ -54,6 +54,8 @@ class Rule(NamedTuple):
     unless_ok: Sequence[str] = ()
     fix: str | None = None
     next: str = ""
+    only_set_up: bool = False
+    """Counts only for a platform that the gateway of this home starts."""
 
 
 class Cause(NamedTuple):
