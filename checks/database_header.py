@@ -191,6 +191,7 @@ def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Find
 
 
 _HISTORY = ("state.db", "kanban.db")
+_USED = ("sessions/sessions.json", "logs/gateway.log", "logs/agent.log")
 
 
 def _history(probes: Probes, path: Path) -> list[Evidence]:
@@ -202,9 +203,8 @@ def _history(probes: Probes, path: Path) -> list[Evidence]:
         if other != path and other.name in _HISTORY and (length := _length(other)):
             what = text("another database of this home, {size}", size=size(length))
             found.append(Evidence(probes.home.name_of(other), what))
-    for name in ("sessions/sessions.json", "logs/gateway.log", "logs/agent.log"):
-        if (length := _length(probes.home / name)) > _BLANK:
-            found.append(Evidence(name, size(length)))
+    lengths = {name: _length(probes.home / name) for name in _USED}
+    found += [Evidence(name, size(length)) for name, length in lengths.items() if length > _BLANK]
     return found[:3]
 
 
