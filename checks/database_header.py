@@ -55,9 +55,8 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield from _empty(probes, path, found.log.size, zero=not found.files.main.size)
         elif found.fault is not None:
             fault = found.fault
-            other = fault.kind == "other" and name not in CACHES
-            copies = probes.copies(path) if other else []
-            yield _fault(probes, name, fault, copies)
+            lost = fault.kind == "other" and name not in CACHES
+            yield _fault(probes, name, fault, probes.copies(path) if lost else [])
 
 
 def _other(name: str, what: str) -> Finding:
