@@ -1,7 +1,11 @@
 """Find databases that are empty or that SQLite rejects because of their first page."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CACHES,
@@ -11,13 +15,18 @@ from hermes_doctor.api import (
     Probes,
     Severity,
     Skip,
+    ago,
     check,
     count,
     loss,
     sentences,
     size,
+    snapshot,
     text,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import DatabaseCopy, FirstPageFault
 
 _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage-rows"}
 
@@ -43,9 +52,11 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield CouldNotLook(text("{name} is missing, or a symlink to nothing", name=name))
             continue
         if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
-            yield from _empty(probes, path, found.log.size)
+            yield from _empty(probes, path, found.log.size, zero=not found.files.main.size)
         elif found.fault is not None:
-            yield _fault(name, found.fault.kind, found.fault.what, dict(found.fault.fields))
+            fault = found.fault
+            lost = fault.kind == "other" and name not in CACHES
+            yield _fault(probes, name, fault, probes.copies(path) if lost else [])
 
 
 def _other(name: str, what: str) -> Finding:
@@ -83,11 +94,19 @@ _FAULTS = {
 """Title and what is left of the data, for each kind of damage."""
 
 
-def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
+def _fault(probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy]) -> Finding:
+    kind = fault.kind
     repair = _REPAIRS.get(kind)
     if kind in ("lost", "other") and name in CACHES:
         repair = "set-aside-cache"
+    elif copies:
+        repair = "restore-database"
     title, left = _FAULTS[kind]
+    if copies:
+        left = text(
+            "Its newest copy is from {time}; what came later is lost.",
+            time=ago(_time(copies[0].mtime_ns)),
+        )
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
@@ -95,35 +114,61 @@ def _fault(name: str, kind: str, what: str, fields: dict[str, int]) -> Finding:
         subject=name,
         detail=sentences(loss(name), left),
         next=(
-            "Do not delete the file; the repair needs it."
+            ""
+            if copies
+            else "Do not delete the file; the repair needs it."
             if repair
             else "Copy the file to another place, then restore it from a backup."
         ),
-        evidence=(Evidence(name, what),),
+        evidence=(Evidence(name, fault.what), *_shown(probes, copies)),
         fix=repair,
-        data={"kind": kind, "fields": fields},
+        data={"kind": kind, "fields": dict(fault.fields)},
     )
 
 
-def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
-    """Report an empty database if traces show that it had content before."""
-    name = probes.home.name_of(path)
-    copies = probes.copies(path)
-    traces = [
+def _shown(probes: Probes, copies: list[DatabaseCopy]) -> list[Evidence]:
+    return [
         Evidence(probes.home.name_of(one.path), text("copy, {size}", size=size(one.size)))
         for one in copies[:3]
     ]
+
+
+def _time(ns: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:
+    """Report an empty database if traces show that it had content before."""
+    name = probes.home.name_of(path)
+    copies = probes.copies(path)
+    traces = _shown(probes, copies)
     if log > 32:
         traces.insert(0, Evidence(f"{name}-wal", text("write-ahead log, {size}", size=size(log))))
     if not copies and path.name == "state.db" and (sessions := probes.sessions()):
         traces.append(Evidence("sessions", count(sessions, "session file")))
+    certain = bool(traces)
+    if not certain and zero:
+        traces = _history(probes, path)
     if not traces:
         return
     fix = "salvage-rows" if log > 32 else "restore-database" if copies else None
     yield Finding(
         code="DB-EMPTY",
-        severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
-        title=text("{name} is empty but had data before", name=name),
+        severity=(
+            Severity.CRITICAL
+            if path.name == "state.db"
+            else Severity.ERROR
+            if certain
+            else Severity.WARNING
+        ),
+        title=(
+            text("{name} is empty but had data before", name=name)
+            if certain
+            else text("{name} has 0 bytes, but this home has been used", name=name)
+        ),
         subject=name,
         detail=(
             "Hermes treats it as new and starts without the old data. SQLite deletes the "
@@ -142,3 +187,33 @@ def _empty(probes: Probes, path: Path, log: int) -> Iterator[Finding]:
         fix=fix,
         data={"copies": tuple(one.path for one in copies)},
     )
+
+
+_HISTORY = ("state.db", "kanban.db")
+_USED = ("sessions/sessions.json", "logs/gateway.log", "logs/agent.log")
+
+
+def _history(probes: Probes, path: Path) -> list[Evidence]:
+    """What shows that Hermes has been used here; it creates tables before it does anything."""
+    if path.name not in _HISTORY:
+        return []
+    found = []
+    for other in probes.databases().paths:
+        if other != path and other.name in _HISTORY and (length := _length(other)):
+            what = text("another database of this home, {size}", size=size(length))
+            found.append(Evidence(probes.home.name_of(other), what))
+    lengths = {name: _length(probes.home / name) for name in _USED}
+    found += [Evidence(name, size(length)) for name, length in lengths.items() if length > _BLANK]
+    return found[:3]
+
+
+_BLANK = 4
+"""Bytes of an empty JSON object with a line end."""
+
+
+def _length(path: Path) -> int:
+    try:
+        taken = snapshot(path)
+    except CouldNotLook:
+        return 0
+    return taken.size if taken.kind == "file" else 0

@@ -21,7 +21,7 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Condition, Cutoff
 
-HUGE, VERY_HUGE = 64 * 1024**2, 512 * 1024**2
+SMALL, HUGE, VERY_HUGE = 16 * 1024**2, 64 * 1024**2, 512 * 1024**2
 _CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
 
 
@@ -38,8 +38,18 @@ def database_log(probes: Probes) -> Iterator[Finding]:
             continue  # no other finding: this log must not be merged into the database
         elif found.log.broken is not None or found.log.head == "damaged":
             yield from _broken(name, found)
-        if found.files.wal.size > max(HUGE, 2 * min(found.files.main.size, VERY_HUGE // 2)):
+        if found.files.wal.size > _most(found):
             yield _huge(name, found)
+
+
+def _most(found: Condition) -> int:
+    """How large a write-ahead log may be.
+
+    SQLite merges it every 4 MB unless a reader prevents that, and one large transaction, such as a
+    VACUUM, writes about as much as the database has.
+    """
+    main = found.files.main.size
+    return min(max(SMALL, 4 * main), max(HUGE, 2 * min(main, VERY_HUGE // 2)))
 
 
 def _stale(name: str, found: Condition) -> Finding:

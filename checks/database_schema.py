@@ -54,8 +54,10 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
     structure = probes.structure(path)
-    if structure.newer:
-        found = probes.schema(path)
+    found = probes.schema(path)
+    if older := _downgraded(probes, structure, found.version):
+        yield _downgrade(name, older, found.version)
+    elif structure.newer:
         yield Finding(
             code="DB-NEWER",
             severity=Severity.INFO,
@@ -78,6 +80,39 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
         )
     elif structure.missing or structure.changed:
         yield _unlike(probes, name, structure)
+
+
+_SEARCH = 23
+"""From this version of state.db on, older releases do not know how its search is built."""
+_MOST = 10_000
+"""A higher version is damage."""
+
+
+def _downgraded(probes: Probes, structure: Structure, version: int | None) -> str | None:
+    """Return the installed release if it is older than the one that wrote the database."""
+    installed = probes.installation()
+    if installed is None or version is None or not probes.is_release_known():
+        return None
+    if not _SEARCH <= version <= _MOST:
+        return None
+    known = structure.plan.version if structure.plan else None
+    older = structure.newer or (known is not None and version > known)
+    return installed.version if older else None
+
+
+def _downgrade(name: str, release: str, version: int | None) -> Finding:
+    return Finding(
+        code="DB-NEWER",
+        severity=Severity.WARNING,
+        title=text("{name} is from a newer Hermes than {release}", name=name, release=release),
+        subject=name,
+        detail=(
+            "The installed release ignores what the newer one added: searching and saving may "
+            "fail. Probably Hermes was downgraded."
+        ),
+        next="Install the newer Hermes again, or restore a backup from before the upgrade.",
+        evidence=(Evidence(name, f"schema version {version}"),),
+    )
 
 
 def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:

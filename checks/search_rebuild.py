@@ -1,31 +1,131 @@
-"""Check for a rebuild of the search index that Hermes has started but not finished."""
+"""Check for a search index that Hermes has not finished, or whose repair it puts off."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    text,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Condition
+
+_CODES = ["DB-FTS-UNFINISHED", "DB-FTS-STALE"]
+_STALE, _DEFERRED = "fts_stale", "fts_rebuild_deferral"
+_META = f"SELECT key, value FROM state_meta WHERE key IN ('{_STALE}', '{_DEFERRED}')"
+_OFTEN = 3
+"""A repair may wait for another process once or twice; that process may be starting or stopping."""
 
 
-@check(id="search-rebuild", group="databases", codes=["DB-FTS-UNFINISHED"], limit=10)
+@check(id="search-rebuild", group="databases", codes=_CODES, limit=10)
 def search_rebuild(probes: Probes) -> Iterator[Finding]:
     """Has Hermes finished rebuilding the search index?"""
     if not probes.databases().paths:
         raise Skip("no database yet")
-    for name, _, found in probes.conditions():
-        rebuild = found.rebuild
-        if rebuild is None or found.flaws or (found.damage and found.damage.searches):
+    for name, path, found in probes.conditions():
+        if found.flaws or (found.damage and found.damage.searches):
             continue  # damage is reported with its own repair
-        total = rebuild.high_water
-        if rebuild.progress is None:
-            indexed = f"unknown how many of {total:,} messages are indexed"
-        else:
-            indexed = f"{rebuild.progress:,} of {total:,} messages are indexed"
-        yield Finding(
-            code="DB-FTS-UNFINISHED",
-            severity=Severity.INFO,
-            title=text("the search index of {name} is not finished", name=name),
-            subject=name,
-            detail="Searching older messages is slower until Hermes has finished. Nothing is lost.",
-            evidence=(Evidence(name, indexed),),
-            next="Run `hermes sessions optimize-storage` to finish it now.",
-            data={"progress": rebuild.progress, "high_water": rebuild.high_water},
-        )
+        if found.rebuild is not None:
+            yield _unfinished(name, found)
+        if path.name == "state.db":
+            yield from _stale(probes, name, path, found)
+
+
+def _unfinished(name: str, found: Condition) -> Finding:
+    """Report a rebuild in small steps; an interrupted one if no process has the file open."""
+    rebuild = found.rebuild
+    assert rebuild is not None
+    total = rebuild.high_water
+    if rebuild.progress is None:
+        indexed = f"unknown how many of {total:,} messages are indexed"
+    else:
+        indexed = f"{rebuild.progress:,} of {total:,} messages are indexed"
+    cut = not found.holders
+    return Finding(
+        code="DB-FTS-UNFINISHED",
+        severity=Severity.WARNING if cut else Severity.INFO,
+        title=(
+            text("the rebuild of the search index of {name} was interrupted", name=name)
+            if cut
+            else text("the search index of {name} is not finished", name=name)
+        ),
+        subject=name,
+        detail=(
+            "Searching older messages is slow or finds nothing, and no process continues the "
+            "rebuild. Nothing is lost."
+            if cut
+            else "Searching older messages is slower until Hermes has finished. Nothing is lost."
+        ),
+        evidence=(Evidence(name, indexed),),
+        next="Run `hermes sessions optimize-storage` to finish it now.",
+        data={"progress": rebuild.progress, "high_water": rebuild.high_water},
+    )
+
+
+def _stale(probes: Probes, name: str, path: Path, found: Condition) -> Iterator[Finding]:
+    """Report an index that Hermes switched off and cannot rebuild."""
+    if not found.readable or not found.catalog or "state_meta" not in found.catalog.tables:
+        return
+    notes = {str(row[0]): row[1] for row in probes.ask(path, _META).rows}
+    if _STALE not in notes:
+        return
+    attempts, first, pids = _deferral(notes.get(_DEFERRED))
+    blocked = attempts >= _OFTEN
+    evidence = [Evidence(name, "state_meta: fts_stale")]
+    if attempts:
+        what = text("the repair was put off {times}", times=count(attempts, "time"))
+        evidence.append(Evidence(name, what))
+    holders = [_who(probes, pid) for pid in pids]
+    if holders:
+        evidence.append(Evidence(name, text("held by {holders}", holders=", ".join(holders))))
+    yield Finding(
+        code="DB-FTS-STALE",
+        severity=Severity.WARNING if blocked or not found.holders else Severity.INFO,
+        title=(
+            text("a process keeps Hermes from repairing the search of {name}", name=name)
+            if blocked
+            else text("Hermes switched off the search index of {name}", name=name)
+        ),
+        subject=name,
+        detail=(
+            "Searching old messages is slow and can miss some; saving works. Hermes rebuilds the "
+            "index at a start when no other process has the file open."
+        ),
+        evidence=tuple(evidence),
+        since=first,
+        next=(
+            "Stop every other Hermes process of this home (Desktop, `hermes serve`, dashboard), "
+            "then restart the gateway."
+        ),
+        data={"attempts": attempts, "pids": pids},
+    )
+
+
+def _deferral(value: object) -> tuple[int, datetime | None, tuple[int, ...]]:
+    """Return how often the repair was put off, since when, and because of which processes."""
+    import json
+
+    try:
+        said = json.loads(value) if isinstance(value, (str, bytes)) else {}
+        attempts, first, pids = (said.get(one) for one in ("attempts", "first_seen", "holder_pids"))
+        since = datetime.fromtimestamp(float(first), UTC) if first else None
+        numbers = tuple(one for one in pids or () if isinstance(one, int))
+        return int(attempts or 0), since, numbers[:3]
+    except (ValueError, TypeError, AttributeError, OverflowError, OSError, RecursionError):
+        return 0, None, ()
+
+
+def _who(probes: Probes, pid: int) -> str:
+    name = probes.command(pid)
+    return f"process {pid} ({name})" if name else f"process {pid}, which is gone"

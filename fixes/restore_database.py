@@ -1,4 +1,4 @@
-"""Restore a database that is missing or empty from its newest sound copy."""
+"""Restore a database that is missing, empty or another file from its newest sound copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 
-@fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE"], safety=Safety.CONFIRM)
+@fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE", "DB-NOTADB"], safety=Safety.CONFIRM)
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Restore the newest intact copy of the database."""
     from hermes_doctor.api import ReplaceDatabase, bring_back

@@ -1,4 +1,4 @@
-"""Move oversized logs and old request dumps into the vault."""
+"""Move the older part of oversized logs and old request dumps into the vault."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listing, 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
+_KEPT = 5 * 1024**2
+"""Bytes at the end of a log that stay in place, because people and other checks read them."""
 _NEWEST = 20
 """Number of newest dumps that stay, because they show what the provider answers now."""
 _MOST = 5000
@@ -19,10 +21,11 @@ _MOST = 5000
 
 @fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
 def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Move huge logs and old dumps to the vault."""
+    """Shorten huge logs and move old dumps to the vault."""
     from hermes_doctor.api import GatewayStep, MoveLog, gateway_service, writers
 
-    files = _dumps(probes) if finding.code == "REQUEST-DUMPS" else [finding.data["path"]]
+    dumps = finding.code == "REQUEST-DUMPS"
+    files = _dumps(probes) if dumps else [finding.data["path"]]
     held = writers(files)
     gateways = {gateway.pid for gateway in probes.gateways()}
     strangers = {pid for pids in held.values() for pid in pids} - gateways
@@ -35,7 +38,7 @@ def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
         )
     for file in files:
         if snapshot(file).kind == "file":
-            yield MoveLog(file, why="it has grown too large")
+            yield MoveLog(file, why="it has grown too large", keep=0 if dumps else _KEPT)
     if held:
         # Without a restart the gateway writes into a deleted file: lines and disk space are lost.
         why = f"it writes to {min(held).name}"

@@ -59,6 +59,7 @@ def _told(finding: Finding) -> bool:
 def _folded(findings: Sequence[Finding]) -> list[Finding]:
     """Merge a finding from a log into the finding of a check about the same problem.
 
+    A note of a check is merged into a louder finding from a log, which shows what it leads to.
     Findings of two log rules about the same problem are merged into the more severe one.
     """
     seen = [one for one in findings if not _told(one)]
@@ -67,7 +68,8 @@ def _folded(findings: Sequence[Finding]) -> list[Finding]:
         place = next((n for n, one in enumerate(seen) if _same(one, told)), None)
         again = next((n for n, one in enumerate(rest) if one.key == told.key), None)
         if place is not None:
-            seen[place] = _with(seen[place], told)
+            note = seen[place].severity is Severity.INFO and told.severity is not Severity.INFO
+            seen[place] = _with(told, seen[place]) if note else _with(seen[place], told)
         elif again is not None:
             worse, milder = sorted((rest[again], told), key=lambda one: one.severity.rank)
             rest[again] = _with(worse, milder)

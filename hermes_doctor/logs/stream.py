@@ -45,6 +45,7 @@ GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
 _RECORDS = {
     "logs/gateway-exit-diag.log": small_files.DIARY,
     "logs/gateway-shutdown-watchdog.log": small_files.DIARY,
+    "logs/gateway-startup-watchdog.log": small_files.DIARY,
     "logs/gateway-shutdown-diag.log": small_files.ENDING,
     "gateway-starts.log": small_files.STARTS,
     "logs/update.log": small_files.UPDATE,

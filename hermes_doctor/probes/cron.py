@@ -111,7 +111,8 @@ def _job(said: Mapping[str, Any]) -> CronJob:
         deliver=_parts(said.get("deliver")),
         origin=str(home["platform"]) if home.get("platform") else None,
         script=script if isinstance(script, str) and script.strip() else None,
-        undelivered=bool(said.get("last_delivery_error")),
+        undelivered=bool(said.get("last_delivery_error"))
+        or said.get("last_status") == "delivery_failed",
         claimed=claimed and _aware(claimed),
         missed=_missed(said),
         senseless=isinstance(schedule, dict) and has_no_next_run(schedule),

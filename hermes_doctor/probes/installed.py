@@ -40,6 +40,13 @@ class InstalledProbes(GatewayProbes):
         found = self.installation()
         return other_gateways.named_in(self.home, self.runtime(), found.release if found else None)
 
+    def is_release_known(self) -> bool:
+        """Whether the installed release is not newer than the newest that this tool knows."""
+        from hermes_doctor.knowledge.data import NEWEST
+
+        found = self.installation()
+        return found is not None and found.release <= NEWEST
+
     @once(limit=3)
     def environments(self) -> Environments:
         """The virtual environments that the gateway was, or would be, started from."""

@@ -21,6 +21,8 @@ NAME = "logs/gateway-exit-diag.log"
 WATCHDOG = "logs/gateway-shutdown-watchdog.log"
 TAIL = 256 * 1024
 MOST = 200
+UNCLEAN = "gateway.previous_unclean_exit"
+"""Written by a gateway that starts, about the one before it."""
 RESTART = 75
 """The exit code by which a gateway asks its supervisor to restart it."""
 
@@ -41,7 +43,7 @@ def read(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[
         if tag == "gateway.start":
             latest[pid] = len(lives)
             lives.append(GatewayLife(pid, at, None, "gone"))
-        elif pid in latest:
+        elif pid in latest and tag != UNCLEAN:
             lives[latest[pid]] = _ended(lives[latest[pid]], at, tag, said)
     last = [(n, life) for n, life in enumerate(lives) if latest[life.pid] == n]
     for n, life in last:

@@ -28,6 +28,7 @@ MARKERS = (
 _LAST_PID = 2**31
 _LAST_TICK = 2**63
 MOST_STARTS = 40
+_LOW_KIB, _LOW_SHARE = 64 * 1024, 0.05
 
 
 class Owner(NamedTuple):
@@ -71,6 +72,21 @@ class GatewayLife(NamedTuple):
     """The class of the error that ended it, if there was one."""
 
 
+class Ledger(NamedTuple):
+    """The last life of the gateway as state/gateway.lifecycle.json has it."""
+
+    phase: str
+    """running or exited; a running one whose process is gone died without a word."""
+    pid: int
+    at: datetime | None
+    """When it started, or when it exited."""
+    exit_code: int | None = None
+    reason: str | None = None
+    """graceful_shutdown, shutdown_watchdog, loop_liveness_watchdog, startup_liveness_watchdog."""
+    low_memory: bool = False
+    """The machine had almost no free memory at the last heartbeat of this process."""
+
+
 class Runtime(NamedTuple):
     """The content of all files that a gateway writes about itself, as far as it can be read."""
 
@@ -101,6 +117,10 @@ class Runtime(NamedTuple):
     """The number of working agents that it wrote; before 0.18 only at its start and end."""
     served: frozenset[str] = frozenset()
     """The profiles that the gateway of a root home also serves, as it wrote."""
+    store: str | None = None
+    """Whether it can use its message history (0.20.6 and later): ok, unavailable or retrying."""
+    ledger: Ledger | None = None
+    """How the last life of the gateway ended (0.19.1 and later)."""
 
     @property
     def ever(self) -> bool:
@@ -114,6 +134,7 @@ def find(home: Home) -> Runtime:
     state = _mapping(_json(home / "gateway_state.json", doubts))
     lock = home / "gateway.lock"
     holders = file_locks.holders([lock]).get(lock, [])
+    heartbeat = _json(home / "state" / "gateway.heartbeat", doubts)
     markers = frozenset(name for name in MARKERS if snapshot(home / name).kind != "absent")
     return Runtime(
         pid_file=_owner(_json(home / "gateway.pid", doubts)),
@@ -126,13 +147,15 @@ def find(home: Home) -> Runtime:
         desired_state=parse_word(state.get("desired_state")),
         updated_at=parse_time(state.get("updated_at")),
         platforms=_platforms(state.get("platforms")),
-        beat=_beat(_json(home / "state" / "gateway.heartbeat", doubts)),
+        beat=_beat(heartbeat),
         clean_shutdown=".clean_shutdown" in markers,
         starts=_starts(home / "gateway-starts.log", doubts),
         markers=markers,
         doubts=tuple(doubts),
         active_agents=_count(state.get("active_agents")),
         served=_names(state.get("served_profiles")),
+        store=parse_word(_mapping(state.get("session_store")).get("status")),
+        ledger=_ledger(_json(home / "state" / "gateway.lifecycle.json", doubts), heartbeat),
     )
 
 
@@ -262,6 +285,23 @@ def _beat(value: object) -> Heartbeat | None:
     if not isinstance(clock, float | int) or isinstance(clock, bool) or not 0 < clock < 1e12:
         clock = None
     return Heartbeat(pid, at, clock) if pid and at else None
+
+
+def _ledger(value: object, heartbeat: object) -> Ledger | None:
+    said, beat = _mapping(value), _mapping(heartbeat)
+    phase, pid = parse_word(said.get("phase")), _whole(said.get("pid"), _LAST_PID)
+    if phase not in ("running", "exited") or pid is None:
+        return None
+    at = parse_time(said.get("started_at" if phase == "running" else "exited_at"))
+    code = _count(said.get("exit_code"))
+    low = beat.get("pid") == pid and _low(_mapping(beat.get("mem")))
+    return Ledger(phase, pid, at, code, parse_word(said.get("exit_reason")), low)
+
+
+def _low(memory: Mapping[str, Any]) -> bool:
+    """Judge the free memory as Hermes does: below 64 MB, or below 5 % of all."""
+    free, total = (_count(memory.get(name)) for name in ("mem_available_kib", "mem_total_kib"))
+    return free is not None and (free < _LOW_KIB or bool(total and free / total < _LOW_SHARE))
 
 
 def _starts(path: Path, doubts: list[str]) -> tuple[datetime, ...]:

@@ -88,7 +88,11 @@ class Preflight(NamedTuple):
                 place = next(one for one in target.path.parents if one.exists())
                 disks.setdefault(os.stat(place).st_dev, (place, []))[1].append(target)
         vault = next(one for one in (self.vault.root, *self.vault.root.parents) if one.exists())
-        backup = sum(target.change.expect.size for target in targets if target.replaces)
+        backup = sum(
+            target.change.expect.size
+            for target in targets
+            if target.replaces and not target.change.growing
+        )
         for disk, (place, made) in disks.items():
             wanted = room_for(made)
             if not wanted and all(one.change.absent for one in made):

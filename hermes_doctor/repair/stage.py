@@ -45,10 +45,16 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, journals
     journals.save(log)
 
 
+def _room(target: Target) -> int:
+    """How many bytes the new content may have; of a log, only the end is kept."""
+    change = target.change
+    return change.room if change.growing else max(change.room, change.expect.size)
+
+
 def room_for(targets: Sequence[Target]) -> int:
     """How many bytes are written beside these targets before anything is replaced."""
     made = [one for one in targets if one.change.make is not None]
-    wanted = sum(max(one.change.room, one.change.expect.size) for one in made)
+    wanted = sum(_room(one) for one in made)
     for one in targets:
         if one.replaces and is_database(one.path) and database_of(one.path) == one.path:
             beside = [t for t in targets if t is not one and database_of(t.path) == one.path]

@@ -12,7 +12,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.base import Change, Maker, Step
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import Snapshot, snapshot
+from hermes_doctor.system.files import Snapshot, read_tail, size, snapshot
 
 
 def replace_sentence(path: Path, place: str, what: str) -> str:
@@ -126,8 +126,28 @@ class MoveAside(Step):
 class MoveLog(MoveAside):
     """Step that moves a log file into the vault although the gateway may still write to it."""
 
+    keep: int = 0
+    """Bytes at the end of the file that stay in place, from the start of a line."""
+
+    def sentence(self) -> str:
+        if not self.keep:
+            return super().sentence()
+        return text(
+            "{file}: keep the newest {size}, move the rest to the vault, because {reason}",
+            file=self.path.name,
+            size=size(self.keep),
+            reason=self.why,
+        )
+
     def changes(self) -> Sequence[Change]:
-        return [replace(change, growing=True) for change in super().changes()]
+        [change] = super().changes()
+        if self.keep and change.expect.kind == "file":
+            change = replace(change, absent=False, make=self._write_end, room=self.keep)
+        return [replace(change, growing=True)]
+
+    def _write_end(self, new: Path) -> None:
+        with disk.new_file(new) as fd:
+            disk.write(fd, read_tail(self.path, self.keep)[0])
 
 
 @dataclass(frozen=True)

@@ -362,6 +362,7 @@ def test_emptied(home: Path, how: str, trace: str) -> None:
 @pytest.mark.parametrize("how", ["no bytes", "no table"])
 def test_new_ones_are_no_loss(home: Path, how: str) -> None:
     """Without any trace it is simply new."""
+    (home / "kanban.db").unlink()
     if how == "no bytes":
         os.truncate(home / "state.db", 0)
     else:
@@ -370,3 +371,24 @@ def test_new_ones_are_no_loss(home: Path, how: str) -> None:
     result, findings = look(home)
 
     assert (result.status, findings) == (Status.OK, [])
+
+
+@pytest.mark.parametrize("name", ["state.db", "kanban.db"])
+@pytest.mark.parametrize("trace", ["logs/gateway.log", "sessions/sessions.json", "other"])
+def test_zero_bytes_in_a_used_home(home: Path, name: str, trace: str) -> None:
+    """Hermes has run here, so the file had tables; without such traces the home is new."""
+    support.put(home / name, "")
+    other = "kanban.db" if name == "state.db" else "state.db"
+    (home / other).unlink(missing_ok=True)
+    support.put(home / "sessions/sessions.json", "{}\n")
+    assert [one.code for one in look(home)[1]] == []
+    if trace == "other":
+        damage.history(home / other)
+    else:
+        support.put(home / trace, '{"agent:main:telegram:dm:1": {"session_id": "x"}}')
+
+    [found] = [one for one in look(home)[1] if one.subject == name]
+
+    assert found.code == "DB-EMPTY"
+    assert found.severity == ("critical" if name == "state.db" else "warning")
+    assert found.fix is None

@@ -111,6 +111,21 @@ def test_huge(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize(
+    ("main", "log", "found"),
+    [(4, 60, True), (4, 15, False), (40, 60, False), (40, 90, True), (200, 300, False)],
+)
+def test_size_of_the_database(home: Path, main: int, log: int, found: bool) -> None:
+    """What is huge depends on the size of the database, in MB."""
+    path = damage.with_log(damage.history(home / "state.db"))
+    os.truncate(path, main * 1024**2)
+    os.truncate(home / "state.db-wal", log * 1024**2)
+
+    findings = ask("database-log", home)[1]
+
+    assert ("DB-WAL-HUGE" in [one.code for one in findings]) is found
+
+
 def journal(home: Path, mode: str) -> Path:
     """A database with the journal of a transaction that was cut off."""
     path = damage.history(home / "state.db")

@@ -434,8 +434,9 @@ def test_newer_than_the_atlas(home: Path) -> None:
 
     result, [finding] = look(home, "0.19.0")
 
-    assert result.status is Status.OK
-    assert (finding.code, finding.severity, finding.fix) == ("DB-NEWER", Severity.INFO, None)
+    assert result.status is Status.PROBLEM
+    assert (finding.code, finding.severity, finding.fix) == ("DB-NEWER", Severity.WARNING, None)
+    assert "newer Hermes than 0.19.0" in finding.title
     assert "99" in finding.evidence[0].what
 
 

@@ -55,7 +55,7 @@ def test_curable(home: Path, case: str) -> None:
 
 
 BY_HAND = {
-    "stray NUL": (b"A=1\nB=\x00canary\n", Severity.ERROR, "NUL"),
+    "stray NUL": (b"A=1\nB=\x00\xffcanary\n", Severity.ERROR, "NUL"),
     "only NULs": (b"\0" * 64, Severity.ERROR, "NUL"),
     "GBK": ("NAME=中文 canary\n".encode("gbk"), Severity.WARNING, "not UTF-8"),
     "Latin-1": ("NAME=café canary\n".encode("latin-1"), Severity.WARNING, "not UTF-8"),

@@ -35,12 +35,16 @@ def started(path: Path, high_water: object, progress: object) -> Path:
 
 @pytest.mark.parametrize("progress", [0, 40, 100])
 def test_found(home: Path, progress: int) -> None:
-    """It is a note without a fix, and the index is not called damaged."""
+    """It is not continued and has no fix, and the index is not called damaged."""
     started(home / "state.db", 100, progress)
 
     _, [found] = one_check.ask(ID, home)
 
-    assert (found.code, found.severity.value, found.fix) == ("DB-FTS-UNFINISHED", "info", None)
+    assert (found.code, found.severity.value, found.fix) == (
+        "DB-FTS-UNFINISHED",
+        "warning",
+        None,
+    )
     assert found.evidence[0].what == f"{progress} of 100 messages are indexed"
     assert one_check.ask("database-pages", home)[1] == []
 
@@ -83,4 +87,39 @@ def test_healthy(home: Path) -> None:
     """Neither a home of a known release nor one without a rebuild shows it."""
     assert one_check.ask(ID, home)[1] == []
     schema30.make(home / "state.db")
+    assert one_check.ask(ID, home)[1] == []
+
+
+@pytest.mark.parametrize(("attempts", "title"), [(0, "switched off"), (41, "keeps Hermes from")])
+def test_stale(home: Path, attempts: int, title: str) -> None:
+    """Hermes switched the index off and waits for another process before it repairs it."""
+    path = schema30.make(home / "state.db")
+    damage.execute(path, "INSERT INTO state_meta VALUES ('fts_stale', '1')")
+    if attempts:
+        said = f'{{"attempts": {attempts}, "first_seen": 1794700800.5, "holder_pids": [1, "x"]}}'
+        damage.execute(path, f"INSERT INTO state_meta VALUES ('fts_rebuild_deferral', '{said}')")
+
+    _, [found] = one_check.ask(ID, home)
+
+    assert (found.code, found.severity.value) == ("DB-FTS-STALE", "warning")
+    assert title in found.title
+    assert len(found.evidence) == (3 if attempts else 1)
+
+
+@pytest.mark.parametrize("said", ["x", "[]", '{"attempts": "many"}', '{"first_seen": 1e300}', "7"])
+def test_odd_deferral(home: Path, said: str) -> None:
+    """A note that cannot be read is left out."""
+    path = schema30.make(home / "state.db")
+    damage.execute(path, "INSERT INTO state_meta VALUES ('fts_stale', '1')")
+    damage.execute(path, f"INSERT INTO state_meta VALUES ('fts_rebuild_deferral', '{said}')")
+
+    _, [found] = one_check.ask(ID, home)
+
+    assert len(found.evidence) == 1
+
+
+def test_sound_index(home: Path) -> None:
+    """Without these notes there is nothing to report."""
+    schema30.make(home / "state.db")
+
     assert one_check.ask(ID, home)[1] == []

@@ -49,6 +49,15 @@ def test_what_was_looked_at_is_history(status: Status) -> None:
     assert merge_and_explain([one], [], []) == [one]
 
 
+def test_a_note_does_not_silence_the_log() -> None:
+    """The log shows what a note leads to, so its severity counts; the fix of the note stays."""
+    note = found("KANBAN-SCHEMA", "kanban.db", severity=Severity.INFO, fix="complete-schema")
+
+    [both] = merge_and_explain([told("KANBAN-SCHEMA"), note], [], [])
+
+    assert (both.severity, both.fix) == (Severity.ERROR, "complete-schema")
+
+
 def test_seen_and_told_are_one() -> None:
     """The lines of the log become evidence of what was seen."""
     seen = found("DB-MALFORMED", "state.db", since=NOON)

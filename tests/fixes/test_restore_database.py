@@ -94,3 +94,18 @@ def test_a_file_that_is_gone(home: Path) -> None:
     assert (home / "state.db").stat().st_mode & 0o777 == 0o600
     cured.undo()
     assert not (home / "state.db").exists()
+
+
+def test_another_file_in_its_place(home: Path) -> None:
+    """Something else has its name: the newest sound copy comes back, and undo keeps the file."""
+    older = copy_of(home, 1, 100)
+    damage.rows_zeroed(copy_of(home, 2, 200))
+    kept = fix_cycle.messages(older)
+    (home / "state.db").write_bytes(b"<!DOCTYPE html><html>404 Not Found</html>" * 200)
+
+    cured = fix_cycle.cure(home, "DB-NOTADB", "restore-database")
+
+    assert fix_cycle.messages(home / "state.db") == kept
+    [note] = cured.notes
+    assert "20260101-000000/state.db" in note
+    cured.undo()

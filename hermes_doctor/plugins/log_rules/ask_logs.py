@@ -62,8 +62,19 @@ def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> LogAnswer:
     unread = list(reading.unread)
     if ledger.dropped:
         unread.append(Unread("logs", "there are too many different incidents to tell all", True))
-    found = (_doubted(one, reading.covered) for one in ledger.incidents())
+    found = (_doubted(one, reading.covered) for one in ledger.incidents() if _counts(probes, one))
     return LogAnswer(tuple(found), reading.where, tuple(unread))
+
+
+def _counts(probes: Probes, incident: Incident) -> bool:
+    """Tell whether the rule counts for the platform of its incident, if it is about one."""
+    platform = incident.key.get("platform")
+    if not incident.rule.only_set_up or platform is None:
+        return True
+    try:
+        return platform in {one.name.lower() for one in probes.platforms()}
+    except CouldNotLook:
+        return True
 
 
 def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:

@@ -57,6 +57,8 @@ class Rule(NamedTuple):
     next: str = ""
     yields_to: Sequence[str] = ()
     """Rules that say more: if one of them has an open incident about the same thing, it wins."""
+    only_set_up: bool = False
+    """Counts only for a platform that the gateway of this home starts."""
 
 
 class Cause(NamedTuple):

@@ -29,7 +29,7 @@ _LINE_FIELDS = frozenset(
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
-    "unless_ok", "fix", "yields_to",
+    "unless_ok", "fix", "yields_to", "only_set_up",
 }  # fmt: skip
 
 _OTHERS = (
@@ -212,6 +212,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         fix=fix,
         next=" ".join(text(raw, "next", "").split()),
         yields_to=texts(raw, "yields_to"),
+        only_set_up=flag(raw, "only_set_up"),
     )
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")

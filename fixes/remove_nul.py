@@ -1,0 +1,34 @@
+"""Remove NUL bytes from .env where the rest is plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Step
+
+
+@fix(id="remove-nul", codes=["ENV-BOM"], safety=Safety.CONFIRM)
+def remove_nul(probes: Probes, finding: Finding) -> Iterator[Step]:
+    """Remove NUL bytes from .env."""
+    from hermes_doctor.api import ReplaceFile, refuse_managed
+
+    env = probes.env()
+    if env is None or b"\0" not in env.data:
+        return
+    rest = env.data.replace(b"\0", b"")
+    try:
+        rest.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CannotFix("The rest of .env is not plain text. Write it again by hand.") from None
+    refuse_managed(probes)
+    yield ReplaceFile(
+        env.path,
+        rest,
+        why="remove the NUL bytes, keep all other bytes",
+        expect=env.snapshot,
+        before=env.data,
+    )
