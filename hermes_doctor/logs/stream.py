@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, rotated, s6, small_files, undated
+from hermes_doctor.logs.copied import is_copied, latest_time
 from hermes_doctor.logs.duplicates import without_duplicates
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.formats import LEVELS, Format, LogWindow, Wanted
@@ -67,6 +68,7 @@ class LogStream:
         self._span = span
         self._max_bytes = max_bytes
         self._zone = zone
+        self._copied = is_copied(home)
         self._places = SourceFiles()
         self._streams: list[Iterator[LogEntry]] = []
         self._merged: Iterator[LogEntry] | None = None
@@ -115,6 +117,7 @@ class LogStream:
                 covers=partial(self.covered.__setitem__, files[0][1]),
                 max_bytes=self._max_bytes,
                 zone=self._zone,
+                copied=self._copied,
                 report_unread=self._report_unread,
                 note=note,
             )
@@ -147,7 +150,7 @@ def read(
     that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
     supervisor is asked for their output, with one command each.
     """
-    span = LogWindow(since, float("inf") if until is None else until, wanted)
+    span = LogWindow(since, latest_time(home, zone) if until is None else until, wanted)
     reading = LogStream(home, span, max_bytes, zone)
     folder = home / "logs"
     try:

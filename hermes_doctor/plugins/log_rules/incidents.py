@@ -22,6 +22,8 @@ FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
 """Seconds by which the clock of the log's writer may be ahead of ours."""
+_FUTURE, _ZONES = 300.0, 15 * 3600.0
+"""Seconds from now from which on a line's clock or time zone is wrong, and the most of a zone."""
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
@@ -135,6 +137,8 @@ class IncidentTracker:
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
+        self.future: dict[str, list[LogEntry]] = {}
+        """Entries from the future by source; they count if their whole source is ahead."""
 
     @cached_property
     def matcher(self) -> Matcher:
@@ -152,6 +156,15 @@ class IncidentTracker:
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
+        if entry.at > self.now + _FUTURE:
+            if entry.at < self.now + _ZONES:
+                self.future.setdefault(entry.source, []).append(entry)
+            return
+        if self.future:  # the clock was wrong once and is right again
+            self.future.pop(entry.source, None)
+        self._process(entry)
+
+    def _process(self, entry: LogEntry) -> None:
         while self.starts and self.starts[0] <= entry.at:
             self.gateway_started(self.starts.popleft())
         if self.by_log and _starts(entry):
@@ -177,6 +190,9 @@ class IncidentTracker:
 
     def incidents(self) -> list[Incident]:
         """Return the open and closed incidents, oldest first."""
+        for entry in sorted(entry for same in self.future.values() for entry in same):
+            self._process(entry)
+        self.future = {}
         while self.starts:
             self.gateway_started(self.starts.popleft())
         found = list(self.closed)
