@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 QUICK = MEGABYTE
 """Bytes of one log that a quick check reads."""
-_LOGS = ("gateway.log", "errors.log")
+_ERRORS = "errors.log"
+_LOGS = ("gateway.log", _ERRORS)
 """The gateway's own loggers from INFO on, and all others from WARNING on."""
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 COMPLETE_LOG = "agent.log"
@@ -93,15 +94,20 @@ class LogStream:
         """Add a source whose entries are in order of time."""
         self._streams.append(stream)
 
-    def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
+    def add_logs(
+        self, folder: Path, logs: Sequence[Sequence[str]], whole: bool, errors_since: float
+    ) -> None:
         """Add Hermes' own logs; an entry that is in two of them is yielded once.
 
-        From the log that contains everything, only entries that are in no other are taken.
+        From the log that contains everything, only entries that are in no other are taken. The log
+        of warnings is read from further back if asked to, because it is short.
         """
         asked = self._span
         for names in logs:
             rest = names[0] == COMPLETE_LOG and not whole
             self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
+            if names[0] == _ERRORS:
+                self._span = asked._replace(since=min(asked.since, errors_since))
             self.add_series(folder, names, hermes.FORMAT)
         self._span = asked
         if len(logs) > 1:
@@ -135,6 +141,7 @@ def read(
     *,
     since: float,
     records_since: float | None = None,
+    errors_since: float | None = None,
     until: float | None = None,
     max_bytes: int | None = QUICK,
     wanted: Wanted | None = None,
@@ -144,7 +151,8 @@ def read(
 ) -> LogStream:
     """Return a stream of what was written about this home since then.
 
-    The small records of starts, ends and updates may be requested from further back. `max_bytes`
+    The small records of starts, ends and updates may be requested from further back, and warnings
+    from the log that has only them. `max_bytes`
     limits what is read of one log, the newest first; None reads the whole window. `whole` takes
     every line from the log that contains everything, instead of only what is in no other. `zone` is
     that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
@@ -163,7 +171,7 @@ def read(
         for name in (*_LOGS, COMPLETE_LOG)
         if any(one.startswith(name) for one in present)
     ]
-    reading.add_logs(folder, logs, whole)
+    reading.add_logs(folder, logs, whole, since if errors_since is None else errors_since)
     reading.set_since(records_since if records_since is not None else since)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)

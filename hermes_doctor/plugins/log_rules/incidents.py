@@ -18,6 +18,7 @@ MOST, MOST_OF_ONE = 2000, 500
 
 They are counted apart, so that a flood of accounts or sessions cannot fill memory or hide others.
 """
+DAY = 86_400.0
 FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
@@ -61,8 +62,11 @@ class Incident(NamedTuple):
 class _Open:
     """An incident under construction."""
 
-    def __init__(self, rule: Rule, key: Mapping[str, str]) -> None:
+    def __init__(self, rule: Rule, key: Mapping[str, str], now: float) -> None:
         self.rule = rule
+        self.now = now
+        self.days: set[int] = set()
+        """The days on which there are lines: 0 is today, counted back from now."""
         self.key = key
         self.fields: Mapping[str, str] = {}
         self.first = 0.0
@@ -82,6 +86,9 @@ class _Open:
         self.times.append(at)
         long = self.rule.within or self.rule.window
         full = len(self.times) == self.rule.threshold
+        if self.rule.days:
+            self.days.add(int((self.now - at) // DAY))
+            full = full and len(self.days) >= self.rule.days and min(self.days) <= 1
         self.reached = self.reached or (full and at - self.times[0] <= long)
         quote = Quote(match.entry, match.quote)
         (self.end if self.begin else self.begin).append(quote)
@@ -147,8 +154,16 @@ class IncidentTracker:
 
     def since(self, *kinds: str) -> float:
         """Return the earliest time that any rule about these sources needs."""
-        windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
+        windows = [
+            min(rule.window, DAY) if rule.days else rule.window
+            for rule in self.rules
+            if not kinds or rule.source in kinds
+        ]
         return self.now - max(windows, default=0.0)
+
+    def since_days(self) -> float:
+        """Return the earliest time of a warning that a rule about several days needs."""
+        return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
 
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
@@ -210,7 +225,7 @@ class IncidentTracker:
             if len(same) >= MOST_OF_ONE:
                 self.dropped += 1
                 return
-            one = same[key] = _Open(match.rule, dict(key))
+            one = same[key] = _Open(match.rule, dict(key), self.now)
             self.matcher.incident_opened(match.rule)
         if match.rule.followed_by:
             one.waiting.append(match)

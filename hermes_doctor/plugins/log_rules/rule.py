@@ -54,6 +54,8 @@ class Rule(NamedTuple):
     unless_ok: Sequence[str] = ()
     fix: str | None = None
     next: str = ""
+    days: int = 0
+    """The lines must be on at least this many different days, each of 24 hours before now."""
 
 
 class Cause(NamedTuple):

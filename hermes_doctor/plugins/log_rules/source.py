@@ -29,7 +29,7 @@ _LINE_FIELDS = frozenset(
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
-    "unless_ok", "fix",
+    "unless_ok", "fix", "days",
 }  # fmt: skip
 
 _OTHERS = (
@@ -211,7 +211,10 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         unless_ok=texts(raw, "unless_ok"),
         fix=fix,
         next=" ".join(text(raw, "next", "").split()),
+        days=_count(raw, "days", 1) if "days" in raw else 0,
     )
+    if rule.days and line.level in ("DEBUG", "INFO"):
+        raise RuleError("`days` needs a `level` from warning on")
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
