@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_rules.adapters import Adapters, LastWords, is_adapter
 from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
@@ -55,6 +56,8 @@ class Incident(NamedTuple):
     """When a line said that it was over, or the gateway was restarted."""
     pending: bool = False
     """Too early to report: it may still clear by itself."""
+    reason: LastWords | None = None
+    """What the platform's adapter said shortly before, if the rule asks for it."""
     doubtful: float = 0.0
     """When the log that would record its end starts, if that is after the incident; else 0."""
 
@@ -75,6 +78,7 @@ class _Open:
         self.reached = False
         self.begin: list[Quote] = []
         self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
+        self.reason: LastWords | None = None
         self.waiting: deque[Match] = deque(maxlen=100)
         """Lines that count only if a `followed_by` line comes after them."""
 
@@ -114,7 +118,7 @@ class _Open:
         last = self.times[-1]
         return Incident(
             self.rule, self.key, self.fields, self.first, last, self.count, quotes,
-            cleared_at, pending,
+            cleared_at, pending, self.reason,
         )  # fmt: skip
 
 
@@ -144,6 +148,7 @@ class IncidentTracker:
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
+        self.adapters = Adapters() if any(rule.adapter for rule in self.rules) else None
         self.future: dict[str, list[LogEntry]] = {}
         """Entries from the future by source; they count if their whole source is ahead."""
 
@@ -167,7 +172,9 @@ class IncidentTracker:
 
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
-        return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
+        if not logger or logger == _START[0] or self.matcher.wanted(level, logger):
+            return True
+        return self.adapters is not None and is_adapter(level, logger)
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
@@ -184,6 +191,8 @@ class IncidentTracker:
             self.gateway_started(self.starts.popleft())
         if self.by_log and _starts(entry):
             self.gateway_started(entry.at)
+        if self.adapters:
+            self.adapters.note(entry)
         for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
                 continue
@@ -227,6 +236,9 @@ class IncidentTracker:
                 return
             one = same[key] = _Open(match.rule, dict(key), self.now)
             self.matcher.incident_opened(match.rule)
+        if self.adapters and match.rule.adapter and "platform" in match.fields:
+            said = self.adapters.reason(match.fields["platform"], match.entry.at)
+            one.reason = said or one.reason
         if match.rule.followed_by:
             one.waiting.append(match)
         else:

@@ -54,6 +54,8 @@ class Rule(NamedTuple):
     unless_ok: Sequence[str] = ()
     fix: str | None = None
     next: str = ""
+    adapter: bool = False
+    """Whether the last warning of the platform's adapter before the line is shown as the reason."""
     days: int = 0
     """The lines must be on at least this many different days, each of 24 hours before now."""
 

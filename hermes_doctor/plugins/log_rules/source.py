@@ -29,10 +29,10 @@ _LINE_FIELDS = frozenset(
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
-    "unless_ok", "fix", "days",
+    "unless_ok", "fix", "days", "adapter",
 }  # fmt: skip
 
-_OTHERS = (
+OTHERS = (
     r"(?:\[[^\]]{0,60}\] )?(?:(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied)\b"
     r"|File too large|Daily upload limit|Unsupported document|Document too large|Failed to cache"
     r"|Failed to parse JSON|API FAIL|Send failed HTTP|response_url POST)"
@@ -41,7 +41,7 @@ _OTHERS = (
     r"|Reasoning-only response|Non-retryable client error|\W{0,4}API call failed"
 )
 """The starts of lines that contain words of strangers, tools or models."""
-_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
+_ANYWHERE = rf"^(?!{OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
@@ -211,6 +211,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         unless_ok=texts(raw, "unless_ok"),
         fix=fix,
         next=" ".join(text(raw, "next", "").split()),
+        adapter=flag(raw, "adapter"),
         days=_count(raw, "days", 1) if "days" in raw else 0,
     )
     if rule.days and line.level in ("DEBUG", "INFO"):
