@@ -24,8 +24,8 @@ _EXACT = 3.0
 _APART = 10.0
 """Seconds between two last lines that count as different ones."""
 _AHEAD = 300.0
-_AT_ONCE = 60.0
-"""Seconds within which a copy writes the settings and the logs."""
+_AT_ONCE, _SAME = 60.0, 5.0
+"""Seconds within which a copy writes all logs, and the settings of a small home with them."""
 
 
 class _End(NamedTuple):
@@ -38,7 +38,7 @@ class _End(NamedTuple):
 def is_copied(home: Home) -> bool:
     """Tell whether the mtimes of the logs are unrelated to the lines in them."""
     ends = list(_ends(home / "logs"))
-    if not ends:
+    if not ends or any(_is_ahead(end) for end in ends):
         return False
     away = [clock.distance(end.last, end.written) for end in ends]
     if max(end.last for end in ends) - min(end.last for end in ends) <= _APART:
@@ -46,6 +46,11 @@ def is_copied(home: Home) -> bool:
     if max(away) - min(away) > _EXACT:
         return True
     return _of_one_moment(home, ends) or _spread(ends)
+
+
+def _is_ahead(end: _End) -> bool:
+    """Tell whether a line is later than its file here, so that its zone must be another one."""
+    return clock.LogClock(None).latest(end.last) > end.written + 2 * _AT_ONCE
 
 
 def latest_time(home: Home, zone: tzinfo | None) -> float:
@@ -77,7 +82,7 @@ def _of_one_moment(home: Home, ends: list[_End]) -> bool:
             moments.append((home / name).stat().st_mtime)
         except (OSError, ValueError):
             continue
-    if len(moments) == len(ends) or max(moments) - min(moments) > _AT_ONCE:
+    if len(moments) == len(ends) or max(moments) - min(moments) > _SAME:
         return False
     return not any(clock.LogClock(None).fits_near(end.last, end.written) for end in ends)
 

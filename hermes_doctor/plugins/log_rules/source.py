@@ -32,7 +32,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "unless_ok", "fix", "days", "adapter",
 }  # fmt: skip
 
-OTHERS = (
+_OTHERS = (
     r"(?:\[[^\]]{0,60}\] )?(?:(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied)\b"
     r"|File too large|Daily upload limit|Unsupported document|Document too large|Failed to cache"
     r"|Failed to parse JSON|API FAIL|Send failed HTTP|response_url POST)"
@@ -41,7 +41,7 @@ OTHERS = (
     r"|Reasoning-only response|Non-retryable client error|\W{0,4}API call failed"
 )
 """The starts of lines that contain words of strangers, tools or models."""
-_ANYWHERE = rf"^(?!{OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
+_ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
