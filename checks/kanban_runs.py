@@ -45,7 +45,7 @@ class _Task(NamedTuple):
     status: str
 
 
-@check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"], by_release=True)
+@check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
 def kanban_runs(probes: Probes) -> Iterator[Finding]:
     """Does every kanban task end with a result?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.api import (
-    CouldNotLook,
     Evidence,
     Finding,
     NamedTuple,

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def _plant(home: Path, ago: dict[str, float], zone: timezone = timezone.utc) -> None:
+def _plant(home: Path, ago: dict[str, float], zone: timezone = UTC) -> None:
     """Write logs whose last line is that old, with the mtime that writing it leaves."""
     now = time.time()
     for name, old in ago.items():

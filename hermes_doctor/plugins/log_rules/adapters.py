@@ -14,13 +14,14 @@ _NOT_PLATFORMS = ("base", "helpers", "utils")
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 _REASON = pattern(
     r"(?i)connect|log ?in|logged out|auth|token|credential|secret|key|start|refus|denied"
-    r"|timed? ?out|required|missing|not (?:set|found|installed|configured|registered)|invalid|expired|exit"
-    r"|HTTP|http|error|fail|port|bridge|npm|dns|resolv|ssl|certificate|proxy|intent|permission"
+    r"|timed? ?out|required|missing|not (?:set|found|installed|configured|registered)"
+    r"|invalid|expired|exit|HTTP|http|error|fail|port|bridge|npm|dns|resolv|ssl|certificate|proxy|intent|permission"
 )
 _OTHERS = pattern(
     r"(?:\[[^\]]{0,60}\] )?(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied"
     r"|Blocked|File too large|Unsupported document|Document too large|API FAIL"
-    r"|Failed to (?:cache|parse|send|download)|Send |send |response_|Error (?:handling|processing|sending)|inbound)"
+    r"|Failed to (?:cache|parse|send|download)|Send |send |response_|inbound"
+    r"|Error (?:handling|processing|sending))"
 )
 """The starts of lines that may contain words of strangers, or are about single messages."""
 _BEFORE = 300.0
