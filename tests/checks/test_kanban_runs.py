@@ -32,7 +32,7 @@ def test_runaway(home: Path) -> None:
     [finding] = ask("kanban-runs", home)[1]
 
     assert (finding.code, finding.severity) == ("KANBAN-RUNAWAY", "warning")
-    assert "timed out" in finding.evidence[0].quote and "t8" in (finding.next or "")
+    assert "timed out" in finding.evidence[0].what and "t8" in (finding.next or "")
 
 
 def test_healthy(home: Path) -> None:

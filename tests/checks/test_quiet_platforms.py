@@ -34,7 +34,7 @@ def test_quiet(home: Path) -> None:
         "warning",
         "qqbot",
     )
-    assert "5 h" in finding.evidence[0].quote
+    assert "5 h" in finding.evidence[0].what
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.model import Finding
 from tests.helpers import support
 from tests.helpers.gateway_home import Scene, ask, claim
 
@@ -16,8 +17,11 @@ MODULE = (
 )
 
 
-def _ask(home: Path, output: str, *, running: bool = False, state: str = "disconnected"):  # type: ignore[no-untyped-def]
+def _ask(
+    home: Path, output: str, *, running: bool = False, state: str = "disconnected"
+) -> list[Finding]:
     support.put(home / "whatsapp" / "bridge.log", output)
+    support.put(home / ".env", "WHATSAPP_ENABLED=true\n")
     scene = Scene(home, {"WHATSAPP_ENABLED": "true"}, [claim("whatsapp", state)], running=running)
     return ask("whatsapp-output", scene)[1]
 
