@@ -158,7 +158,12 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
         ),
         evidence=tuple(evidence),
         fix="complete-schema" if curable else None,
-        data={"missing": ours, "changed": wrong, "plan": structure.plan},
+        data={
+            "missing": ours,
+            "changed": wrong,
+            "plan": structure.plan,
+            "unless_log": severity is Severity.INFO,
+        },
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 """There may be hundreds of strangers."""
+_TWICE = 2
 _INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
@@ -62,20 +63,26 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     who = one.user if named else "a user without a valid id"
     meant = list(_meant(probes, door, one, doors)) if named else []
     insists = one.insists(_INSISTS, _SPAN, _LATELY)
+    alone = _nobody_is_approved(probes, door) and one.insists(_TWICE, _SPAN, _LATELY)
     where = f"{door.variable} in .env" if door else "the platform's list"
     if door and door.lists:
         where = f"{door.lists[0].source.name} in {door.lists[0].source.place}"
     fits = named and door is not None
     return Finding(
         code="AUTHZ-UNAUTHORIZED",
-        severity=Severity.WARNING if meant or insists else Severity.INFO,
+        severity=Severity.WARNING if meant or insists or alone else Severity.INFO,
         title=text(
             "the bot refuses {user} on {platform}",
             user=who,
             platform=door.label if door else one.platform,
         ),
         subject=f"{one.platform} {who}",
-        detail="The bot ignores this user, which is right for a stranger.",
+        detail=(
+            "No user is approved on this platform yet, so this is probably you. The bot answers "
+            "nobody there."
+            if alone
+            else "The bot ignores this user, which is right for a stranger."
+        ),
         evidence=(
             Evidence(one.log, _often(one)),
             *meant,
@@ -88,6 +95,11 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
         if door and named
         else {"platform": one.platform},
     )
+
+
+def _nobody_is_approved(probes: Probes, door: Entrance | None) -> bool:
+    """Return whether the platform has neither an allowlist nor a paired user."""
+    return bool(door and not door.lists and not probes.pairing().approved.get(door.name))
 
 
 def _next(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:

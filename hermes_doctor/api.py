@@ -190,7 +190,7 @@ if TYPE_CHECKING:
         provider_entries as own_providers,
     )
     from hermes_doctor.settings.references import UnresolvedReference as Unfilled
-    from hermes_doctor.settings.resolved import Resolved, Route
+    from hermes_doctor.settings.resolved import Resolved, Route, SideTask
     from hermes_doctor.settings.shadowed import overridden_settings as shadowed
     from hermes_doctor.settings.sourced_text import ResolvedValue as Answer, Key, Source, Text
     from hermes_doctor.settings.spelling import is_seller

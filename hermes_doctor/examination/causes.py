@@ -86,8 +86,13 @@ def _same(seen: Finding, told: Finding) -> bool:
 
 
 def _with(seen: Finding, told: Finding) -> Finding:
+    """Add what a log says; with `unless_log` in its data, the check's own words give way to it."""
     evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
     moments = [one.since for one in (seen, told) if one.since]
+    if seen.data.get("unless_log") and told.severity.rank < seen.severity.rank:
+        seen = seen._replace(
+            severity=told.severity, title=told.title, detail=told.detail, next=told.next
+        )
     return seen._replace(
         evidence=evidence,
         since=min(moments, default=None),

@@ -97,6 +97,10 @@ class LogClock:
         """Tell whether this local time can have been shown at that UTC time."""
         return any(abs(at - utc) < 1 for at in self._both(local))
 
+    def fits_near(self, local: float, utc: float) -> bool:
+        """Tell whether a line with this local time can have been written about then."""
+        return any(abs(at - utc) < _NEAR for at in self._both(local))
+
     def _both(self, local: float) -> tuple[float, float]:
         quarter = local // _QUARTER
         if quarter != self._quarter:
@@ -113,19 +117,28 @@ class LogClock:
 
 
 def of_file(
-    last: float | None, written: float, zone: tzinfo | None, newer: LogClock | None
+    last: float | None,
+    written: float | None,
+    zone: tzinfo | None,
+    newer: LogClock | None,
 ) -> LogClock:
     """Return the clock of a file from its last line's local time and its mtime.
 
-    `zone` is that of the process, if known; `newer` is the clock of the next newer file.
+    `written` is None if the mtime says nothing about the lines, as in a copy. `zone` is that of the
+    process, if known; `newer` is the clock of the next newer file.
     """
-    seen = None if last is None else _evidence(last, written)
+    seen = None if last is None or written is None else _evidence(last, written)
     if last is None or seen is None:
         return newer if newer is not None and zone is None else LogClock(zone)
     behind, away = seen
     if zone is not None and (away > _CLOSE or LogClock(zone).fits(last, last + behind)):
         return LogClock(zone)
     return LogClock(None) if LogClock(None).fits(last, last + behind) else LogClock(UTC, behind)
+
+
+def distance(last: float, written: float) -> float:
+    """Return the seconds from the nearest quarter of an hour between a line and an mtime."""
+    return written - last - round((written - last) / _QUARTER) * _QUARTER
 
 
 def _evidence(last: float, written: float) -> tuple[float, float] | None:

@@ -63,6 +63,7 @@ def entries(
     *,
     max_bytes: int | None = None,
     zone: tzinfo | None = None,
+    copied: bool = False,
     report_unread: ReportUnread,
     note: NoteFile | None = None,
     covers: Callable[[float], None] | None = None,
@@ -72,10 +73,10 @@ def entries(
 
     A rotation in the meantime neither hides nor repeats anything: open files stay open and are
     recognised under their new name. `covers` is called with the time from which on nothing is
-    missing.
+    missing. The mtimes of `copied` files do not tell a time zone.
     """
     with ExitStack() as stack:
-        parts = _parts(files, form, span.since, max_bytes, zone, report_unread, stack)
+        parts = _parts(files, form, span.since, max_bytes, zone, copied, report_unread, stack)
         if covers and parts:
             covers(_begin(parts[-1], form, span.since))
         for part in reversed(parts):
@@ -100,6 +101,7 @@ def _parts(
     since: float,
     max_bytes: int | None,
     zone: tzinfo | None,
+    copied: bool,
     report_unread: ReportUnread,
     stack: ExitStack,
 ) -> list[RotatedPart]:
@@ -130,7 +132,7 @@ def _parts(
                 )
                 break
         newer = parts[-1].clock if parts else None
-        part, reached = _part(file, form, since, left, zone, newer)
+        part, reached = _part(file, form, since, left, zone, copied, newer)
         parts.append(part)
         if reached:
             break
@@ -150,6 +152,7 @@ def _part(
     since: float,
     left: int | None,
     zone: tzinfo | None,
+    copied: bool,
     newer: LogClock | None,
 ) -> tuple[RotatedPart, bool]:
     packed = isinstance(file, CompressedLog)
@@ -157,7 +160,7 @@ def _part(
         read_by = LogClock(UTC)
     else:
         last = None if packed else window.last_time(file, form.local)
-        read_by = clock.of_file(last, file.written, zone, newer)
+        read_by = clock.of_file(last, None if copied else file.written, zone, newer)
 
     def moment(line: bytes) -> float | None:
         shows = form.local(line)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, rotated, s6, small_files, undated
+from hermes_doctor.logs.copied import is_copied, latest_time
 from hermes_doctor.logs.duplicates import without_duplicates
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.formats import LEVELS, Format, LogWindow, Wanted
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 QUICK = MEGABYTE
 """Bytes of one log that a quick check reads."""
-_LOGS = ("gateway.log", "errors.log")
+_ERRORS = "errors.log"
+_LOGS = ("gateway.log", _ERRORS)
 """The gateway's own loggers from INFO on, and all others from WARNING on."""
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 COMPLETE_LOG = "agent.log"
@@ -68,6 +70,7 @@ class LogStream:
         self._span = span
         self._max_bytes = max_bytes
         self._zone = zone
+        self._copied = is_copied(home)
         self._places = SourceFiles()
         self._streams: list[Iterator[LogEntry]] = []
         self._merged: Iterator[LogEntry] | None = None
@@ -92,15 +95,20 @@ class LogStream:
         """Add a source whose entries are in order of time."""
         self._streams.append(stream)
 
-    def add_logs(self, folder: Path, logs: Sequence[Sequence[str]], whole: bool) -> None:
+    def add_logs(
+        self, folder: Path, logs: Sequence[Sequence[str]], whole: bool, errors_since: float
+    ) -> None:
         """Add Hermes' own logs; an entry that is in two of them is yielded once.
 
-        From the log that contains everything, only entries that are in no other are taken.
+        From the log that contains everything, only entries that are in no other are taken. The log
+        of warnings is read from further back if asked to, because it is short.
         """
         asked = self._span
         for names in logs:
             rest = names[0] == COMPLETE_LOG and not whole
             self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
+            if names[0] == _ERRORS:
+                self._span = asked._replace(since=min(asked.since, errors_since))
             self.add_series(folder, names, hermes.FORMAT)
         self._span = asked
         if len(logs) > 1:
@@ -116,6 +124,7 @@ class LogStream:
                 covers=partial(self.covered.__setitem__, files[0][1]),
                 max_bytes=self._max_bytes,
                 zone=self._zone,
+                copied=self._copied,
                 report_unread=self._report_unread,
                 note=note,
             )
@@ -133,6 +142,7 @@ def read(
     *,
     since: float,
     records_since: float | None = None,
+    errors_since: float | None = None,
     until: float | None = None,
     max_bytes: int | None = QUICK,
     wanted: Wanted | None = None,
@@ -142,13 +152,14 @@ def read(
 ) -> LogStream:
     """Return a stream of what was written about this home since then.
 
-    The small records of starts, ends and updates may be requested from further back. `max_bytes`
+    The small records of starts, ends and updates may be requested from further back, and warnings
+    from the log that has only them. `max_bytes`
     limits what is read of one log, the newest first; None reads the whole window. `whole` takes
     every line from the log that contains everything, instead of only what is in no other. `zone` is
     that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
     supervisor is asked for their output, with one command each.
     """
-    span = LogWindow(since, float("inf") if until is None else until, wanted)
+    span = LogWindow(since, latest_time(home, zone) if until is None else until, wanted)
     reading = LogStream(home, span, max_bytes, zone)
     folder = home / "logs"
     try:
@@ -161,7 +172,7 @@ def read(
         for name in (*_LOGS, COMPLETE_LOG)
         if any(one.startswith(name) for one in present)
     ]
-    reading.add_logs(folder, logs, whole)
+    reading.add_logs(folder, logs, whole, since if errors_since is None else errors_since)
     reading.set_since(records_since if records_since is not None else since)
     for name, form in _RECORDS.items():
         reading.add_series((home / name).parent, [Path(name).name], form)

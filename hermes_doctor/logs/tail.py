@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermes_doctor.home import Home
 from hermes_doctor.logs import hermes, rotated
+from hermes_doctor.logs.copied import is_copied
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.formats import LogWindow, Wanted
 from hermes_doctor.model import CouldNotLook
@@ -20,7 +21,10 @@ def entries(
     files = [(folder / one, f"logs/{one}") for one in rotated.names(name, list_folder(folder))]
     span = LogWindow(since, wanted=wanted)
     yield from rotated.entries(
-        files, hermes.FORMAT, span, max_bytes=max_bytes, report_unread=_refuse
+        *(files, hermes.FORMAT, span),
+        max_bytes=max_bytes,
+        copied=is_copied(home),
+        report_unread=_refuse,
     )
 
 

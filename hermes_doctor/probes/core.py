@@ -171,6 +171,15 @@ class CoreProbes:
         except CouldNotLook:
             return False
 
+    def end_of(self, path: Path, length: int = 8192) -> str:
+        """The last bytes of a file as text; empty if it does not exist."""
+        from hermes_doctor.system.files import read_tail
+
+        try:
+            return read_tail(path, length)[0].decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
     def modified(self, path: Path) -> datetime | None:
         """When a file was last written."""
         from hermes_doctor.installation import changes

@@ -144,6 +144,7 @@ class Probes(StoreProbes):
         wanted: Wanted | None = None,
         *,
         records_since: float | None = None,
+        errors_since: float | None = None,
         most: int | None,
     ) -> LogStream:
         """The log entries about the gateway since then; read again on each call."""
@@ -157,6 +158,7 @@ class Probes(StoreProbes):
             self.home,
             since=since,
             records_since=records_since,
+            errors_since=errors_since,
             max_bytes=most,
             wanted=wanted,
             zone=self._zone(),

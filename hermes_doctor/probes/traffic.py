@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hermes_doctor.home import Home
@@ -21,6 +22,10 @@ class Traffic(NamedTuple):
     last_out: datetime | None = None
     waits_since: datetime | None = None
     """When the oldest message without a later answer came in."""
+    inbound: Mapping[str, tuple[float, ...]] = {}
+    """When messages came in, by platform, as far as the end of the log tells."""
+    covers: tuple[float, float] | None = None
+    """The time of the first and the last line that was read."""
 
 
 def read(home: Home) -> Traffic:
@@ -28,13 +33,27 @@ def read(home: Home) -> Traffic:
     came: float | None = None
     answered: float | None = None
     waiting: float | None = None
+    inbound: dict[str, list[float]] = {}
+    first: float | None = None
+    last = 0.0
     for entry in tail.entries(home, "gateway.log", TAIL, wanted=_of_gateway):
+        first, last = entry.at if first is None else first, entry.at
         if entry.text.startswith(_IN):
+            name = entry.text[len(_IN) :].partition(" ")[0]
+            inbound.setdefault(name, []).append(entry.at)
             came = entry.at
             waiting = entry.at if waiting is None else waiting
         elif _OUT.match(entry.text):
             answered, waiting = entry.at, None
-    return Traffic(_moment(came), _moment(answered), _moment(waiting))
+    if first is None:
+        return Traffic()
+    return Traffic(
+        _moment(came),
+        _moment(answered),
+        _moment(waiting),
+        {name: tuple(times) for name, times in inbound.items()},
+        (first, last),
+    )
 
 
 def _of_gateway(_level: str, logger: str) -> bool:

@@ -45,6 +45,8 @@ class SideTask(NamedTuple):
     base_url: ResolvedValue | None
     api_mode: ResolvedValue | None
     key: Key | None
+    trouble: RouteProblem | None = None
+    """Why its provider cannot be used, if it names one of its own."""
 
 
 class Resolved(NamedTuple):
@@ -77,7 +79,7 @@ def of(inputs: SettingInputs, doubts: tuple[str, ...] = ()) -> Resolved:
         main=main,
         used=used,
         fallback=chain,
-        tasks=tuple(_task(one) for one in auxiliary.tasks(inputs)),
+        tasks=tuple(_task(inputs, one) for one in auxiliary.tasks(inputs)),
         platforms=tuple(platform_accesses(inputs)),
         world=inputs,
         doubts=doubts,
@@ -173,7 +175,7 @@ def answer(value: Text) -> ResolvedValue:
     return ResolvedValue(str(value), value.source)
 
 
-def _task(task: auxiliary.Task) -> SideTask:
+def _task(inputs: SettingInputs, task: auxiliary.Task) -> SideTask:
     def maybe(value: Text) -> ResolvedValue | None:
         return answer(value) if value else None
 
@@ -184,4 +186,16 @@ def _task(task: auxiliary.Task) -> SideTask:
         base_url=maybe(task.base_url),
         api_mode=maybe(task.api_mode),
         key=key_of(None, task.key, []) if task.key != ABSENT else None,
+        trouble=_trouble(inputs, task),
     )
+
+
+def _trouble(inputs: SettingInputs, task: auxiliary.Task) -> RouteProblem | None:
+    if task.provider in ("auto", "main", "custom") or task.base_url:
+        return None
+    try:
+        found = request_route.resolve(inputs, task.provider)
+    except Unresolved as error:
+        return RouteProblem(error.kind, str(error))
+    key = key_of(inputs.release, found.key, found.keys)
+    return RouteProblem("key", "its key is not set") if key.state == "missing" else None

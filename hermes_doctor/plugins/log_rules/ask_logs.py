@@ -55,6 +55,7 @@ def _once(probes: Probes, rules: Sequence[Rule], most: int | None) -> LogAnswer:
         ledger.since("log", "stderr", "journal"),
         ledger.wanted,
         records_since=ledger.since(),
+        errors_since=ledger.since_days(),
         most=most,
     )
     for entry in reading:

@@ -12,7 +12,7 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.secrets import redact_log_text
 from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
-from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident
+from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident, Quote
 from hermes_doctor.plugins.log_rules.rule import KEYS
 
 _LONG, _REASON = 200, 120
@@ -58,9 +58,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
         title=title(last),
         subject=subject,
         detail=sentences(_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)),
-        evidence=tuple(
-            Evidence(where(q.entry), f"{clock(moment(q.entry.at))}  {shown(q.text)}") for q in kept
-        ),
+        evidence=tuple(_evidence(q, where) for q in [*_reason(last), *kept]),
         since=moment(first),
         fix=rule.fix,
         next=_filled(rule.next, last),
@@ -72,6 +70,19 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             **_keys(last),
         },
     )
+
+
+def _reason(incident: Incident) -> list[Quote]:
+    """Return what the platform's adapter said, which stands before the gateway's own lines."""
+    said = incident.reason
+    if said is None or any(said.entry == quote.entry for quote in incident.quotes):
+        return []
+    return [Quote(said.entry, said.text)]
+
+
+def _evidence(quote: Quote, where: Callable[[LogEntry], str]) -> Evidence:
+    told = f"{clock(moment(quote.entry.at))}  {shown(quote.text)}"
+    return Evidence(where(quote.entry), told)
 
 
 def _doubt(begin: float) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_rules.adapters import Adapters, LastWords, is_adapter
 from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
@@ -18,12 +19,15 @@ MOST, MOST_OF_ONE = 2000, 500
 
 They are counted apart, so that a flood of accounts or sessions cannot fill memory or hide others.
 """
+DAY = 86_400.0
 FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
 """Seconds by which the clock of the log's writer may be ahead of ours."""
 _SAME_TIME = 60.0
 """Seconds by which a better rule's last line may be older."""
+_FUTURE, _ZONES = 300.0, 15 * 3600.0
+"""Seconds from now from which on a line's clock or time zone is wrong, and the most of a zone."""
 _START = ("gateway.run", "Starting Hermes Gateway")
 
 
@@ -54,6 +58,8 @@ class Incident(NamedTuple):
     """When a line said that it was over, or the gateway was restarted."""
     pending: bool = False
     """Too early to report: it may still clear by itself."""
+    reason: LastWords | None = None
+    """What the platform's adapter said shortly before, if the rule asks for it."""
     doubtful: float = 0.0
     """When the log that would record its end starts, if that is after the incident; else 0."""
 
@@ -61,8 +67,11 @@ class Incident(NamedTuple):
 class _Open:
     """An incident under construction."""
 
-    def __init__(self, rule: Rule, key: Mapping[str, str]) -> None:
+    def __init__(self, rule: Rule, key: Mapping[str, str], now: float) -> None:
         self.rule = rule
+        self.now = now
+        self.days: set[int] = set()
+        """The days on which there are lines: 0 is today, counted back from now."""
         self.key = key
         self.fields: Mapping[str, str] = {}
         self.first = 0.0
@@ -71,6 +80,7 @@ class _Open:
         self.reached = False
         self.begin: list[Quote] = []
         self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
+        self.reason: LastWords | None = None
         self.waiting: deque[Match] = deque(maxlen=100)
         """Lines that count only if a `followed_by` line comes after them."""
 
@@ -82,6 +92,9 @@ class _Open:
         self.times.append(at)
         long = self.rule.within or self.rule.window
         full = len(self.times) == self.rule.threshold
+        if self.rule.days:
+            self.days.add(int((self.now - at) // DAY))
+            full = full and len(self.days) >= self.rule.days and min(self.days) <= 1
         self.reached = self.reached or (full and at - self.times[0] <= long)
         quote = Quote(match.entry, match.quote)
         (self.end if self.begin else self.begin).append(quote)
@@ -107,7 +120,7 @@ class _Open:
         last = self.times[-1]
         return Incident(
             self.rule, self.key, self.fields, self.first, last, self.count, quotes,
-            cleared_at, pending,
+            cleared_at, pending, self.reason,
         )  # fmt: skip
 
 
@@ -137,6 +150,9 @@ class IncidentTracker:
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
+        self.adapters = Adapters() if any(rule.adapter for rule in self.rules) else None
+        self.future: dict[str, list[LogEntry]] = {}
+        """Entries from the future by source; they count if their whole source is ahead."""
 
     @cached_property
     def matcher(self) -> Matcher:
@@ -145,19 +161,40 @@ class IncidentTracker:
 
     def since(self, *kinds: str) -> float:
         """Return the earliest time that any rule about these sources needs."""
-        windows = [rule.window for rule in self.rules if not kinds or rule.source in kinds]
+        windows = [
+            min(rule.window, DAY) if rule.days else rule.window
+            for rule in self.rules
+            if not kinds or rule.source in kinds
+        ]
         return self.now - max(windows, default=0.0)
+
+    def since_days(self) -> float:
+        """Return the earliest time of a warning that a rule about several days needs."""
+        return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
 
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
-        return not logger or logger == _START[0] or self.matcher.wanted(level, logger)
+        if not logger or logger == _START[0] or self.matcher.wanted(level, logger):
+            return True
+        return self.adapters is not None and is_adapter(level, logger)
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
+        if entry.at > self.now + _FUTURE:
+            if entry.at < self.now + _ZONES:
+                self.future.setdefault(entry.source, []).append(entry)
+            return
+        if self.future:  # the clock was wrong once and is right again
+            self.future.pop(entry.source, None)
+        self._process(entry)
+
+    def _process(self, entry: LogEntry) -> None:
         while self.starts and self.starts[0] <= entry.at:
             self.gateway_started(self.starts.popleft())
         if self.by_log and _starts(entry):
             self.gateway_started(entry.at)
+        if self.adapters:
+            self.adapters.note(entry)
         for match in self.matcher.ask(entry):
             if entry.at < self.now - match.rule.window:
                 continue
@@ -179,6 +216,9 @@ class IncidentTracker:
 
     def incidents(self) -> list[Incident]:
         """Return the open and closed incidents, oldest first."""
+        for entry in sorted(entry for same in self.future.values() for entry in same):
+            self._process(entry)
+        self.future = {}
         while self.starts:
             self.gateway_started(self.starts.popleft())
         found = list(self.closed)
@@ -207,8 +247,11 @@ class IncidentTracker:
             if len(same) >= MOST_OF_ONE:
                 self.dropped += 1
                 return
-            one = same[key] = _Open(match.rule, dict(key))
+            one = same[key] = _Open(match.rule, dict(key), self.now)
             self.matcher.incident_opened(match.rule)
+        if self.adapters and match.rule.adapter and "platform" in match.fields:
+            said = self.adapters.reason(match.fields["platform"], match.entry.at)
+            one.reason = said or one.reason
         if match.rule.followed_by:
             one.waiting.append(match)
         else:

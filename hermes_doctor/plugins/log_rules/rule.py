@@ -59,6 +59,10 @@ class Rule(NamedTuple):
     """Rules that say more: if one of them has an open incident about the same thing, it wins."""
     only_set_up: bool = False
     """Counts only for a platform that the gateway of this home starts."""
+    adapter: bool = False
+    """Whether the last warning of the platform's adapter before the line is shown as the reason."""
+    days: int = 0
+    """The lines must be on at least this many different days, each of 24 hours before now."""
 
 
 class Cause(NamedTuple):

@@ -29,7 +29,7 @@ _LINE_FIELDS = frozenset(
 _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
-    "unless_ok", "fix", "yields_to", "only_set_up",
+    "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
 }  # fmt: skip
 
 _OTHERS = (
@@ -213,7 +213,11 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         next=" ".join(text(raw, "next", "").split()),
         yields_to=texts(raw, "yields_to"),
         only_set_up=flag(raw, "only_set_up"),
+        adapter=flag(raw, "adapter"),
+        days=_count(raw, "days", 1) if "days" in raw else 0,
     )
+    if rule.days and line.level in ("DEBUG", "INFO"):
+        raise RuleError("`days` needs a `level` from warning on")
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:

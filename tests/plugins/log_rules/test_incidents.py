@@ -252,3 +252,29 @@ def test_exception_and_place() -> None:
     assert title(*traceback[:6]) == ["ValueError in agent/loop.py:7"]
     assert title(traceback[0], *traceback[3:6]) == ["ValueError in httpx/_client.py:9"]
     assert title() == []
+
+
+def test_a_line_from_the_future_is_not_an_incident_for_ever() -> None:
+    """A clock that was wrong once: the line is years ahead, or later lines have the right time."""
+    assert incidents(rule(), said(NOW + 40 * 86_400, "[one] closed")) == []
+    ledger = IncidentTracker([rule()], now=NOW)
+    for each in (said(NOW + 7200, "[one] closed"), said(NOW - 60, "[two] closed")):
+        ledger.add_entry(each)
+
+    assert [one.key["account"] for one in ledger.incidents()] == ["two"]
+
+
+def test_a_whole_log_in_another_zone_counts() -> None:
+    """If the log goes on in the future, its zone is unknown, not its clock wrong."""
+    assert len(incidents(rule(), said(NOW + 7200, "[one] closed"))) == 1
+
+
+def test_days() -> None:
+    """One line a day is an incident if the rule says so; several on one day are not."""
+    daily = rule(window=4 * 86_400.0, threshold=3, days=3, cleared_by=(), outlives_start=True)
+    lines = [said(NOW - 3600 - day * 86_400, "[one] closed") for day in range(4)]
+
+    assert len(incidents(daily, *lines[:3])) == 1
+    assert incidents(daily, *lines[:2]) == []
+    assert incidents(daily, *lines[2:], said(NOW - 3 * 86_400, "[one] closed")) == []
+    assert incidents(daily, *[said(NOW - n, "[one] closed") for n in range(1, 9)]) == []

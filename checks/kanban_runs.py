@@ -1,0 +1,105 @@
+"""Check for kanban tasks whose runs end again and again without a result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    NamedTuple,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    listed,
+    text,
+)
+
+_SINCE = 86_400
+_OFTEN = 3
+"""Runs of one task within a day that ended without a result."""
+_SQL = (
+    "SELECT r.task_id, count(*), max(r.ended_at), "
+    "group_concat(DISTINCT r.outcome), max(t.status) "
+    "FROM task_runs r JOIN tasks t ON t.id = r.task_id "
+    "WHERE r.ended_at > ? AND r.outcome IN "
+    "('crashed', 'timed_out', 'spawn_failed', 'gave_up', 'reclaimed') "
+    "AND t.status NOT IN ('done', 'archived') "
+    "AND NOT EXISTS (SELECT 1 FROM task_runs d WHERE d.task_id = r.task_id "
+    "AND d.outcome = 'completed' AND d.ended_at > r.ended_at) "
+    "GROUP BY r.task_id HAVING count(*) >= {often} ORDER BY 2 DESC LIMIT 20"
+)
+
+
+class _Task(NamedTuple):
+    """A task without a result."""
+
+    id: str
+    runs: int
+    outcomes: str
+    status: str
+
+
+@check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
+def kanban_runs(probes: Probes) -> Iterator[Finding]:
+    """Does every kanban task end with a result?"""
+    boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
+    if not boards:
+        raise Skip("no kanban board")
+    for path in boards:
+        try:
+            tasks = _failing(probes, path)
+        except (CouldNotLook, FileNotFoundError):
+            continue  # the database checks report why
+        if tasks:
+            yield _finding(probes, path, tasks)
+
+
+def _failing(probes: Probes, path: Path) -> list[_Task]:
+    since = int(time.time()) - _SINCE
+    sql = _SQL.replace("?", str(since)).format(often=_OFTEN)
+    return [
+        _Task(id, runs, str(outcomes or ""), str(status or ""))
+        for id, runs, _, outcomes, status in probes.ask(path, sql).rows
+        if isinstance(id, str) and isinstance(runs, int)
+    ]
+
+
+def _finding(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
+    name = probes.home.name_of(path)
+    worst = tasks[0]
+    return Finding(
+        code="KANBAN-RUNAWAY",
+        severity=Severity.WARNING,
+        title=(
+            text("a kanban task ended {times} without a result", times=count(worst.runs, "time"))
+            if len(tasks) == 1
+            else text(
+                "{tasks} end again and again without a result",
+                tasks=count(len(tasks), "kanban task"),
+            )
+        ),
+        subject=name,
+        detail=(
+            "Each run costs money and leaves nothing. Often the profile of the worker lacks a key, "
+            "a program or time."
+        ),
+        evidence=tuple(
+            Evidence(
+                name,
+                text(
+                    "task {task}: {runs} within a day, {outcomes}",
+                    task=one.id,
+                    runs=count(one.runs, "run"),
+                    outcomes=listed([word.replace("_", " ") for word in one.outcomes.split(",")]),
+                ),
+            )
+            for one in tasks[:3]
+        ),
+        next=text("Read the error with `hermes kanban show {task}`.", task=worst.id),
+    )

@@ -1,0 +1,100 @@
+"""Check that no platform has gone quiet at a time when its users always write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    clock,
+    count,
+    duration,
+    text,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Platform
+
+_DAY = 86_400.0
+_SHORTEST = 3 * 3600.0
+"""A shorter silence says nothing."""
+_LATEST = 3600.0
+"""The log must have lines from the last hour, so the gateway was working."""
+_DAYS, _MOST_DAYS = 3, 7
+_FEWEST = 3
+"""Messages that came in at the same time on each of the days before."""
+
+
+@check(id="quiet-platforms", group="connections", codes=["PLATFORM-DEAF"])
+def quiet_platforms(probes: Probes) -> Iterator[Finding]:
+    """Do users still write on every platform at their usual times?"""
+    traffic = probes.traffic()
+    if traffic.covers is None:
+        raise Skip("no log of the gateway yet")
+    first, last = traffic.covers
+    if last - first < _DAYS * _DAY or not 0 <= time.time() - last < _LATEST:
+        raise Skip("the log does not cover enough days to compare")
+    for platform in probes.platforms():
+        times = traffic.inbound.get(platform.name, ())
+        if times and last - times[-1] >= _SHORTEST:
+            usual = _usual(times, times[-1], last, first)
+            if len(usual) >= _DAYS and min(usual) >= _FEWEST:
+                yield _finding(platform, times[-1], last, usual)
+
+
+def _usual(times: tuple[float, ...], begin: float, end: float, first: float) -> list[int]:
+    """Return how many messages came in at the same time of day on each of the days before."""
+    found = []
+    for day in range(1, _MOST_DAYS + 1):
+        since, until = begin - day * _DAY, end - day * _DAY
+        if since < first:
+            break
+        found.append(sum(since < at <= until for at in times))
+    return found
+
+
+def _finding(platform: Platform, since: float, until: float, usual: list[int]) -> Finding:
+    begin = datetime.fromtimestamp(since, UTC)
+    return Finding(
+        code="PLATFORM-DEAF",
+        severity=Severity.WARNING,
+        title=text("{platform} has been unusually quiet", platform=platform.label),
+        subject=platform.name,
+        detail=text(
+            "Users of {platform} may write without an answer. The gateway works and reports no "
+            "error; the connection may be dead.",
+            platform=platform.label,
+        ),
+        evidence=(
+            Evidence(
+                "logs/gateway.log",
+                text(
+                    "no message for {period} since {time}",
+                    period=duration(until - since),
+                    time=clock(begin),
+                ),
+            ),
+            Evidence(
+                "logs/gateway.log",
+                text(
+                    "at least {messages} at this time on each of the {days} before",
+                    messages=count(min(usual), "message"),
+                    days=count(len(usual), "day"),
+                ),
+            ),
+        ),
+        since=begin,
+        next=text(
+            "Send the bot a message on {platform}; if it does not answer, restart the gateway.",
+            platform=platform.label,
+        ),
+        data={"platform": platform.name},
+    )

@@ -1,0 +1,62 @@
+"""Remember what the adapter of each platform said last, as the reason of a failure."""
+
+from __future__ import annotations
+
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.logs.entry import LogEntry
+
+_LOGGER = pattern(
+    r"(?:gateway\.platforms\.(\w+?)(?:_adapter)?|hermes_plugins\.(\w+?)_platform"
+    r"|plugins\.platforms\.(\w+))(?:\.|$)"
+)
+_PREFIXES = ("gateway.platforms.", "hermes_plugins.", "plugins.platforms.")
+_NOT_PLATFORMS = ("base", "helpers", "utils")
+_SERIOUS = ("WARNING", "ERROR", "CRITICAL")
+_REASON = pattern(
+    r"(?i)connect|log ?in|logged out|auth|token|credential|secret|key|start|refus|denied"
+    r"|timed? ?out|required|missing|not (?:set|found|installed|configured|registered)"
+    r"|invalid|expired|exit|HTTP|http|error|fail|port|bridge|npm|dns|resolv|ssl|certificate|proxy|intent|permission"
+)
+_OTHERS = pattern(
+    r"(?:\[[^\]]{0,60}\] )?(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied"
+    r"|Blocked|File too large|Unsupported document|Document too large|API FAIL"
+    r"|Failed to (?:cache|parse|send|download)|Send |send |response_|inbound"
+    r"|Error (?:handling|processing|sending))"
+)
+"""The starts of lines that may contain words of strangers, or are about single messages."""
+_BEFORE = 300.0
+
+
+class LastWords(NamedTuple):
+    """An entry of an adapter and the part of it that is shown."""
+
+    entry: LogEntry
+    text: str
+
+
+class Adapters:
+    """The last reason that each adapter gave."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, LastWords] = {}
+
+    def note(self, entry: LogEntry) -> None:
+        """Keep an entry if it may be a reason why its platform does not work."""
+        if entry.level not in _SERIOUS or not entry.logger.startswith(_PREFIXES):
+            return
+        match = _LOGGER.match(entry.logger)
+        name = next(filter(None, match.groups()), "") if match else ""
+        if not name or name in _NOT_PLATFORMS or _OTHERS.match(entry.text):
+            return
+        if _REASON.search(entry.text[:300]):
+            self._said[name] = LastWords(entry, entry.text.split("\n")[0][:160])
+
+    def reason(self, platform: str, at: float) -> LastWords | None:
+        """Return what the adapter of a platform said shortly before then."""
+        said = self._said.get(platform.lower())
+        return said if said and -5.0 <= at - said.entry.at <= _BEFORE else None
+
+
+def is_adapter(level: str, logger: str) -> bool:
+    """Tell whether entries of this level and logger may be a reason."""
+    return level in _SERIOUS and logger.startswith(_PREFIXES)

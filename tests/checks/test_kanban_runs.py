@@ -1,0 +1,44 @@
+"""KANBAN-RUNAWAY: tasks whose runs end without a result."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.helpers import damage, support
+from tests.helpers.one_check import ask
+
+
+def _runs(home: Path, task: str, *outcomes: str, status: str = "ready") -> None:
+    board = home / "kanban.db"
+    if not board.exists():
+        support.board(board)
+    now = int(time.time())
+    damage.execute(
+        board,
+        f"INSERT INTO tasks (id, title, status, created_at) VALUES ('{task}', 'x', '{status}', 1)",
+        *(
+            "INSERT INTO task_runs (task_id, status, started_at, ended_at, outcome) "
+            f"VALUES ('{task}', '{outcome}', {now - 900}, {now - 800 + n}, '{outcome}')"
+            for n, outcome in enumerate(outcomes)
+        ),
+    )
+
+
+def test_runaway(home: Path) -> None:
+    """A task that crashes each time is reported with its outcomes."""
+    _runs(home, "t8", "crashed", "crashed", "timed_out")
+
+    [finding] = ask("kanban-runs", home)[1]
+
+    assert (finding.code, finding.severity) == ("KANBAN-RUNAWAY", "warning")
+    assert "timed out" in finding.evidence[0].what and "t8" in (finding.next or "")
+
+
+def test_healthy(home: Path) -> None:
+    """Few failures, a success after them, or a task that is done."""
+    _runs(home, "t6", "crashed", "crashed")
+    _runs(home, "t7", "crashed", "crashed", "crashed", "completed")
+    _runs(home, "t9", "crashed", "crashed", "crashed", status="done")
+
+    assert ask("kanban-runs", home)[1] == []

@@ -1,0 +1,59 @@
+"""The last words of an adapter are the reason of a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
+from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.patterns import literals
+from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
+from tests.helpers.rule_lines import said
+
+NOW = 1_000_000.0
+DOWN = r"^✗ (?P<platform>\w+) failed to connect"
+RULE = Rule(
+    "down", "PLATFORM-DOWN", "error", "{platform} is down", LinePattern(DOWN, literals(DOWN)),
+    adapter=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "logger",
+    ["gateway.platforms.qqbot.adapter", "hermes_plugins.qqbot_platform.adapter",
+     "plugins.platforms.qqbot.adapter"],
+)  # fmt: skip
+def test_reason_first(logger: str) -> None:
+    """Whatever logger the release uses, the adapter's line is the first evidence."""
+    ledger = IncidentTracker([RULE], now=NOW)
+    assert ledger.wanted("ERROR", logger)
+    ledger.add_entry(said(NOW - 61, "[QQBot:1] QQ startup failed: no route", "ERROR", logger))
+    ledger.add_entry(said(NOW - 60, "✗ qqbot failed to connect", logger="gateway.run"))
+
+    [finding] = findings(ledger.incidents(), lambda entry: "log")
+
+    assert "no route" in finding.evidence[0].what
+    assert "failed to connect" in finding.evidence[1].what
+
+
+@pytest.mark.parametrize(
+    ("ago", "text"),
+    [
+        (900.0, "[QQBot:1] QQ startup failed: no route"),
+        (5.0, "[QQBot:1] Rejected unauthorized click: connect me"),
+        (5.0, "[QQBot:1] nothing to say"),
+    ],
+)
+def test_not_a_reason(ago: float, text: str) -> None:
+    """Lines that are old, contain words of strangers, or say nothing about a failure."""
+    adapters = Adapters()
+    adapters.note(said(NOW - ago, text, "ERROR", "gateway.platforms.qqbot.adapter"))
+
+    assert adapters.reason("qqbot", NOW) is None
+
+
+def test_only_adapters() -> None:
+    """The gateway's own lines and notes are not reasons."""
+    assert not is_adapter("INFO", "gateway.platforms.qqbot")
+    assert not is_adapter("ERROR", "gateway.run")
