@@ -162,7 +162,6 @@ def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
             "missing": ours,
             "changed": wrong,
             "plan": structure.plan,
-            "unless_log": severity is Severity.INFO,
         },
     )
 

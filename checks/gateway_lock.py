@@ -119,7 +119,7 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
         detail="No process holds the lock, so Hermes removes the file at the next start.",
         evidence=(Evidence("gateway.pid", what),),
         fix="clear-stale-lock",
-        data={"name": "gateway.pid", "snapshot": taken, "pid": owner.pid, "unless_log": True},
+        data={"name": "gateway.pid", "snapshot": taken, "pid": owner.pid},
     )
 
 

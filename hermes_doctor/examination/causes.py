@@ -59,7 +59,8 @@ def _told(finding: Finding) -> bool:
 def _folded(findings: Sequence[Finding]) -> list[Finding]:
     """Merge a finding from a log into the finding of a check about the same problem.
 
-    A note of a check is merged into a louder finding from a log, which shows what it leads to.
+    A note of a check gets the severity and the words of a louder finding from a log, which shows
+    what it leads to.
     Findings of two log rules about the same problem are merged into the more severe one.
     """
     seen = [one for one in findings if not _told(one)]
@@ -68,8 +69,7 @@ def _folded(findings: Sequence[Finding]) -> list[Finding]:
         place = next((n for n, one in enumerate(seen) if _same(one, told)), None)
         again = next((n for n, one in enumerate(rest) if one.key == told.key), None)
         if place is not None:
-            note = seen[place].severity is Severity.INFO and told.severity is not Severity.INFO
-            seen[place] = _with(told, seen[place]) if note else _with(seen[place], told)
+            seen[place] = _with(seen[place], told)
         elif again is not None:
             worse, milder = sorted((rest[again], told), key=lambda one: one.severity.rank)
             rest[again] = _with(worse, milder)
@@ -86,10 +86,9 @@ def _same(seen: Finding, told: Finding) -> bool:
 
 
 def _with(seen: Finding, told: Finding) -> Finding:
-    """Add what a log says; with `unless_log` in its data, the check's own words give way to it."""
     evidence = (*seen.evidence, *told.evidence)[:MOST_EVIDENCE]
     moments = [one.since for one in (seen, told) if one.since]
-    if seen.data.get("unless_log") and told.severity.rank < seen.severity.rank:
+    if seen.severity is Severity.INFO and told.severity is not Severity.INFO:
         seen = seen._replace(
             severity=told.severity, title=told.title, detail=told.detail, next=told.next
         )

@@ -216,7 +216,7 @@ def test_words_of_a_user_are_no_lines(home: Path) -> None:
     """What stands inside a message is not taken for a line of the gateway."""
     lines(home, (MINUTE, f"Unauthorized user: x {IN} {OUT}"))
 
-    assert traffic.read(Home(home)) == traffic.Traffic()
+    assert traffic.read(Home(home))._replace(covers=None) == traffic.Traffic()
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 1000, b"2026-13-45 99:99:99,000 INFO a: b\n" * 9])
