@@ -36,10 +36,13 @@ _FEWEST = 3
 @check(id="quiet-platforms", group="connections", codes=["PLATFORM-DEAF"])
 def quiet_platforms(probes: Probes) -> Iterator[Finding]:
     """Do users still write on every platform at their usual times?"""
-    traffic = probes.traffic()
-    if traffic.covers is None:
+    begin = probes.traffic_since()
+    if begin is None:
         raise Skip("no log of the gateway yet")
-    first, last = traffic.covers
+    if time.time() - begin < _DAYS * _DAY:
+        raise Skip("the log does not cover enough days to compare")
+    traffic = probes.traffic()
+    first, last = traffic.covers or (begin, begin)
     if last - first < _DAYS * _DAY or not 0 <= time.time() - last < _LATEST:
         raise Skip("the log does not cover enough days to compare")
     for platform in probes.platforms():

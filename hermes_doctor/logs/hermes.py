@@ -3,7 +3,8 @@
     2026-11-15 00:35:12,118 INFO [20261115_001248_df794ef7] gateway.run: what it says
 
 This code is performance-critical: a window may contain a million lines. What most lines share (the
-second, and everything between time and message) is cached, not parsed again.
+second, and everything between time and message) is cached, not parsed again. The time of an
+unwanted line is not parsed.
 """
 
 from __future__ import annotations
@@ -58,17 +59,18 @@ def parse(
             here = offset
             offset += len(line) + 1
             head = None
-            if line[:20] != stamp and line[19:20] == b",":
-                shown = seconds(line[:19])
-                stamp = _NEVER if shown is None else line[:20]
-                second = 0.0 if shown is None else clock.utc(shown)
-            if line[:20] == stamp:
+            if line[19:20] == b",":
                 front, colon, said = line.partition(b": ")
                 key = front[23:] if colon else b""
                 try:
                     head = heads[key]
                 except KeyError:
                     head = _head(key, span, heads)
+            if head is not None and line[:20] != stamp and (head.wanted or held is not None):
+                shown = seconds(line[:19])
+                stamp = _NEVER if shown is None else line[:20]
+                second = 0.0 if shown is None else clock.utc(shown)
+                head = None if shown is None else head
             if head is None or (part := _MILLISECONDS.get(line[20:23])) is None:
                 if held is not None and room > 0 and len(more) < MORE_LINES:
                     more.append(text(line[:room]))

@@ -160,6 +160,13 @@ class ConfiguredProbes(InstalledProbes):
         return traffic.read(self.home)
 
     @once(limit=2)
+    def traffic_since(self) -> float | None:
+        """The time from which on `traffic` knows the messages."""
+        from hermes_doctor.probes import traffic
+
+        return traffic.first_time(self.home)
+
+    @once(limit=2)
     def refusals(self) -> list[Refusal]:
         """The users whose messages the bot rejected within the last day, latest first."""
         from hermes_doctor.probes import refusals

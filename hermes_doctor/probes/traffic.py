@@ -56,6 +56,12 @@ def read(home: Home) -> Traffic:
     )
 
 
+def first_time(home: Home) -> float | None:
+    """Return the time of the first line that `read` would read, without reading the others."""
+    first = next(tail.entries(home, "gateway.log", TAIL, wanted=_of_gateway), None)
+    return None if first is None else first.at
+
+
 def _of_gateway(_level: str, logger: str) -> bool:
     return logger.startswith("gateway.")
 

@@ -94,7 +94,7 @@ class _Open:
         full = len(self.times) == self.rule.threshold
         if self.rule.days:
             self.days.add(int((self.now - at) // DAY))
-            full = full and len(self.days) >= self.rule.days and min(self.days) <= 1
+            full = full and len(self.days) >= self.rule.days and min(self.days) == 0
         self.reached = self.reached or (full and at - self.times[0] <= long)
         quote = Quote(match.entry, match.quote)
         (self.end if self.begin else self.begin).append(quote)
@@ -172,9 +172,30 @@ class IncidentTracker:
         """Return the earliest time of a warning that a rule about several days needs."""
         return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
 
+    def needs_ends(self) -> bool:
+        """Tell whether an incident is open that a line of the complete log could have ended."""
+        return any(
+            one.reached
+            and not self._is_early(one)
+            and any(line.level in ("DEBUG", "INFO") for line in one.rule.cleared_by)
+            for same in self.open.values()
+            for one in same.values()
+        )
+
+    def needs_days(self) -> bool:
+        """Tell whether a rule about several days has found a line."""
+        return any(rule.days and self.open.get(rule.id) for rule in self.rules)
+
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
-        if not logger or logger == _START[0] or self.matcher.wanted(level, logger):
+        return self.matcher.wanted(level, logger) or self._is_needed(level, logger)
+
+    def may_begin(self, level: str, logger: str) -> bool:
+        """Tell whether entries of this level and logger can be more than the end of an incident."""
+        return self.matcher.may_begin(level, logger) or self._is_needed(level, logger)
+
+    def _is_needed(self, level: str, logger: str) -> bool:
+        if not logger or logger == _START[0]:
             return True
         return self.adapters is not None and is_adapter(level, logger)
 
@@ -224,9 +245,12 @@ class IncidentTracker:
         found = list(self.closed)
         for one in (one for same in self.open.values() for one in same.values()):
             if one.reached and not self._yields(one):
-                early = -_AHEAD <= self.now - one.first < one.rule.settle
-                found.append(one.to_incident(cleared_at=None, pending=early))
+                found.append(one.to_incident(cleared_at=None, pending=self._is_early(one)))
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _is_early(self, one: _Open) -> bool:
+        """Tell whether it may still clear by itself."""
+        return -_AHEAD <= self.now - one.first < one.rule.settle
 
     def _yields(self, one: _Open) -> bool:
         """Tell whether a better rule has an open incident about the same thing."""

@@ -130,6 +130,11 @@ class Matcher:
         found = self.candidates("log", level, logger)
         return bool(found.first or found.after)
 
+    def may_begin(self, level: str, logger: str) -> bool:
+        """Tell whether log file entries of this level and logger could do more than clear."""
+        found = self.candidates("log", level, logger)
+        return bool(found.first) or any(one.role == FOLLOW for one in found.after)
+
     def ask(self, entry: LogEntry) -> list[Match]:
         """Return a match for every line of every rule that the entry matches.
 
