@@ -34,7 +34,7 @@ class LogAnswer(NamedTuple):
     where: Callable[[LogEntry], str]
     unread: tuple[Unread, ...]
     needs_ends: bool
-    """A rule whose incidents end with lines of the complete log has an open incident."""
+    """An incident is open that a skipped line could have ended."""
     needs_days: bool
     """A rule about several days has a line of the last day, so the days before matter."""
 

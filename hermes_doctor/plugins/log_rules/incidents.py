@@ -173,11 +173,9 @@ class IncidentTracker:
         return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
 
     def needs_ends(self) -> bool:
-        """Tell whether an incident is open that a line of the complete log could have ended."""
+        """Tell whether an incident is open that a skipped line could have ended."""
         return any(
-            one.reached
-            and not self._is_early(one)
-            and any(line.level in ("DEBUG", "INFO") for line in one.rule.cleared_by)
+            one.reached and one.rule.cleared_by and not self._is_early(one)
             for same in self.open.values()
             for one in same.values()
         )
@@ -243,9 +241,12 @@ class IncidentTracker:
         while self.starts:
             self.gateway_started(self.starts.popleft())
         found = list(self.closed)
-        for one in (one for same in self.open.values() for one in same.values()):
-            if one.reached and not self._yields(one):
-                found.append(one.to_incident(cleared_at=None, pending=self._is_early(one)))
+        found += [
+            one.to_incident(cleared_at=None, pending=self._is_early(one))
+            for same in self.open.values()
+            for one in same.values()
+            if one.reached and not self._yields(one)
+        ]
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _is_early(self, one: _Open) -> bool:
