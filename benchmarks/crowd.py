@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.startup import Cost, measure
+from benchmarks.timing import Cost, in_turn
 from tests.helpers.real.gateways import gateway
 from tools import real_home
 
@@ -94,10 +94,10 @@ def main() -> int:
         real_home.make(RELEASE, home)
         with gateway(RELEASE, home):
             where = f"{processes()} processes, {sockets()} sockets"
-            rows.append((where, measure(tool, RUNS, environ)))
+            rows.append((where, in_turn([tool], RUNS, environ)[0]))
             with crowd():
                 where = f"{processes()} processes, {sockets()} sockets"
-                rows.append((where, measure(tool, RUNS, environ)))
+                rows.append((where, in_turn([tool], RUNS, environ)[0]))
     finally:
         shutil.rmtree(folder)
     print(f"{'hermes-doctor check beside a gateway':<36} {'wall':>9} {'cpu':>9}")

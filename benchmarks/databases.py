@@ -21,7 +21,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import history
-from benchmarks.startup import RELEASE, Cost, in_turn
+from benchmarks.startup import RELEASE
+from benchmarks.timing import Cost, in_turn
 from tools import real_home
 
 MEGABYTE = 1024**2

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.startup import in_turn
+from benchmarks.timing import in_turn
 from hermes_doctor.home import Home
 from hermes_doctor.logs.formats import Wanted
 from hermes_doctor.logs.stream import QUICK, read

@@ -18,7 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.startup import RELEASE, once
+from benchmarks.startup import RELEASE
+from benchmarks.timing import once
 from tests.helpers.real.gateways import gateway
 from tools import real_home
 
