@@ -21,7 +21,8 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Condition, Cutoff
 
-SMALL, HUGE, VERY_HUGE = 16 * 1024**2, 64 * 1024**2, 512 * 1024**2
+_MEGABYTE = 1024**2
+SMALL, LARGE, HUGE, VERY_HUGE = 16 * _MEGABYTE, 48 * _MEGABYTE, 64 * _MEGABYTE, 512 * _MEGABYTE
 _CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
 
 
@@ -38,18 +39,22 @@ def database_log(probes: Probes) -> Iterator[Finding]:
             continue  # no other finding: this log must not be merged into the database
         elif found.log.broken is not None or found.log.head == "damaged":
             yield from _broken(name, found)
-        if found.files.wal.size > _most(found):
+        if _is_huge(found):
             yield _huge(name, found)
 
 
-def _most(found: Condition) -> int:
-    """How large a write-ahead log may be.
+def _is_huge(found: Condition) -> bool:
+    """Tell whether the write-ahead log is too large for its database.
 
     SQLite merges it every 4 MB unless a reader prevents that, and one large transaction, such as a
-    VACUUM, writes about as much as the database has.
+    VACUUM, writes about as much as the database has. A new database may be in its log only. After
+    a merge SQLite keeps the file and uses it again from the start, so the part in use counts more.
     """
-    main = found.files.main.size
-    return min(max(SMALL, 4 * main), max(HUGE, 2 * min(main, VERY_HUGE // 2)))
+    log = found.log
+    main = max(found.files.main.size, log.db_pages * log.page_size)
+    most = max(HUGE, 2 * min(main, VERY_HUGE // 2))
+    used, whole = log.committed * (log.page_size + 24), found.files.wal.size
+    return used > min(max(SMALL, 4 * main), most) or whole > min(max(LARGE, 4 * main), most)
 
 
 def _stale(name: str, found: Condition) -> Finding:

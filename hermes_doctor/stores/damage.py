@@ -156,7 +156,8 @@ def _of_entries(entries: list[Any], store: Store) -> Iterator[StoreFlaw]:
             yield StoreFlaw(kind, f"{count} of its entries {words}", sound, behind)
     count = len(duplicate_ids(entries, store))
     if count:
-        yield StoreFlaw(TWICE, f"{count} of its entries have the id of another entry", sound)
+        what = f"{count} of its entries have the id of another entry"
+        yield StoreFlaw(TWICE, what, sound - count)
 
 
 def duplicate_ids(entries: list[Any], store: Store) -> list[int]:
