@@ -46,6 +46,7 @@ COMMANDS = {
     "explain": [],
     "list": [],
     "demo": [],
+    "learn": [],
 }
 
 
