@@ -25,7 +25,9 @@ def same_when_busy(patient: Patient) -> set[str]:
     assert "unknown" not in idle[1].values(), idle[1]
     with busy_machine.machine():
         for _ in range(2):
-            assert found(patient.check()) == idle
+            findings, ended = found(patient.check())
+            assert findings == idle[0]
+            assert {*ended.items()} == {*idle[1].items()}
     return {code for code, _, _ in idle[0]}
 
 
