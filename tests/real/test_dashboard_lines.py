@@ -68,16 +68,16 @@ asyncio.run(main())
     [("own", "stderr", "-stderr"), ("own", "journal", "-journal"), ("hermes", "log", "")],
 )
 def test_lines(tmp_path: Path, output: str, kind: str, suffix: str) -> None:
-    """Uvicorn's own form on the standard error, and its lines in the form of Hermes' logs."""
+    """Uvicorn's own form in the output, and its lines in the form of Hermes' logs."""
     need_release(VERSION)
     python = releases.python_of(VERSION)
-    command = [python, "-B", "-c", SERVER, output]
+    command = [str(python), "-B", "-c", SERVER, output]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     matcher = Matcher(_rules())
     found = {
         match.rule.id
-        for line in done.stderr.splitlines()
+        for line in (done.stdout + done.stderr).splitlines()
         for match in matcher.ask(_entry(line, kind))
     }
     assert found == {
