@@ -47,6 +47,9 @@ _FALLBACK_FROZEN = (0, 18, 2)
 def gateway_age(probes: Probes) -> Iterator[Finding]:
     """Does the gateway use the code and settings that are on disk?"""
     gateways = probes.gateways()
+    if not gateways and (start := _unseen_start(probes)):
+        yield from _settings(probes, None, start)
+        return
     if not gateways:
         raise Skip("no gateway is running")
     pid, began = gateways[0].pid, gateways[0].started_at
@@ -100,13 +103,22 @@ def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
     )
 
 
+def _unseen_start(probes: Probes) -> datetime | None:
+    """Return when a gateway started that runs where it cannot be seen from here."""
+    runtime = probes.runtime()
+    if not runtime.unseen:
+        return None
+    alive = (life.began for life in probes.diary() if life.ended is None)
+    return max((*alive, *runtime.starts), default=None)
+
+
 def _loaded(probes: Probes, pid: int) -> str | None:
     """Return the commit of the code that the gateway has loaded (0.20.5 and later)."""
     runtime = probes.runtime()
     return runtime.commit if runtime.state_owner and runtime.state_owner.pid == pid else None
 
 
-def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
+def _settings(probes: Probes, pid: int | None, began: datetime) -> Iterator[Finding]:
     found = probes.installation()
     release = found.release if found else ()
     env, config = probes.env(), probes.config()
@@ -151,7 +163,7 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
 
 
 def _stale(
-    pid: int, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
+    pid: int | None, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
 ) -> Finding:
     return Finding(
         code="GW-STALE-SETTINGS",
@@ -161,7 +173,7 @@ def _stale(
         detail=detail,
         evidence=(Evidence(name, f"changed {clock(at)}"),),
         since=at,
-        fix="restart-gateway" if needed else None,
+        fix="restart-gateway" if needed and pid else None,
         data={"pid": pid},
-        next="" if needed else step,
+        next=step if not needed else "" if pid else "Restart the gateway where it runs.",
     )

@@ -154,3 +154,21 @@ def test_commit(
         findings = look(home)
 
     assert [one.code for one in findings.values()] == ([code] if code else [])
+
+
+def test_a_gateway_that_cannot_be_seen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files say when it started; it can only be restarted where it runs."""
+    fake_gateway.note(home, fake_gateway.DEAD, datetime.now(UTC), "gateway.start")
+    later(support.put(home / ".env", "TELEGRAM_BOT_TOKEN=1:x\n"))
+    assert ask(CHECK, home)[0].status is Status.SKIPPED, "it is gone"
+
+    known = Probes.runtime
+    monkeypatch.setattr(Probes, "runtime", lambda self: known(self)._replace(unseen="hidden"))
+    finding = look(home)[".env"]
+
+    assert (finding.code, finding.severity, finding.fix) == (
+        "GW-STALE-SETTINGS",
+        Severity.WARNING,
+        None,
+    )
+    assert "where it runs" in finding.next
