@@ -90,3 +90,44 @@ def test_too_seldom(home: Path, number: int, every: float, line: tuple[str, str,
     """A few restarts a day, and what happened once."""
     write(home, repeated(number, every, *line))
     assert codes(home) == set()
+
+
+OTHER = said(time.time() - 3.5 * DAY, "something else", "WARNING", "gateway.run")
+BOARD = "kanban create auto-subscribe failed: database is locked"
+
+
+def test_a_rate_that_has_risen(home: Path) -> None:
+    """Below its threshold all day, but never before: a warning that says so."""
+    write(home, [OTHER, *repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run")])
+    [finding] = ask("log-rules", home)[1]
+    assert (finding.code, finding.severity) == ("DB-LOCKED", "warning")
+    assert "8 times in the last day, and 0 times in the 3 days before" in finding.detail
+
+
+def test_an_error_becomes_a_warning(home: Path) -> None:
+    """Seldom lines do not show that nobody gets an answer."""
+    write(home, [OTHER, *repeated(5, 4 * HOUR, FILES, "WARNING", "gateway.platforms.base")])
+    [finding] = ask("log-rules", home)[1]
+    assert (finding.code, finding.severity) == ("GW-FD-EXHAUST", "warning")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run"),
+        [OTHER, *repeated(30, 150 * MINUTE, BOARD, "WARNING", "gateway.run")],
+        [OTHER, *repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run", last=7 * HOUR)],
+        [OTHER, *repeated(4, 150 * MINUTE, BOARD, "WARNING", "gateway.run")],
+        [OTHER, *repeated(5, MINUTE, BOARD, "WARNING", "gateway.run", last=2 * HOUR)],
+        [
+            OTHER,
+            *repeated(5, 4 * HOUR, FILES, "WARNING", "gateway.platforms.base", last=HOUR),
+            *repeated(1, DAY, "Starting Hermes Gateway...", "INFO", "gateway.run"),
+        ],
+    ],
+    ids=["no history", "as before", "over", "too few", "one burst", "restarted since"],
+)
+def test_no_rise(home: Path, entries: list[LogEntry]) -> None:
+    """What is new with the log, usual, over, or happened at one time only."""
+    write(home, entries)
+    assert codes(home) == set()
