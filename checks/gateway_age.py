@@ -23,6 +23,7 @@ from hermes_doctor.api import (
 
 _SLACK = timedelta(seconds=5)
 """A gateway may still read files this long after its start."""
+_STATE = "gateway_state.json"
 _OWN = timedelta(seconds=60)
 """A starting gateway migrates config.yaml to its own version within this time."""
 _NAME = pattern(r"^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=", re.MULTILINE)
@@ -46,6 +47,9 @@ _FALLBACK_FROZEN = (0, 18, 2)
 def gateway_age(probes: Probes) -> Iterator[Finding]:
     """Does the gateway use the code and settings that are on disk?"""
     gateways = probes.gateways()
+    if not gateways and (start := _unseen_start(probes)):
+        yield from _settings(probes, None, start)
+        return
     if not gateways:
         raise Skip("no gateway is running")
     pid, began = gateways[0].pid, gateways[0].started_at
@@ -54,12 +58,22 @@ def gateway_age(probes: Probes) -> Iterator[Finding]:
 
 
 def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
-    change = probes.code_change()
-    if change is None or change.at <= began + _SLACK:
+    change, loaded = probes.code_change(), _loaded(probes, pid)
+    on_disk = probes.code_commit() if loaded else None
+    evidence: list[Evidence] = []
+    if loaded and on_disk and loaded != on_disk:
+        evidence.append(Evidence(_STATE, text("code_sha: {commit}", commit=loaded[:10])))
+        evidence.append(Evidence("git", text("HEAD: {commit}", commit=on_disk[:10])))
+    elif change is None or change.at <= began + _SLACK:
         return
-    update = probes.last_update()
-    updated = update is not None and update.at > began
-    evidence = [Evidence(str(change.path), f"changed {clock(change.at)}")]
+    elif loaded and loaded == on_disk and change.path.name == "HEAD":
+        return  # git moved its HEAD and came back, as for a stash
+    if change and change.at > began:
+        evidence.append(Evidence(str(change.path), f"changed {clock(change.at)}"))
+    update, receipt = probes.last_update(), probes.update_receipt()
+    updated = bool(
+        (update and update.at > began) or (receipt and receipt.pulled and receipt.at > began)
+    )
     deleted = [path for path in probes.vitals(pid).deleted or () if "/site-packages/" in path]
     if deleted:
         evidence.append(
@@ -83,13 +97,28 @@ def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
             "import name`. A restart of the gateway fixes it."
         ),
         evidence=tuple(evidence),
-        since=change.at,
+        since=change.at if change and change.at > began else None,
         fix="restart-gateway",
         data={"pid": pid},
     )
 
 
-def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
+def _unseen_start(probes: Probes) -> datetime | None:
+    """Return when a gateway started that runs where it cannot be seen from here."""
+    runtime = probes.runtime()
+    if not runtime.unseen:
+        return None
+    alive = (life.began for life in probes.diary() if life.ended is None)
+    return max((*alive, *runtime.starts), default=None)
+
+
+def _loaded(probes: Probes, pid: int) -> str | None:
+    """Return the commit of the code that the gateway has loaded (0.20.5 and later)."""
+    runtime = probes.runtime()
+    return runtime.commit if runtime.state_owner and runtime.state_owner.pid == pid else None
+
+
+def _settings(probes: Probes, pid: int | None, began: datetime) -> Iterator[Finding]:
     found = probes.installation()
     release = found.release if found else ()
     env, config = probes.env(), probes.config()
@@ -134,7 +163,7 @@ def _settings(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
 
 
 def _stale(
-    pid: int, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
+    pid: int | None, name: str, at: datetime, *, needed: bool, detail: str, step: str = ""
 ) -> Finding:
     return Finding(
         code="GW-STALE-SETTINGS",
@@ -144,7 +173,7 @@ def _stale(
         detail=detail,
         evidence=(Evidence(name, f"changed {clock(at)}"),),
         since=at,
-        fix="restart-gateway" if needed else None,
+        fix="restart-gateway" if needed and pid else None,
         data={"pid": pid},
-        next="" if needed else step,
+        next=step if not needed else "" if pid else "Restart the gateway where it runs.",
     )

@@ -28,10 +28,20 @@ _SQL = (
     "group_concat(DISTINCT r.outcome), max(t.status) "
     "FROM task_runs r JOIN tasks t ON t.id = r.task_id "
     "WHERE r.ended_at > ? AND r.outcome IN "
-    "('crashed', 'timed_out', 'spawn_failed', 'gave_up', 'reclaimed') "
+    "('crashed', 'timed_out', 'spawn_failed', 'gave_up', 'reclaimed', 'stale') "
     "AND t.status NOT IN ('done', 'archived') "
     "AND NOT EXISTS (SELECT 1 FROM task_runs d WHERE d.task_id = r.task_id "
     "AND d.outcome = 'completed' AND d.ended_at > r.ended_at) "
+    "GROUP BY r.task_id HAVING count(*) >= {often} ORDER BY 2 DESC LIMIT 20"
+)
+
+
+_HOUR, _STORM = 3600, 10
+"""Starts of one task within an hour, whatever came of them."""
+_STARTS = (
+    "SELECT r.task_id, count(*), group_concat(DISTINCT coalesce(r.outcome, 'running')), "
+    "max(t.status) FROM task_runs r JOIN tasks t ON t.id = r.task_id "
+    "WHERE r.started_at > {since} AND t.status NOT IN ('done', 'archived') "
     "GROUP BY r.task_id HAVING count(*) >= {often} ORDER BY 2 DESC LIMIT 20"
 )
 
@@ -53,11 +63,13 @@ def kanban_runs(probes: Probes) -> Iterator[Finding]:
         raise Skip("no kanban board")
     for path in boards:
         try:
-            tasks = _failing(probes, path)
+            storm, failing = _storming(probes, path), _failing(probes, path)
         except (CouldNotLook, FileNotFoundError):
             continue  # the database checks report why
-        if tasks:
-            yield _finding(probes, path, tasks)
+        if storm:
+            yield _storm(probes, path, storm)
+        elif failing:
+            yield _finding(probes, path, failing)
 
 
 def _failing(probes: Probes, path: Path) -> list[_Task]:
@@ -68,6 +80,57 @@ def _failing(probes: Probes, path: Path) -> list[_Task]:
         for id, runs, _, outcomes, status in probes.ask(path, sql).rows
         if isinstance(id, str) and isinstance(runs, int)
     ]
+
+
+def _storming(probes: Probes, path: Path) -> list[_Task]:
+    sql = _STARTS.format(since=int(time.time()) - _HOUR, often=_STORM)
+    return [
+        _Task(id, runs, str(outcomes or ""), str(status or ""))
+        for id, runs, outcomes, status in probes.ask(path, sql).rows
+        if isinstance(id, str) and isinstance(runs, int)
+    ]
+
+
+def _storm(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
+    worst = tasks[0]
+    name = probes.home.name_of(path)
+    return Finding(
+        code="KANBAN-RUNAWAY",
+        severity=Severity.ERROR,
+        title=text(
+            "a kanban task was started {times} within an hour", times=count(worst.runs, "time")
+        ),
+        subject=name,
+        detail="Each start costs money, and the task never ends.",
+        evidence=_evidence(name, tasks, hour=True),
+        next=text(
+            "Stop it with `hermes kanban block {task}`, then read `hermes kanban show {task}`.",
+            task=worst.id,
+        ),
+    )
+
+
+def _evidence(name: str, tasks: list[_Task], *, hour: bool) -> tuple[Evidence, ...]:
+    found = []
+    for one in tasks[:3]:
+        runs = count(one.runs, "run")
+        outcomes = listed([word.replace("_", " ") for word in one.outcomes.split(",")])
+        found.append(
+            text(
+                "task {task}: {runs} within an hour, {outcomes}",
+                task=one.id,
+                runs=runs,
+                outcomes=outcomes,
+            )
+            if hour
+            else text(
+                "task {task}: {runs} within a day, {outcomes}",
+                task=one.id,
+                runs=runs,
+                outcomes=outcomes,
+            )
+        )
+    return tuple(Evidence(name, what) for what in found)
 
 
 def _finding(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
@@ -89,17 +152,6 @@ def _finding(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
             "Each run costs money and leaves nothing. Often the profile of the worker lacks a key, "
             "a program or time."
         ),
-        evidence=tuple(
-            Evidence(
-                name,
-                text(
-                    "task {task}: {runs} within a day, {outcomes}",
-                    task=one.id,
-                    runs=count(one.runs, "run"),
-                    outcomes=listed([word.replace("_", " ") for word in one.outcomes.split(",")]),
-                ),
-            )
-            for one in tasks[:3]
-        ),
+        evidence=_evidence(name, tasks, hour=False),
         next=text("Read the error with `hermes kanban show {task}`.", task=worst.id),
     )

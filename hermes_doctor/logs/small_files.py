@@ -60,6 +60,8 @@ def _diary(
             words.append(f"code={int(code)}")
         if isinstance(error, str) and _WORD.fullmatch(error):
             words.append(error)
+        if said.get("suspected_oom") is True:
+            words.append("suspected_oom")
         level = "ERROR" if tag.endswith(_BAD) else "INFO"
         if span.has(at, level, ""):
             yield LogEntry(at, level, "", " ".join(words), source=source, offset=offset, kind=kind)

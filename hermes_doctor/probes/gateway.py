@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.last_log_lines import GatewayLogLine
     from hermes_doctor.probes.orphans import Orphan
     from hermes_doctor.probes.other_gateways import OtherGateway
+    from hermes_doctor.probes.shared_gateway import Listed
     from hermes_doctor.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.processes.sqlite_library import Library
     from hermes_doctor.records.saved_logs import SavedLog
@@ -67,9 +68,15 @@ class GatewayProbes(CoreProbes):
     @once(limit=4)
     def served_by(self) -> Gateway | None:
         """The root home's gateway if it serves this profile, which has none of its own."""
+        found = self.listed_by()
+        return found.gateway if found and not found.stale else None
+
+    @once(limit=4)
+    def listed_by(self) -> Listed | None:
+        """The root home's gateway whose state file lists this profile, also if it is outdated."""
         from hermes_doctor.probes import shared_gateway
 
-        return None if self.gateways() else shared_gateway.server_of(self.home)
+        return None if self.gateways() else shared_gateway.listed_by(self.home)
 
     @once(limit=2)
     def diary(self) -> list[GatewayLife]:

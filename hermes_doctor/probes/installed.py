@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.changes import FileChange
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.packages import Packages
+    from hermes_doctor.installation.update_receipt import PendingRestart, Receipt
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.records.updates import Update
@@ -78,11 +79,33 @@ class InstalledProbes(GatewayProbes):
         return changes.code_change(found.where) if found else None
 
     @once(limit=2)
+    def code_commit(self) -> str | None:
+        """The commit of the checkout that Hermes is installed from; None if there is none."""
+        from hermes_doctor.installation import details
+
+        found = self.installation()
+        return details.read_details(found).revision if found else None
+
+    @once(limit=2)
     def last_update(self) -> FileChange | None:
         """The last update that Hermes itself finished."""
         from hermes_doctor.installation import changes
 
         return changes.last_update(self.home)
+
+    @once(limit=2)
+    def update_receipt(self) -> Receipt | None:
+        """What the last `hermes update` wrote about itself."""
+        from hermes_doctor.installation import update_receipt
+
+        return update_receipt.read_receipt(self.home)
+
+    @once(limit=2)
+    def pending_restart(self) -> PendingRestart | None:
+        """The marker of an update that has not restarted the gateways."""
+        from hermes_doctor.installation import update_receipt
+
+        return update_receipt.read_pending(self.home)
 
     @once(limit=2)
     def guarded_update(self) -> Update | None:

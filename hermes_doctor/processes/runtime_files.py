@@ -28,6 +28,7 @@ MARKERS = (
 _LAST_PID = 2**31
 _LAST_TICK = 2**63
 MOST_STARTS = 40
+_HEX = frozenset("0123456789abcdef")
 _LOW_KIB, _LOW_SHARE = 64 * 1024, 0.05
 
 
@@ -121,6 +122,8 @@ class Runtime(NamedTuple):
     """Whether it can use its message history (0.20.6 and later): ok, unavailable or retrying."""
     ledger: Ledger | None = None
     """How the last life of the gateway ended (0.19.1 and later)."""
+    commit: str | None = None
+    """The commit of the code that it has loaded (0.20.5 and later)."""
 
     @property
     def ever(self) -> bool:
@@ -156,6 +159,7 @@ def find(home: Home) -> Runtime:
         served=_names(state.get("served_profiles")),
         store=parse_word(_mapping(state.get("session_store")).get("status")),
         ledger=_ledger(_json(home / "state" / "gateway.lifecycle.json", doubts), heartbeat),
+        commit=parse_commit(state.get("code_sha")),
     )
 
 
@@ -236,6 +240,12 @@ def parse_word(value: object) -> str | None:
     """Return a value if it is a single word, as Hermes writes for a state; else None."""
     plain = isinstance(value, str) and 0 < len(value) <= 32 and value.isascii()
     return value if plain and isinstance(value, str) and value.isidentifier() else None
+
+
+def parse_commit(value: object) -> str | None:
+    """Return a value if it is a commit of git, whole or shortened; else None."""
+    plain = isinstance(value, str) and 7 <= len(value) <= 64 and set(value) <= _HEX
+    return value if plain and isinstance(value, str) else None
 
 
 def _text(value: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
@@ -130,3 +131,44 @@ def test_checkout(tmp_path: Path) -> None:
     assert found is not None
     assert found.path == head
     assert datetime.now(UTC) - found.at < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(("on_disk", "code"), [("a" * 40, None), ("b" * 40, "GW-CODE-SKEW")])
+def test_commit(
+    home: Path,
+    on_disk: str,
+    code: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gateway that writes its commit is compared by it: a stash moves HEAD and comes back."""
+    place = tmp_path / "hermes-agent"
+    support.put(place / "pyproject.toml", 'name = "hermes-agent"\n')
+    support.put(place / "hermes_cli" / "main.py", "")
+    support.put(place / ".git" / "HEAD", f"{on_disk}\n")
+    installed(monkeypatch, "0.20.5", place / "venv")
+    with fake_gateway.gateway(home):
+        state = home / "gateway_state.json"
+        support.put(state, json.dumps(json.loads(state.read_text()) | {"code_sha": "a" * 40}))
+        later(support.put(place / ".git" / "logs" / "HEAD", ""))
+        findings = look(home)
+
+    assert [one.code for one in findings.values()] == ([code] if code else [])
+
+
+def test_a_gateway_that_cannot_be_seen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files say when it started; it can only be restarted where it runs."""
+    fake_gateway.note(home, fake_gateway.DEAD, datetime.now(UTC), "gateway.start")
+    later(support.put(home / ".env", "TELEGRAM_BOT_TOKEN=1:x\n"))
+    assert ask(CHECK, home)[0].status is Status.SKIPPED, "it is gone"
+
+    known = Probes.runtime
+    monkeypatch.setattr(Probes, "runtime", lambda self: known(self)._replace(unseen="hidden"))
+    finding = look(home)[".env"]
+
+    assert (finding.code, finding.severity, finding.fix) == (
+        "GW-STALE-SETTINGS",
+        Severity.WARNING,
+        None,
+    )
+    assert "where it runs" in finding.next

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.model import Status
-from tests.helpers import fake_gateway, support
+from tests.helpers import fake_gateway, recorded_homes, support
 from tests.helpers.one_check import ask
 
 ID = "gateway-last-life"
@@ -79,3 +81,35 @@ def test_odd(home: Path, said: str) -> None:
     support.put(home / "state/gateway.lifecycle.json", said)
 
     assert ask(ID, home)[0].status is Status.SKIPPED
+
+
+@pytest.mark.parametrize(("low", "code"), [(True, "GW-OOM"), (False, "GW-DIED")])
+def test_the_exit_log_alone_tells_of_it(home: Path, low: bool, code: str) -> None:
+    """The next start recorded the death, and its log lines are gone."""
+    more = {"suspected_oom": True} if low else {}
+    now = datetime.now(UTC)
+    fake_gateway.note(home, 4343, now, "gateway.previous_unclean_exit", prior_pid=4242, **more)
+    assert [one.code for one in ask("log-rules", home)[1]] == [code]
+
+
+STARTUP = """
+from gateway import lifecycle_ledger
+assert lifecycle_ledger.record_startup()
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("free", "code"), [(10_000, "GW-OOM"), (4_000_000, "GW-DIED")])
+def test_recorded_by_a_real_release(tmp_path: Path, free: int, code: str) -> None:
+    """Written by the code of 0.20.5 after a gateway that was killed."""
+    source = recorded_homes.Source("0.20.5", "real", tmp_path)
+    python, home = source.python, source.home("plain")
+    at = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    life = {"phase": "running", "pid": fake_gateway.DEAD, "started_at": at, "start_time": 1.0}
+    memory = {"mem_total_kib": 8_000_000, "mem_available_kib": free}
+    beat = {"pid": fake_gateway.DEAD, "updated_at": at, "mem": memory}
+    support.put(home / "state" / "gateway.lifecycle.json", json.dumps(life))
+    support.put(home / "state" / "gateway.heartbeat", json.dumps(beat))
+    env = os.environ | {"HERMES_HOME": str(home)}
+    subprocess.run([python, "-c", STARTUP], env=env, cwd=tmp_path, check=True)
+    assert [one.code for one in ask("log-rules", home)[1]] == [code]

@@ -42,3 +42,23 @@ def test_healthy(home: Path) -> None:
     _runs(home, "t9", "crashed", "crashed", "crashed", status="done")
 
     assert ask("kanban-runs", home)[1] == []
+
+
+def test_storm(home: Path) -> None:
+    """A task that is started again and again, whatever its runs end with."""
+    _runs(home, "t5", *["released"] * 30)
+
+    [finding] = ask("kanban-runs", home)[1]
+
+    assert (finding.code, finding.severity) == ("KANBAN-RUNAWAY", "error")
+    assert "30 times" in finding.title
+    assert "t5" in (finding.next or "")
+
+
+def test_many_tasks_are_no_storm(home: Path) -> None:
+    """Thirty tasks that are started once each, and one that is done by now."""
+    for number in range(30):
+        _runs(home, f"n{number}", "completed")
+    _runs(home, "t4", *["released"] * 30, status="done")
+
+    assert ask("kanban-runs", home)[1] == []

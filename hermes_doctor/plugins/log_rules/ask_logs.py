@@ -36,7 +36,7 @@ class LogAnswer(NamedTuple):
     needs_ends: bool
     """An incident is open that a skipped line could have ended."""
     needs_days: bool
-    """A rule about several days has a line of the last day, so the days before matter."""
+    """Lines of the last day must be compared with those of the days before."""
 
 
 def ask(probes: Probes, rules: Sequence[Rule]) -> LogAnswer:

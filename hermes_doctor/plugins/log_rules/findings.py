@@ -13,6 +13,7 @@ from hermes_doctor.logs.secrets import redact_log_text
 from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident, Quote
+from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS
 
 _LONG, _REASON = 200, 120
@@ -50,14 +51,18 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
     severity = Severity(rule.severity)
     doubt = last.doubtful
-    if doubt and severity.rank < Severity.WARNING.rank:
+    if (doubt or last.rise) and severity.rank < Severity.WARNING.rank:
         severity = Severity.WARNING
     return Finding(
         code=rule.code,
         severity=severity,
         title=title(last),
         subject=subject,
-        detail=sentences(_filled(rule.detail, last), _often(count, same, sessions), _doubt(doubt)),
+        detail=sentences(
+            _filled(rule.detail, last),
+            _risen(last.rise) if last.rise else _often(count, same, sessions),
+            _doubt(doubt),
+        ),
         evidence=tuple(_evidence(q, where) for q in [*_reason(last), *kept]),
         since=moment(first),
         fix=rule.fix,
@@ -90,6 +95,15 @@ def _doubt(begin: float) -> str:
         return ""
     return text(
         "It may be over: the log that is left starts at {start}.", start=clock(moment(begin))
+    )
+
+
+def _risen(rise: Rise) -> str:
+    return text(
+        "The line was written {recent} in the last day, and {older} in the {days} before.",
+        recent=counted(rise.recent, "time"),
+        older=counted(rise.older, "time"),
+        days=counted(rise.days, "day"),
     )
 
 

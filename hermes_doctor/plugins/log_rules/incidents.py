@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import Adapters, LastWords, is_adapter
 from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
+from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, Rise, is_compared
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
 
@@ -29,9 +30,6 @@ _SAME_TIME = 60.0
 _FUTURE, _ZONES = 300.0, 15 * 3600.0
 """Seconds from now from which on a line's clock or time zone is wrong, and the most of a zone."""
 _START = ("gateway.run", "Starting Hermes Gateway")
-
-
-_Key = tuple[tuple[str, str], ...]
 
 
 class Quote(NamedTuple):
@@ -62,6 +60,8 @@ class Incident(NamedTuple):
     """What the platform's adapter said shortly before, if the rule asks for it."""
     doubtful: float = 0.0
     """When the log that would record its end starts, if that is after the incident; else 0."""
+    rise: Rise | None = None
+    """The rate of the lines, if they are reported only because it has risen."""
 
 
 class _Open:
@@ -150,6 +150,8 @@ class IncidentTracker:
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
         self.dropped = 0
+        self.rates = Rates(now)
+        self.compared = {rule.id for rule in self.rules if is_compared(rule)}
         self.adapters = Adapters() if any(rule.adapter for rule in self.rules) else None
         self.future: dict[str, list[LogEntry]] = {}
         """Entries from the future by source; they count if their whole source is ahead."""
@@ -181,8 +183,9 @@ class IncidentTracker:
         )
 
     def needs_days(self) -> bool:
-        """Tell whether a rule about several days has found a line."""
-        return any(rule.days and self.open.get(rule.id) for rule in self.rules)
+        """Tell whether a rule about several days has found a line, or a line may have risen."""
+        found = any(rule.days and self.open.get(rule.id) for rule in self.rules)
+        return found or self.rates.needs_history()
 
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
@@ -214,11 +217,17 @@ class IncidentTracker:
             self.gateway_started(entry.at)
         if self.adapters:
             self.adapters.note(entry)
+        self.rates.date(entry)
         for match in self.matcher.ask(entry):
-            if entry.at < self.now - match.rule.window:
+            compared = match.rule.id in self.compared
+            if entry.at < self.now - match.rule.window and not compared:
                 continue
             if match.rule.per_session or match.rule.platform or "platform" in match.fields:
                 match = match._replace(fields=_fields(match))
+            if compared:
+                self.rates.note(match, self._key(match))
+            if entry.at < self.now - match.rule.window:
+                continue
             if match.role == CLEAR:
                 self._clear(match)
             elif match.role == FOLLOW:
@@ -228,6 +237,7 @@ class IncidentTracker:
 
     def gateway_started(self, at: float) -> None:
         """Close what the previous gateway process reported, because the gateway was restarted."""
+        self.rates.started = at
         for same in list(self.open.values()):
             for key, one in list(same.items()):
                 if not one.rule.outlives_start and _last(one) <= at:
@@ -247,11 +257,21 @@ class IncidentTracker:
             for one in same.values()
             if one.reached and not self._yields(one)
         ]
+        found += self._risen({(one.rule.id, tuple(one.key.items())) for one in found})
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _is_early(self, one: _Open) -> bool:
         """Tell whether it may still clear by itself."""
         return -_AHEAD <= self.now - one.first < one.rule.settle
+
+    def _risen(self, known: Collection[tuple[str, _Key]]) -> Iterator[Incident]:
+        """Yield what no threshold reports, but is written much more often than before."""
+        for rule, key, matches, rise in self.rates.risen():
+            one = _Open(rule, dict(key), self.now)
+            for match in matches:
+                one.take(match)
+            if (rule.id, key) not in known and not self._yields(one):
+                yield one.to_incident(cleared_at=None)._replace(rise=rise)
 
     def _yields(self, one: _Open) -> bool:
         """Tell whether a better rule has an open incident about the same thing."""

@@ -1,0 +1,184 @@
+"""Check what the last `hermes update` left, by its receipt and its marker (0.20.5 and later)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    clock,
+    listed,
+    text,
+)
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import UpdateReceipt
+
+_RECEIPT = "logs/update_receipts/latest.json"
+_MARKER = "fleet_restart_pending"
+_RECENT = timedelta(days=7)
+_AFTER = timedelta(minutes=10)
+"""A gateway that starts this long after an update was started because of it."""
+_SHORT = timedelta(minutes=5)
+"""A gateway that lived no longer than this died from what the update changed."""
+
+
+@check(
+    id="update-receipts",
+    group="gateway",
+    codes=["GW-UPDATE-NOT-RESTARTED", "UPD-FAILED", "UPD-RECEIPT"],
+)
+def update_receipts(probes: Probes) -> Iterator[Finding]:
+    """Did the last `hermes update` finish and start the gateway again?"""
+    receipt, marker = probes.update_receipt(), probes.pending_restart()
+    if receipt is None and marker is None:
+        raise Skip("this Hermes has written no receipt of an update")
+    if marker is not None and (receipt is None or marker.at > receipt.at):
+        yield from _interrupted(probes, marker.at, marker.pid)
+    elif receipt is not None:
+        yield from _finished(probes, receipt)
+
+
+def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Finding]:
+    """Judge an update that changed the code and has not restarted the gateways since."""
+    if pid and probes.exists(pid):
+        raise Skip("an update is running")
+    seen = Evidence(_MARKER, text("written {time}", time=clock(at)))
+    if _is_current(probes, probes.code_commit(), at):
+        yield _leftover(_MARKER, seen, at)
+    elif not probes.gateways():  # another check compares a running gateway with its code
+        yield _not_started(at, seen)
+
+
+def _finished(probes: Probes, receipt: UpdateReceipt) -> Iterator[Finding]:
+    """Judge a run of `hermes update` that wrote its receipt."""
+    head = probes.code_commit()
+    seen = Evidence(_RECEIPT, _summary(receipt))
+    if head and receipt.after and head != receipt.after:
+        if receipt.unfinished:  # a later update changed the code and wrote no receipt
+            yield _leftover(_RECEIPT, seen, receipt.at)
+        return
+    lost = _lost_gateway(probes, receipt)
+    if lost:
+        yield _not_back(receipt, lost, seen)
+    elif not receipt.unfinished:
+        return
+    elif not receipt.pulled:
+        if datetime.now(UTC) - receipt.at < _RECENT:
+            yield _failed(receipt, seen)
+    elif _is_current(probes, head or receipt.after, receipt.began):
+        yield _leftover(_RECEIPT, seen, receipt.at)
+    elif not probes.gateways():  # another check compares a running gateway with its code
+        yield _not_started(receipt.at, seen)
+
+
+def _is_current(probes: Probes, expected: str | None, since: datetime) -> bool:
+    """Whether the last gateway runs the code of the update, or was started after it."""
+    loaded = probes.runtime().commit
+    if loaded and expected:
+        return loaded == expected
+    running = [gateway.started_at for gateway in probes.gateways()]
+    lives = [life.began for life in probes.diary()]
+    return any(start > since for start in (*running, *lives, *probes.runtime().starts))
+
+
+def _lost_gateway(probes: Probes, receipt: UpdateReceipt) -> str:
+    """Return how the gateway was lost that this update stopped; empty if it was not."""
+    runtime = probes.runtime()
+    if probes.gateways() or runtime.unseen or probes.served_by():
+        return ""
+    last = max(probes.diary(), key=lambda life: life.began, default=None)
+    starts = (*([last.began] if last else ()), *runtime.starts)
+    pids = {one.pid for one in (last, runtime.state_owner) if one}
+    if pids & receipt.killed and not any(start > receipt.at for start in starts):
+        return "the update stopped it, and nothing started it again"
+    if not last or not receipt.restarted or abs(last.began - receipt.at) > _AFTER:
+        return ""
+    beat = runtime.beat.at if runtime.beat and runtime.beat.pid == last.pid else last.began
+    short = (last.ended or beat) - last.began < _SHORT
+    died = short and last.how in ("failed", "gone")
+    return "it started after the update and died at once" if died else ""
+
+
+def _not_back(receipt: UpdateReceipt, how: str, seen: Evidence) -> Finding:
+    return Finding(
+        code="GW-UPDATE-NOT-RESTARTED",
+        severity=Severity.ERROR,
+        title="the gateway did not come back after the update",
+        subject="gateway",
+        detail="Nobody gets an answer. The update stopped the gateway to load the new code.",
+        evidence=(seen, Evidence("gateway", how)),
+        since=receipt.at,
+        next="Start the gateway; if it stops again, read the end of logs/errors.log.",
+    )
+
+
+def _not_started(at: datetime, seen: Evidence) -> Finding:
+    return Finding(
+        code="GW-UPDATE-NOT-RESTARTED",
+        severity=Severity.WARNING,
+        title="Hermes was updated, and no gateway started since",
+        subject="gateway",
+        detail="Nobody gets an answer. The update ended before it started the gateway again.",
+        evidence=(seen,),
+        since=at,
+        next="Start the gateway.",
+    )
+
+
+def _failed(receipt: UpdateReceipt, seen: Evidence) -> Finding:
+    return Finding(
+        code="UPD-FAILED",
+        severity=Severity.WARNING,
+        title="the last Hermes update failed",
+        subject="Hermes",
+        detail=(
+            "Hermes stays on its previous release. The update changed no code."
+            if receipt.after
+            else "Hermes probably stays on its previous release."
+        ),
+        evidence=(seen,),
+        since=receipt.at,
+        next="Read the end of logs/update.log, then run `hermes update` again.",
+    )
+
+
+def _leftover(name: str, seen: Evidence, at: datetime) -> Finding:
+    return Finding(
+        code="UPD-RECEIPT",
+        severity=Severity.INFO,
+        title="Hermes warns of an old update that is long done",
+        subject=name,
+        detail=(
+            "The gateway runs the current code. Hermes reads an old record and may restart it at "
+            "each update."
+        ),
+        evidence=(seen,),
+        since=at,
+        next="Run `hermes update` until it reports success; that writes a new record.",
+    )
+
+
+def _summary(receipt: UpdateReceipt) -> str:
+    if receipt.failed_units:
+        return text(
+            "{outcome} at {time}, not restarted: {units}",
+            outcome=receipt.outcome,
+            time=clock(receipt.at),
+            units=listed(receipt.failed_units),
+        )
+    if receipt.failed_step:
+        return text(
+            "{outcome} at {time}, step {step}",
+            outcome=receipt.outcome,
+            time=clock(receipt.at),
+            step=receipt.failed_step,
+        )
+    return text("{outcome} at {time}", outcome=receipt.outcome, time=clock(receipt.at))
