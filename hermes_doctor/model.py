@@ -338,6 +338,10 @@ class DatabaseCopy(NamedTuple):
     path: Path
     size: int
     mtime_ns: int
+    member: str = ""
+    """Its name in the zip at `path`; empty if `path` is the copy itself."""
+    doubtful: bool = False
+    """It may be of another home: the zip was found next to several homes."""
 
 
 class TextCopy(NamedTuple):
