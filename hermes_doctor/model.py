@@ -333,15 +333,13 @@ class Report(NamedTuple):
 
 
 class DatabaseCopy(NamedTuple):
-    """A file that is, or once was, a copy of the same database."""
+    """A copy of a database: a file, or a `member` of a zip, which may be of another home."""
 
     path: Path
     size: int
     mtime_ns: int
     member: str = ""
-    """Its name in the zip at `path`; empty if `path` is the copy itself."""
     doubtful: bool = False
-    """It may be of another home: the zip was found next to several homes."""
 
 
 class TextCopy(NamedTuple):
