@@ -310,9 +310,8 @@ class Report(NamedTuple):
         if looked or self.findings or not self.open:
             return None
         crashed, unknown = self.count_checks(Status.CRASHED), self.count_checks(Status.UNKNOWN)
-        said = [f"{crashed} crashed"] * bool(crashed) + [f"{unknown} could not look"] * bool(
-            unknown
-        )
+        said = [f"{crashed} crashed"] * bool(crashed)
+        said += [f"{unknown} could not look"] * bool(unknown)
         return f"No check could look at {self.home}: {' and '.join(said)}."
 
     def offer(self, finding: Finding) -> FixOffer | None:
@@ -348,5 +347,4 @@ class TextCopy(NamedTuple):
     label: str
     data: bytes
     modified: datetime
-    anywhere: bool = False
-    """Whether it is in a folder that all homes of this user share."""
+    anywhere: bool = False  # in a folder that all homes of this user share
