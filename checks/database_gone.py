@@ -45,13 +45,19 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
         if (taken := snapshot(path.with_name(path.name + suffix))).kind == "file" and taken.size
     }
     copies = probes.copies(path)
+    if copies or beside or path.name == "state.db":  # else it was probably never there
+        copies = probes.all_copies(path)
     traces = [
         Evidence(f"{name}{suffix}", text(_BESIDE[suffix], size=size(length)))
         for suffix, length in beside.items()
     ]
     traces += [
-        Evidence(probes.home.name_of(one.path), text("copy, {size}", size=size(one.size)))
+        Evidence(
+            probes.home.name_of(one.path) + (one.member and f":{one.member}"),
+            text("copy, {size}", size=size(one.size)),
+        )
         for one in copies[:3]
+        if not one.doubtful  # it does not show that this home was used
     ]
     users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
     traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]

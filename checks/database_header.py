@@ -56,7 +56,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         elif found.fault is not None:
             fault = found.fault
             lost = fault.kind == "other" and name not in CACHES
-            yield _fault(probes, name, fault, probes.copies(path) if lost else [])
+            yield _fault(probes, name, fault, probes.all_copies(path) if lost else [])
 
 
 def _other(name: str, what: str) -> Finding:
@@ -128,7 +128,12 @@ def _fault(probes: Probes, name: str, fault: FirstPageFault, copies: list[Databa
 
 def _shown(probes: Probes, copies: list[DatabaseCopy]) -> list[Evidence]:
     return [
-        Evidence(probes.home.name_of(one.path), text("copy, {size}", size=size(one.size)))
+        Evidence(
+            probes.home.name_of(one.path) + (one.member and f":{one.member}"),
+            text("copy, {size}, perhaps of another home", size=size(one.size))
+            if one.doubtful
+            else text("copy, {size}", size=size(one.size)),
+        )
         for one in copies[:3]
     ]
 
@@ -143,8 +148,9 @@ def _time(ns: int) -> datetime:
 def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:
     """Report an empty database if traces show that it had content before."""
     name = probes.home.name_of(path)
-    copies = probes.copies(path)
-    traces = _shown(probes, copies)
+    copies = probes.all_copies(path)
+    # A zip that may be of another home does not show that this one was used.
+    traces = _shown(probes, [one for one in copies if not one.doubtful])
     if log > 32:
         traces.insert(0, Evidence(f"{name}-wal", text("write-ahead log, {size}", size=size(log))))
     if not copies and path.name == "state.db" and (sessions := probes.sessions()):

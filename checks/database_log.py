@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
+    CouldNotLook,
     Evidence,
     Finding,
     Probes,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 _MEGABYTE = 1024**2
 SMALL, LARGE, HUGE, VERY_HUGE = 16 * _MEGABYTE, 48 * _MEGABYTE, 64 * _MEGABYTE, 512 * _MEGABYTE
-_CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL"]
+_CODES = ["DB-WAL-STALE", "DB-WAL-BROKEN", "DB-WAL-HUGE", "DB-JOURNAL", "DB-JOURNAL-MODE"]
+_CHOOSES = ("state.db", "kanban.db")
+"""The databases to which `database.journal_mode` applies."""
 
 
 @check(id="database-log", group="databases", codes=_CODES)
@@ -31,12 +34,17 @@ def database_log(probes: Probes) -> Iterator[Finding]:
     """Is the write-ahead log (-wal) of every database intact?"""
     if not probes.databases().paths:
         raise Skip("no database yet")
+    wanted = _journal_mode(probes)
     for name, _, found in probes.conditions():
+        if wanted == "delete" and name in _CHOOSES and found.header.head[18:20] == b"\2\2":
+            yield _ignored(name, found)
         if found.journal:
             yield _journal(name, found, found.journal)
         elif found.stale_log:
             yield _stale(name, found)
             continue  # no other finding: this log must not be merged into the database
+        elif found.header.keeps_no_log and found.log.committed and not found.holders:
+            yield _leftover(name, found)
         elif found.log.broken is not None or found.log.head == "damaged":
             yield from _broken(name, found)
         if _is_huge(found):
@@ -84,11 +92,76 @@ def _stale(name: str, found: Condition) -> Finding:
         detail=detail,
         next="Do not start Hermes before the repair.",
         evidence=(
-            Evidence(name, "intact without the -wal file, damaged with it"),
+            Evidence(
+                name,
+                "intact without the -wal file, damaged with it"
+                if found.damage or not found.header.keeps_no_log
+                else "intact and in rollback mode, which uses no -wal file",
+            ),
             Evidence(f"{name}-wal", log),
         ),
         fix="set-aside-log",
         data={"wal": found.files.wal},
+    )
+
+
+def _leftover(name: str, found: Condition) -> Finding:
+    """A log beside a file in rollback mode that may be its own all the same."""
+    what = text(
+        "{frames}, {size}", frames=count(found.log.committed, "frame"), size=size(found.log.size)
+    )
+    return Finding(
+        code="DB-WAL-STALE",
+        severity=Severity.WARNING,
+        title=text("{name} has a -wal file although it uses none", name=name),
+        subject=name,
+        detail=(
+            "At its next start Hermes writes this log into the database. If it is old, newer rows "
+            "disappear without an error."
+        ),
+        next="Copy both files to another place before Hermes starts again.",
+        evidence=(
+            Evidence(name, "in rollback mode (journal_mode delete)"),
+            Evidence(f"{name}-wal", what),
+        ),
+        data={"wal": found.files.wal},
+    )
+
+
+def _journal_mode(probes: Probes) -> str:
+    """The journal mode that config.yaml asks for; empty if it does not."""
+    try:
+        written = probes.config()
+    except CouldNotLook:
+        return ""
+    block = ((written.values if written else None) or {}).get("database")
+    said = block.get("journal_mode") if isinstance(block, dict) else None
+    return said.strip().lower() if isinstance(said, str) else ""
+
+
+def _ignored(name: str, found: Condition) -> Finding:
+    log = found.files.wal.size
+    return Finding(
+        code="DB-JOURNAL-MODE",
+        severity=Severity.WARNING,
+        title=text("journal_mode: delete has no effect on {name}", name=name),
+        subject=name,
+        detail=(
+            "Hermes never changes a database that keeps a write-ahead log (-wal), so the risks of "
+            "that log remain."
+        ),
+        next=text(
+            "Stop every Hermes process, then run `sqlite3 {name} 'PRAGMA journal_mode=delete'` in "
+            "the home.",
+            name=name,
+        ),
+        evidence=(
+            Evidence("config.yaml", "database.journal_mode: delete"),
+            Evidence(
+                f"{name}-wal" if log else name,
+                size(log) if log else "its header says that it keeps a -wal file",
+            ),
+        ),
     )
 
 

@@ -20,15 +20,22 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Runtime
+    from hermes_doctor.api import KeptFile, Runtime
 
 _STATE = "gateway_state.json"
 _SOON = timedelta(minutes=5)
 """A start adds pending messages within this time."""
 _RECENT = timedelta(days=7)
+_MOST = 5
+"""How many logs are compared, the newest."""
 
 
-@check(id="unsaved-turns", group="databases", codes=["SESSION-UNSAVED", "DB-DELETED-WAL"])
+@check(
+    id="unsaved-turns",
+    group="databases",
+    codes=["SESSION-UNSAVED", "DB-DELETED-WAL"],
+    limit=10,
+)
 def unsaved_turns(probes: Probes) -> Iterator[Finding]:
     """Are all messages in the message history?"""
     found, runtime = probes.unsaved(), probes.runtime()
@@ -55,47 +62,121 @@ def unsaved_turns(probes: Probes) -> Iterator[Finding]:
             next="Repair state.db if another finding names it, then restart the gateway.",
         )
     kept = [*found.diverted, *(one for one in found.pending if one.by_hand)]
-    kept = [one for one in kept if now - one.at < _RECENT]
     if kept:
-        first = min(one.at for one in kept)
-        yield Finding(
-            code="SESSION-UNSAVED",
-            severity=Severity.WARNING,
-            title=text("{files} of messages are not in state.db", files=count(len(kept), "file")),
-            subject="sessions",
-            detail=(
-                "The bot does not remember these messages, and Hermes does not add them by itself. "
-                "It could not write to state.db."
-            ),
-            evidence=tuple(
-                Evidence(probes.home.name_of(one.path), text("kept {time}", time=clock(one.at)))
-                for one in kept[:3]
-            ),
-            since=first,
-            next="Keep these files; read them, and tell the bot what it should know again.",
-        )
-    if retired := found.retired:
-        recent = now - retired[-1].at < _RECENT
-        yield Finding(
-            code="DB-DELETED-WAL",
-            severity=Severity.WARNING if recent else Severity.INFO,
-            title="Hermes set aside a write-ahead log of state.db",
-            subject="state.db",
-            detail=(
-                "Its newest rows may be missing in state.db. The log was deleted or replaced while "
-                "Hermes had it open."
-            ),
-            evidence=tuple(
+        yield from _kept(probes, kept, now)
+    if found.retired:
+        yield from _retired(probes, found.retired, now)
+
+
+def _kept(probes: Probes, kept: list[KeptFile], now: datetime) -> Iterator[Finding]:
+    """Report transcripts with messages that state.db lacks, or that could not be compared."""
+    title = text("{files} of messages are not in state.db", files=count(len(kept), "file"))
+    detail = (
+        "The bot does not remember these messages, and Hermes does not add them by itself. "
+        "It could not write to state.db."
+    )
+    repair = None
+    try:
+        lacking = probes.unsaved_messages()
+    except CouldNotLook:
+        kept = [one for one in kept if now - one.at < _RECENT]
+    else:
+        if not lacking.any:
+            return
+        repair = "add-unsaved-turns" if lacking.addable else None
+        number = lacking.count or sum(lacking.left.values())
+        title = text("{messages} not in state.db", messages=count(number, "unsaved message"))
+        if repair is None:
+            detail = text(
+                "The bot does not remember them. They cannot be added: {why}.",
+                why=next(iter(lacking.left)),
+            )
+            kept = [one for one in kept if now - one.at < _RECENT]
+    if not kept:
+        return
+    yield Finding(
+        code="SESSION-UNSAVED",
+        severity=Severity.WARNING,
+        title=title,
+        subject="sessions",
+        detail=detail,
+        evidence=tuple(
+            Evidence(probes.home.name_of(one.path), text("kept {time}", time=clock(one.at)))
+            for one in kept[:3]
+        ),
+        since=min(one.at for one in kept),
+        next=(
+            ""
+            if repair
+            else "Keep these files; read them, and tell the bot what it should know again."
+        ),
+        fix=repair,
+    )
+
+
+def _retired(probes: Probes, retired: tuple[KeptFile, ...], now: datetime) -> Iterator[Finding]:
+    """Report logs with messages that state.db lacks, and those that could not be compared."""
+    unclear: list[KeptFile] = []
+    why = ""
+    for one in retired[-_MOST:]:
+        try:
+            rows = probes.retired_rows(one.path)
+        except CouldNotLook as reason:
+            unclear.append(one)
+            why = str(reason)
+            continue
+        if not rows.saved.messages:
+            unclear.append(one)
+        elif rows.missing.addable:
+            yield Finding(
+                code="DB-DELETED-WAL",
+                severity=Severity.WARNING,
+                title=text(
+                    "{messages} only in a retired -wal file",
+                    messages=count(rows.missing.addable, "message"),
+                ),
+                subject=one.path.name,
+                detail=(
+                    "The bot does not remember them. The write-ahead log (-wal) of state.db was "
+                    "deleted or replaced while Hermes had it open."
+                ),
+                evidence=(Evidence(one.path.name, text("kept {time}", time=clock(one.at))),),
+                since=one.at,
+                fix="add-retired-rows",
+                data={"folder": one.path.name},
+            )
+        elif rows.missing.left:
+            unclear.append(one)
+            why = "the conversations continued without its messages"
+    if unclear:
+        yield _unclear(unclear, why, now)
+
+
+def _unclear(retired: list[KeptFile], why: str, now: datetime) -> Finding:
+    recent = now - retired[-1].at < _RECENT
+    return Finding(
+        code="DB-DELETED-WAL",
+        severity=Severity.WARNING if recent else Severity.INFO,
+        title="Hermes set aside a write-ahead log of state.db",
+        subject="state.db",
+        detail=(
+            "Its newest rows may be missing in state.db. The log was deleted or replaced while "
+            "Hermes had it open."
+        ),
+        evidence=(
+            *(
                 Evidence(one.path.name, text("kept {time}", time=clock(one.at)))
                 for one in retired[-2:]
             ),
-            since=retired[-1].at,
-            next=text(
-                "Keep the folder. Compare with `hermes sessions recover --source {folder}/state.db "
-                "--inspect-only`.",
-                folder=retired[-1].path.name,
-            ),
-        )
+            *([Evidence(retired[-1].path.name, text("not added: {why}", why=why))] if why else []),
+        ),
+        since=retired[-1].at,
+        next=text(
+            "Keep the folder. Compare with `hermes sessions recover --source {folder}/state.db "
+            "--inspect-only`.",
+            folder=retired[-1].path.name,
+        ),
+    )
 
 
 def _running(probes: Probes, runtime: Runtime) -> int | None:

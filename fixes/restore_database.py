@@ -17,7 +17,7 @@ def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     from hermes_doctor.api import ReplaceDatabase, bring_back
 
     path = probes.home / finding.subject
-    copies = probes.copies(path)
+    copies = probes.all_copies(path)
     if not copies:
         raise CannotFix(
             text(
@@ -25,10 +25,13 @@ def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
                 name=finding.subject,
             )
         )
-    newest = probes.home.name_of(copies[0].path)
+    newest = probes.home.name_of(copies[0].path) + (copies[0].member and f":{copies[0].member}")
+    why = text("restore {copy}, or an older copy if it is damaged", copy=newest)
+    if copies[0].doubtful:
+        why = text("restore {copy}, which may be of another home", copy=newest)
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),
-        why=text("restore {copy}, or an older copy if it is damaged", copy=newest),
+        why=why,
         expect=snapshot(path),
     )

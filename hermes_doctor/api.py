@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from hermes_doctor.gateway.control import gateway_control as gateway_service
     from hermes_doctor.knowledge.services import service_plan
     from hermes_doctor.planning.add_saved_rows import add_saved_rows
+    from hermes_doctor.planning.add_unsaved_turns import add_retired_rows, add_unsaved_turns
     from hermes_doctor.planning.allow_user import admit_user, mirror_user
     from hermes_doctor.planning.finding_edits import apply_finding_edits as do_edits
     from hermes_doctor.planning.database_repair import (
@@ -214,6 +215,7 @@ if TYPE_CHECKING:
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.processes.process_stat import ProcessDetails as Vitals
+    from hermes_doctor.probes.unsaved_turns import KeptFile
     from hermes_doctor.processes.runtime_files import GatewayLife as Life, PlatformState, Runtime
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed

@@ -310,9 +310,8 @@ class Report(NamedTuple):
         if looked or self.findings or not self.open:
             return None
         crashed, unknown = self.count_checks(Status.CRASHED), self.count_checks(Status.UNKNOWN)
-        said = [f"{crashed} crashed"] * bool(crashed) + [f"{unknown} could not look"] * bool(
-            unknown
-        )
+        said = [f"{crashed} crashed"] * bool(crashed)
+        said += [f"{unknown} could not look"] * bool(unknown)
         return f"No check could look at {self.home}: {' and '.join(said)}."
 
     def offer(self, finding: Finding) -> FixOffer | None:
@@ -333,11 +332,13 @@ class Report(NamedTuple):
 
 
 class DatabaseCopy(NamedTuple):
-    """A file that is, or once was, a copy of the same database."""
+    """A copy of a database: a file, or a `member` of a zip, which may be of another home."""
 
     path: Path
     size: int
     mtime_ns: int
+    member: str = ""
+    doubtful: bool = False
 
 
 class TextCopy(NamedTuple):
@@ -346,5 +347,4 @@ class TextCopy(NamedTuple):
     label: str
     data: bytes
     modified: datetime
-    anywhere: bool = False
-    """Whether it is in a folder that all homes of this user share."""
+    anywhere: bool = False  # in a folder that all homes of this user share

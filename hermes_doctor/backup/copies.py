@@ -15,6 +15,8 @@ from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, open_reg
 
 MOST = 200
 ZIP_LIMIT = 2048 * MEGABYTE
+DATABASE_LIMIT = 16 * 1024 * MEGABYTE
+"""The largest database that is taken from a zip."""
 
 
 def database_copies(home: Home, path: Path) -> list[DatabaseCopy]:
@@ -28,6 +30,39 @@ def database_copies(home: Home, path: Path) -> list[DatabaseCopy]:
         if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
             found.append(DatabaseCopy(place, st.st_size, st.st_mtime_ns))
     return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
+
+
+def archived_copies(home: Home, path: Path) -> list[DatabaseCopy]:
+    """Copies of this database in Hermes' own backup zips, newest first, doubtful ones last."""
+    found = [
+        one
+        for archive, member in _zips(home, home.name_of(path))
+        for one in _database_in_zip(home, archive, member)
+    ]
+    return sorted(found, key=lambda copy: (copy.doubtful, -copy.mtime_ns))
+
+
+def _database_in_zip(home: Home, path: Path, name: str) -> Iterator[DatabaseCopy]:
+    """The copy in one zip, by its table of contents; a damaged zip has none."""
+    import zipfile  # slow to load, and seldom needed
+
+    try:
+        if not _trusted(home, path, snapshot(path)):
+            return
+        with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
+            info = next((i for i in archive.infolist() if i.filename == name), None)
+        if info is None or not 4096 < info.file_size <= DATABASE_LIMIT:
+            return
+        written = datetime(*info.date_time).astimezone(UTC)
+    except Exception:  # noqa: BLE001 (zlib.error, struct.error, BadZipFile, …)
+        return
+    moment = int(written.timestamp() * 1e9)
+    yield DatabaseCopy(path, info.file_size, moment, name, _anywhere(home, path))
+
+
+def _anywhere(home: Home, path: Path) -> bool:
+    """Whether a zip may be of another home: `hermes backup` writes there for any home."""
+    return home.path not in path.parents and path.parent.name != "backups"
 
 
 def damaged_copies(path: Path) -> list[DatabaseCopy]:
@@ -160,8 +195,7 @@ def _from_zip(home: Home, path: Path, name: str, limit: int) -> Iterator[TextCop
     except Exception:  # noqa: BLE001 (zlib.error, LZMAError, struct.error, BadZipFile, …)
         return
     if len(data) <= limit:
-        anywhere = home.path not in path.parents and path.parent.name != "backups"
-        yield TextCopy(f"{home.name_of(path)}:{name}", data, written, anywhere)
+        yield TextCopy(f"{home.name_of(path)}:{name}", data, written, _anywhere(home, path))
 
 
 def _moment(seconds: float) -> datetime:

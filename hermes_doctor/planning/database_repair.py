@@ -108,7 +108,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
         older = probes.copies(path)
         return [("restoring an older copy", partial(from_copy.restore_from_copy, candidates=older))]
     if name == "full text":
-        known = _known(probes, path)
+        known = known_blueprint(probes, path)
         return [("rebuilding its search index", partial(fulltext.rebuild, blueprint=known))]
     plan = blueprint_of(probes, path)
     sources = probes.copies(path)
@@ -124,7 +124,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     ]
 
 
-def _known(probes: Probes, path: Path) -> Blueprint | None:
+def known_blueprint(probes: Probes, path: Path) -> Blueprint | None:
     """The same as far as it is known; a newer file has only its own declarations to go by."""
     try:
         return blueprint_of(probes, path)

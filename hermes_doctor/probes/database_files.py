@@ -128,6 +128,14 @@ class DatabaseProbes(ConfiguredProbes):
 
         return copies.database_copies(self.home, path)
 
+    @once(limit=4)
+    def all_copies(self, path: Path) -> list[DatabaseCopy]:
+        """The same with those in Hermes' backup zips; a zip that may be of another home is last."""
+        from hermes_doctor.backup import copies
+
+        found = [*self.copies(path), *copies.archived_copies(self.home, path)]
+        return sorted(found, key=lambda copy: (copy.doubtful, -copy.mtime_ns))
+
     @once(limit=2)
     def leftovers(self, path: Path) -> list[DatabaseCopy]:
         """The copies that Hermes made each time it found this database damaged."""

@@ -11,6 +11,7 @@ from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
     from datetime import tzinfo
+    from pathlib import Path
 
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.stream import LogStream
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.network.reach import HostResult
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.unrestored_rows import UnrestoredRows
+    from hermes_doctor.sqlite.retired_log import RetiredRows
+    from hermes_doctor.sqlite.unsaved_messages import UnsavedMessages
 
 
 class Probes(StoreProbes):
@@ -51,6 +54,20 @@ class Probes(StoreProbes):
         from hermes_doctor.probes import unrestored_rows
 
         return list(unrestored_rows.find(self, logs))
+
+    @once(limit=8)
+    def retired_rows(self, folder: Path) -> RetiredRows:
+        """Messages of a write-ahead log that Hermes set aside, and those that state.db lacks."""
+        from hermes_doctor.probes import unsaved_rows
+
+        return unsaved_rows.retired(self, folder)
+
+    @once(limit=8)
+    def unsaved_messages(self) -> UnsavedMessages:
+        """Messages of transcripts that Hermes wrote because it could not save them."""
+        from hermes_doctor.probes import unsaved_rows
+
+        return unsaved_rows.unsaved(self)
 
     @once(limit=6)
     def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:

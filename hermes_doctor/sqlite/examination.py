@@ -171,7 +171,7 @@ class Examination:
             damage, finished = self.verdict(reader, pages)
         if counted := page_counts.wrong_count(self.found, damage, pages):
             return self.end(reader, fault=counted)
-        if damage is not None:
+        if damage is not None or self.log_beside_rollback():
             try:
                 if self.foreign(pages, reader, damage):
                     return self.found._replace(damage=damage, reader=reader)
@@ -283,6 +283,14 @@ class Examination:
             return False
         found = log_ancestry.of_log(self.found.header, self.open_files.log, self.found.log)
         return found.level == log_ancestry.IMPOSSIBLE
+
+    def log_beside_rollback(self) -> bool:
+        """Whether a log is beside a file that keeps none: SQLite would apply it all the same.
+
+        SQLite deletes the log before it marks the file, so this log is from before that, or of
+        another file. With it newer rows disappear, and the file still passes every check.
+        """
+        return not self.found.holders and self.found.header.keeps_no_log
 
     def foreign(
         self, pages: DatabasePages, with_log: Reader | None = None, damage: Damage | None = None

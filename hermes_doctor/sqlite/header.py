@@ -38,6 +38,16 @@ class Header(NamedTuple):
         return size if size in PAGE_SIZES else 0
 
     @property
+    def keeps_no_log(self) -> bool:
+        """Whether the file is in rollback mode: its transactions use a journal, not a log."""
+        return self.head[18:20] == b"\1\1"
+
+    @property
+    def application_id(self) -> int:
+        """The number that an application stores in the file; 0 if it stores none."""
+        return int.from_bytes(self.head[68:72], "big")
+
+    @property
     def page_count(self) -> int:
         """The number of pages that the header claims."""
         return int.from_bytes(self.head[28:32], "big")

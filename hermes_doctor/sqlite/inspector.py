@@ -129,10 +129,16 @@ class TimedConnection:
         """Run one statement with the current authorizer."""
         if seconds is not None:
             self.limit(seconds)
+        rows: list[tuple[object, ...]] = []
         try:
-            rows = self.connection.execute(sql).fetchmany(MOST_ROWS)
+            for row in self.connection.execute(sql):
+                rows.append(row)
+                if len(rows) == MOST_ROWS:
+                    break
         except _sqlite3.Error as error:
-            return {"rows": [], "error": name(error), "said": str(error)[:400]}
+            # A check of a damaged table may fail after it has reported where the damage is.
+            kept = [[plain(value) for value in row] for row in rows] if "_check" in sql else []
+            return {"rows": kept, "error": name(error), "said": str(error)[:400]}
         except (UnicodeError, OverflowError, ValueError, MemoryError) as error:
             return {"rows": [], "error": type(error).__name__, "said": ""}
         finally:

@@ -245,3 +245,66 @@ def test_a_broken_index_in_a_log(home: Path) -> None:
     damage.log_with_a_broken_index(damage.history(home / "state.db"))
 
     assert codes(home, deep=True) == ["DB-INDEX"]
+
+
+def _rollback(home: Path, *, later: bool = True) -> Path:
+    """A database that left WAL mode, with an old log put back beside it."""
+    path = damage.with_log(damage.history(home / "state.db"), index=False)
+    log = Path(shutil.copy(f"{path}-wal", home / "old-log"))
+    with damage.opened(path) as db:
+        assert db.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+        for n in range(20 if later else 0):
+            damage.add(db, 50_000 + n)
+    assert not Path(f"{path}-wal").exists()
+    shutil.move(log, f"{path}-wal")
+    return path
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_log_beside_rollback_mode(home: Path, later: bool) -> None:
+    """SQLite would apply it without an error, and newer rows would disappear."""
+    path = _rollback(home, later=later)
+    [finding] = ask("database-log", home)[1]
+    assert (finding.code, finding.severity) == ("DB-WAL-STALE", Severity.CRITICAL)
+    assert finding.fix == "set-aside-log"
+    assert "rollback mode" in str(finding.evidence[0])
+    alone = path.read_bytes()
+    if later:  # this is what SQLite does
+        count = "SELECT count(*) FROM messages"
+        with damage.opened(path) as db:
+            with_log = db.execute(count).fetchone()[0]
+        path.write_bytes(alone)
+        Path(f"{path}-wal").unlink(missing_ok=True)
+        with damage.opened(path) as db:
+            assert db.execute(count).fetchone()[0] == with_log + 20
+
+
+def test_its_own_log_beside_rollback_mode(home: Path) -> None:
+    """Only the header was changed: it cannot be told, so nothing is set aside."""
+    path = damage.with_log(damage.history(home / "state.db"), index=False)
+    damage.write(path, b"\1\1", 18)
+    [finding] = ask("database-log", home)[1]
+    assert (finding.code, finding.severity) == ("DB-WAL-STALE", Severity.WARNING)
+    assert finding.fix is None
+
+
+def test_rollback_mode_is_no_fault(home: Path) -> None:
+    """Releases that avoid the log by design, with and without an empty log."""
+    path = damage.history(home / "state.db")
+    with damage.opened(path) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+    assert ask("database-log", home)[1] == []
+    Path(f"{path}-wal").touch()
+    assert ask("database-log", home)[1] == []
+
+
+def test_a_journal_mode_without_effect(home: Path) -> None:
+    """The setting is for new databases only."""
+    path = damage.with_log(damage.history(home / "state.db"))
+    config = home / "config.yaml"
+    config.write_text(f"{config.read_text()}\ndatabase:\n  journal_mode: delete\n")
+    [finding] = ask("database-log", home)[1]
+    assert (finding.code, finding.severity) == ("DB-JOURNAL-MODE", Severity.WARNING)
+    with damage.opened(path) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+    assert ask("database-log", home)[1] == []

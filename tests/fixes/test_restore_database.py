@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.probes.probes import Probes
 from tests.helpers import damage, fix_cycle, support
 
 
@@ -109,3 +114,76 @@ def test_another_file_in_its_place(home: Path) -> None:
     [note] = cured.notes
     assert "20260101-000000/state.db" in note
     cured.undo()
+
+
+def zipped(path: Path, source: Path, name: str = "state.db", year: int = 2026) -> Path:
+    """A backup zip of Hermes' own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        info = zipfile.ZipInfo(name, (year, 11, 2, 3, 4, 6))
+        info.compress_type = zipfile.ZIP_DEFLATED
+        archive.writestr(info, source.read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("place", ["empty", "html", "gone"])
+def test_a_copy_in_a_zip(home: Path, tmp_path: Path, place: str) -> None:
+    """The newest copy is in a backup of Hermes; it is found wherever the database was lost."""
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    zipped(home / "backups/pre-update-20261102.zip", source)
+    kept = fix_cycle.messages(source)
+    path = home / "state.db"
+    code = {"empty": "DB-EMPTY", "html": "DB-NOTADB", "gone": "DB-GONE"}[place]
+    path.unlink()
+    if place != "gone":
+        support.put(path, "<html>not found</html>" * 400 if place == "html" else b"")
+
+    cured = fix_cycle.cure(home, code, "restore-database")
+
+    assert fix_cycle.messages(path) == kept
+    assert "backups/pre-update-20261102.zip:state.db" in " ".join(cured.notes)
+    cured.undo()
+
+
+def test_a_damaged_zip_is_passed_over(home: Path, tmp_path: Path) -> None:
+    """A flipped byte in the newest zip, and an older one that is sound."""
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    newest = zipped(home / "backups/pre-update-2.zip", source, year=2027)
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 255
+    newest.write_bytes(data)
+    zipped(home / "backups/pre-update-1.zip", source)
+    os.truncate(home / "state.db", 0)
+
+    cured = fix_cycle.cure(home, "DB-EMPTY", "restore-database")
+
+    assert "backups/pre-update-1.zip:state.db" in " ".join(cured.notes)
+
+
+def test_a_zip_without_the_database(home: Path, tmp_path: Path) -> None:
+    """Its other files are not copies of it, and a file with its name only is none."""
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    zipped(home / "backups/pre-update-1.zip", source, name="kanban.db")
+    support.put(home / "backups/pre-update-2.zip", b"PK\3\4 not a zip")
+    assert Probes(Home(home)).all_copies(home / "state.db") == []
+
+
+def test_a_zip_of_perhaps_another_home(tmp_path: Path) -> None:
+    """`hermes backup` writes next to the default home for any home: such a zip comes last."""
+    home = tmp_path / "user/.hermes"
+    support.healthy(home)
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    zipped(tmp_path / "user/hermes-backup-9.zip", source, year=2028)
+    zipped(home / "backups/pre-update-1.zip", source)
+    own, other = Probes(Home(home)).all_copies(home / "state.db")
+    assert (own.doubtful, other.doubtful) == (False, True)
+
+
+def test_a_zip_of_perhaps_another_home_shows_nothing(tmp_path: Path) -> None:
+    """A new home next to it is new."""
+    home = tmp_path / "user/.hermes"
+    support.healthy(home)
+    zipped(tmp_path / "user/hermes-backup-9.zip", fix_cycle.history(tmp_path / "source.db", 120))
+    for left in ("state.db", "kanban.db"):
+        (home / left).unlink(missing_ok=True)
+    assert not {"DB-EMPTY", "DB-GONE"} & set(support.check(home).codes)

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.sqlite.repairs import rescue
+from hermes_doctor.sqlite.salvage import partial_rows
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import CUT, ROWS, Fault
 
@@ -254,4 +255,38 @@ def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     assert len({row[0] for row in found}) == len(found)
     if snapshot:
         assert set(old) <= set(found)
+    cured.undo()
+
+
+def test_a_truncated_message_is_marked_and_listed(home: Path) -> None:
+    """The receipt names the row and its field, and the text ends in a mark."""
+    path = fix_cycle.history(home / "state.db")
+    with damage.opened(path) as database:
+        long = " ".join(f"w{number:05d}" for number in range(3000))
+        session = "(SELECT id FROM sessions LIMIT 1)"
+        database.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp) "
+            f"VALUES ({session}, 'user', ?, 1760000000.0)",
+            (long,),
+        )
+        (row,) = database.execute("SELECT max(id) FROM messages").fetchone()
+        database.commit()
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        names = ("messages", "messages_fts_content", "messages_fts_trigram_content")
+        pages = [
+            number
+            for name in names
+            for (number,) in database.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'overflow'", (name,)
+            )
+        ]
+    damage.zero(path, *pages)
+
+    cured = fix_cycle.cure(home, "DB-MALFORMED", "salvage-rows")
+
+    [(text,)] = fix_cycle.rows(path, f"SELECT content FROM messages WHERE id = {row}")
+    assert str(text).endswith(partial_rows.MARK)
+    assert str(text).startswith("w00000 ") and len(str(text)) < len(long)
+    [told] = [note for note in cured.notes if "content cut off and marked: " in note]
+    assert told.startswith("Rows of messages in part") and told.endswith(f", {row}.")
     cured.undo()

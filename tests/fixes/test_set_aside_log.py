@@ -258,3 +258,21 @@ def test_it_asks_first(home: Path) -> None:
     assert done.code == 1
     assert "asks first" in done.out
     assert support.contents(home) == sick
+
+
+def test_a_log_beside_rollback_mode(home: Path) -> None:
+    """The database keeps its newer rows."""
+    path = damage.with_log(fix_cycle.history(home / "state.db", 600), index=False)
+    log = Path(shutil.copy(f"{path}-wal", home / "old-log"))
+    with damage.opened(path) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+        for n in range(20):
+            damage.add(db, 50_000 + n)
+    wanted = fix_cycle.messages(path)
+    shutil.move(log, f"{path}-wal")
+
+    cured = fix_cycle.cure(home, "DB-WAL-STALE", "set-aside-log")
+
+    assert fix_cycle.messages(path) == wanted
+    assert not Path(f"{path}-wal").exists()
+    cured.undo()

@@ -51,7 +51,8 @@ def found_by_search(path: Path, words: str) -> int:
 
 def parts(path: Path) -> dict[str, bytes]:
     """Return a database and the files next to it as bytes."""
-    return {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
+    beside = path.parent.glob(f"{path.name}*")
+    return {file.name: file.read_bytes() for file in beside if file.is_file()}
 
 
 def silent(home: Path, *said: support.Done) -> None:

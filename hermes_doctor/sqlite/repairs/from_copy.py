@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from hermes_doctor.model import CannotFix, DatabaseCopy
 from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.files import open_regular, snapshot
 
 
 def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
@@ -17,16 +18,46 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
     for one in candidates:
         for old in (copy, *sidecars(copy)):
             disk.remove(old)
-        for suffix in ("", "-wal"):
-            source = one.path.with_name(one.path.name + suffix)
-            if snapshot(source).kind == "file":
-                with disk.new_file(copy.with_name(copy.name + suffix)) as fd:
-                    disk.copy(source, fd)
         try:
+            _copy(one, copy)
             require_sound(copy)
         except CannotFix:
             continue
         when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
-        where = f"{one.path.parent.name}/{one.path.name}"
+        where = f"{one.path.parent.name}/{one.path.name}" + (one.member and f":{one.member}")
         return [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
     raise CannotFix("every older copy is damaged, too")
+
+
+def _copy(one: DatabaseCopy, copy: Path) -> None:
+    """Copy a candidate with its log, or extract it from its zip."""
+    if one.member:
+        with disk.new_file(copy) as fd:
+            _extract(one, fd)
+        return
+    for suffix in ("", "-wal"):
+        source = one.path.with_name(one.path.name + suffix)
+        if snapshot(source).kind == "file":
+            with disk.new_file(copy.with_name(copy.name + suffix)) as fd:
+                disk.copy(source, fd)
+
+
+def _extract(one: DatabaseCopy, fd: int) -> None:
+    """Extract a database from a zip, at most as many bytes as its table of contents says."""
+    import zipfile
+    import zlib
+
+    left = one.size
+    try:
+        with (
+            os.fdopen(open_regular(one.path), "rb") as file,
+            zipfile.ZipFile(file) as archive,
+            archive.open(one.member) as member,
+        ):
+            while left and (chunk := member.read(min(left, disk.CHUNK))):
+                disk.write(fd, chunk)
+                left -= len(chunk)
+            if left or member.read(1):
+                raise CannotFix("the zip is damaged")
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError) as error:
+        raise CannotFix("the zip is damaged") from error

@@ -31,12 +31,18 @@ _TAKEN = "SELECT 1 FROM main.sessions a, saved.sessions b WHERE b.id = ? AND a.t
 
 
 def add_saved_messages(
-    copy: Path, source: Path, saved: SavedMessages, wanted_since: float, plan: Blueprint
+    copy: Path,
+    source: Path,
+    saved: SavedMessages,
+    wanted_since: float,
+    plan: Blueprint | None,
+    origin: str = "the backup",
 ) -> list[str]:
     """Add the saved messages that `copy` lacks, and their sessions; no existing row is replaced.
 
     `source` is the saved database joined with its log. The triggers that feed the search index are
-    dropped meanwhile, and the search index is rebuilt afterwards.
+    dropped meanwhile, and the search index is rebuilt afterwards. Without `plan`, the schema is of
+    an unknown release, so the triggers stay and fill the search index.
     """
     progress.report("adding the saved messages")
     with open_copy(copy) as database:
@@ -48,9 +54,13 @@ def add_saved_messages(
             raise CannotFix(str(why)) from why
         if not found.addable:
             raise CannotFix(text("{copy} lacks no message that can be added", copy=copy.name))
-        with _attached(database, source), transaction(database), _without_triggers(database):
-            said = _added(database, found)
-    if plan.virtual:
+        with (
+            _attached(database, source),
+            transaction(database),
+            without_triggers(database, drop=plan is not None),
+        ):
+            said = _added(database, found, origin)
+    if plan is not None and plan.virtual:
         fulltext.rebuild(copy, plan)
     return said
 
@@ -70,7 +80,11 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
+def without_triggers(database: sqlite3.Connection, *, drop: bool) -> Iterator[None]:
+    """Drop the triggers of messages and sessions meanwhile, unless `drop` is False."""
+    if not drop:
+        yield
+        return
     triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
     for name, _ in triggers:
         database.execute(f"DROP TRIGGER {quote_name(name)}")
@@ -79,7 +93,7 @@ def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
         database.execute(sql)
 
 
-def _added(database: sqlite3.Connection, found: MissingMessages) -> list[str]:
+def _added(database: sqlite3.Connection, found: MissingMessages, origin: str) -> list[str]:
     columns = _columns(database, SESSIONS)
     untitled = 0
     for name in found.sessions:
@@ -102,7 +116,7 @@ def _added(database: sqlite3.Connection, found: MissingMessages) -> list[str]:
             [(count, name) for name, count in grown.items() if name not in found.sessions],
         )
     what = f"{count(found.addable, 'message')} and {count(len(found.sessions), 'session')}"
-    said = [f"{what} of the backup were added. No message of the database was changed."]
+    said = [f"{what} of {origin} were added. No message of the database was changed."]
     if found.renumbered:
         those = count(len(found.renumbered), "message")
         said.append(f"{those} got new numbers, because the database uses theirs.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hermes_doctor.message import count, sentences, text
+from hermes_doctor.sqlite.salvage.partial_rows import PartialRows
 from hermes_doctor.system.files import shown
 
 FROM_FULLTEXT_COPIES = "the full-text copies"
@@ -33,6 +34,8 @@ class TableResult:
     """More rows may be lost than are known: no complete index is left."""
     added: Mapping[str, int] = field(default_factory=dict)
     """By source: rows that only another file has; they may have been deleted since."""
+    incomplete: tuple[str, ...] = ()
+    """The rows in part and their fields, one sentence for each kind of loss."""
 
     @property
     def kept(self) -> int:
@@ -122,7 +125,8 @@ class SalvageResult:
     def sentences(self) -> tuple[str, ...]:
         """Everything, for people; no content of any row is in it."""
         told = [table.sentence for table in self.tables if table.there or table.added]
-        return (*(f"Lost: {one}." for one in self.lost), *told, *self.notes)
+        rows = [one for table in self.tables for one in table.incomplete]
+        return (*(f"Lost: {one}." for one in self.lost), *told, *rows, *self.notes)
 
 
 @dataclass
@@ -136,6 +140,7 @@ class Tally:
     lost: int = 0
     unsure: bool = False
     added: dict[str, int] = field(default_factory=dict)
+    incomplete: PartialRows = field(default_factory=PartialRows)
 
     def add(self, source: str) -> None:
         """Count a row that only another file has."""
@@ -167,4 +172,5 @@ class Tally:
             self.lost,
             self.unsure,
             self.added,
+            tuple(self.incomplete.sentences(self.name)),
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.salvage import rebuild
+from hermes_doctor.sqlite.salvage import partial_rows, rebuild
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
     FROM_INDEXES,
@@ -140,8 +140,7 @@ class RowCompleter:
         if LOST in row.values:
             source = self.older_copies.complete(layout, row) or source
         whole = LOST not in row.values
-        if not whole:
-            rebuild.keep_beginning(layout, row)
+        losses = {} if whole else partial_rows.keep_beginning(layout, row)
         values = loaded.shape.values(row)
         if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
             return  # already loaded from a better page
@@ -149,6 +148,8 @@ class RowCompleter:
             loaded.tally.restore(source or FROM_INDEXES)
         else:
             loaded.tally.partial += 1
+        for kind, columns in losses.items():
+            loaded.tally.incomplete.add(kind, columns, partial_rows.key_of(layout, row))
 
     def _from_others(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost rows from the newest other file that has them; return those still lost."""
@@ -247,7 +248,7 @@ class RowCompleter:
                 if exact and known.get("timestamp") is not None:
                     loaded.tally.restore(FROM_TRANSCRIPTS)
                 else:
-                    loaded.tally.partial += 1
+                    self._count_partial(loaded, known, rowid)
                     self.transcribed += 1
         database.execute("DROP INDEX salvage_talks")
         return [rowid for rowid in gone if rowid not in taken]
@@ -273,9 +274,17 @@ class RowCompleter:
             if rebuild.has_required_values(layout, known) and self._insert(
                 loaded.name, known, rowid
             ):
-                loaded.tally.partial += 1
+                self._count_partial(loaded, known, rowid)
             else:
                 loaded.tally.lost += 1
+
+    def _count_partial(self, loaded: LoadedTable, known: Mapping[str, Any], rowid: int) -> None:
+        """Count a row that was rebuilt from some of its values, and list these."""
+        layout = self.target.layouts[loaded.name]
+        loaded.tally.partial += 1
+        columns = [name for name in layout.names if known.get(name) is not None]
+        key = partial_rows.key_in(layout, known, rowid)
+        loaded.tally.incomplete.add(partial_rows.LEFT, columns, key)
 
     def _insert(self, table: str, values: Mapping[str, Any], rowid: int) -> bool:
         """Insert a row with its old rowid; False if that is in use."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from hermes_doctor.sqlite.cells import RawText, ReplacedText, Row
-from hermes_doctor.sqlite.salvage import row_fit
+from hermes_doctor.sqlite.salvage import partial_rows, row_fit
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
@@ -125,6 +125,7 @@ class Loader:
                         loaded.pending.append(row)
                         continue
                     tally.partial += 1
+                    note_losses(loaded, row)
                     yield shape.values(row)
                     continue
                 self._keep_bytes(loaded.name, row, texts)
@@ -132,6 +133,7 @@ class Loader:
                 values = shape.values(row)
                 if shape.made_up > before:
                     tally.partial += 1
+                    _doubt(loaded, row, shape.guessed)
                 elif _mend_role(shape, row):
                     tally.restore(ONLY_FITTING_VALUE)
                     values = shape.values(row)
@@ -140,6 +142,7 @@ class Loader:
                     values = shape.values(row)
                 elif _doubtful(row, texts):
                     tally.partial += 1
+                    _doubt(loaded, row, partial_rows.doubtful_columns(stand.layout, row))
                 else:
                     tally.saved += 1
                 yield values
@@ -169,6 +172,19 @@ class Loader:
                 yield row
             elif rowid is not None:
                 loaded.broken.append(rowid)
+
+
+def note_losses(loaded: LoadedTable, row: Row) -> None:
+    """Keep the beginning of what a truncated row lost, and list its fields."""
+    layout = loaded.pages.layout
+    key = partial_rows.key_of(layout, row)
+    for kind, columns in partial_rows.keep_beginning(layout, row).items():
+        loaded.tally.incomplete.add(kind, columns, key)
+
+
+def _doubt(loaded: LoadedTable, row: Row, columns: Sequence[str]) -> None:
+    key = partial_rows.key_of(loaded.pages.layout, row)
+    loaded.tally.incomplete.add(partial_rows.DOUBTFUL, columns, key)
 
 
 def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from hermes_doctor.sqlite.cells import LOST, Row
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.catalog import Layout
 from hermes_doctor.sqlite.salvage.target import NewDatabase
@@ -37,14 +36,6 @@ def has_required_values(layout: Layout, known: Mapping[str, Value]) -> bool:
         if place != layout.rowid_column
         and (column.key or (column.notnull and column.default is None))
     )
-
-
-def keep_beginning(layout: Layout, row: Row) -> None:
-    """Keep the first part of a truncated text."""
-    place = row.values.index(LOST)
-    declared = layout.columns[place].type
-    if row.rest and row.kinds[place] & 1 and row.kinds[place] >= 13 and "TEXT" in declared:
-        row.values[place] = row.rest.decode("utf-8", "ignore")
 
 
 PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)

@@ -8,6 +8,7 @@ from typing import Any
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
 from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
+from hermes_doctor.sqlite.salvage.partial_rows import LEFT, LOST_VALUE
 from hermes_doctor.sqlite.salvage.rebuild import PLACEHOLDERS, foreign_keys
 from hermes_doctor.sqlite.salvage.shape import placeholder
 
@@ -48,6 +49,8 @@ def _settle(completer: RowCompleter, table: str, parent: str, rowids: list[int])
             continue
         if _loose(completer, table, child):
             completer.tally(table).change(len(left))
+            for key in completer.target.keys(table, left):
+                completer.tally(table).incomplete.add(LOST_VALUE, [child], key)
             completer.target.database.executemany(
                 f"UPDATE {quote_name(table)} SET {quote_name(child)} = NULL WHERE rowid = ?",
                 [(rowid,) for rowid in left],
@@ -130,7 +133,9 @@ def _stubs(
             if c.notnull and c.default is None
         }
         row |= {**PLACEHOLDERS.get(parent, {}), column: value}
-        bare += completer.target.insert(parent, list(row), [list(row.values())])
+        if completer.target.insert(parent, list(row), [list(row.values())]):
+            bare += 1
+            completer.tally(parent).incomplete.add(LEFT, [column], value)
     completer.tally(parent).partial += bare
     if bare:
         told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")

@@ -24,6 +24,8 @@ class ColumnMapping:
         """By position: the value of a column that a shorter record does not contain."""
         self.made_up = 0
         """How many NULLs in NOT NULL columns were replaced by a placeholder."""
+        self.guessed: list[str] = []
+        """The columns of the last row that got a placeholder."""
         if target.rowid_column is None:
             self.columns.append("rowid")
             self.places.append(-1)
@@ -63,10 +65,12 @@ class ColumnMapping:
         return self._filled(out)
 
     def _filled(self, values: list[Value]) -> list[Value]:
+        self.guessed.clear()
         for at, filling in self.fill.items():
             if values[at] is None:
                 values[at] = filling
                 self.made_up += 1
+                self.guessed.append(self.columns[at])
         return values
 
 

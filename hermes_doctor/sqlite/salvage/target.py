@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from hermes_doctor.sqlite.salvage.catalog import (
     shadow_tables,
 )
 from hermes_doctor.sqlite.salvage.image import DamagedFile
+from hermes_doctor.sqlite.salvage.partial_rows import LOST_VALUE, PartialRows, key_in
 from hermes_doctor.sqlite.schema import declares_only
 from hermes_doctor.system.files import shown
 
@@ -188,8 +189,24 @@ class NewDatabase:
             )
         else:
             change = f"DELETE FROM {quote_name(table)} WHERE {later}"
+        rowids = self.database.execute(f"SELECT rowid FROM {quote_name(table)} WHERE {later}")
+        lost = PartialRows()
+        for key in self.keys(table, [row[0] for row in rowids]):
+            lost.add(LOST_VALUE, [loose[-1].name if loose else "the whole row"], key)
         count = self.database.execute(change).rowcount
         self.notes.append(f"Rows of {table} that lost a value which must be unique: {count:,}.")
+        self.notes += lost.sentences(table)
+
+    def keys(self, table: str, rowids: Iterable[int]) -> Iterator[object]:
+        """What identifies these rows for people: the primary key, else the rowid."""
+        layout = self.layouts[table]
+        columns = [column.name for column in layout.columns if column.key]
+        wanted = quote_name(columns[0]) if len(columns) == 1 else "rowid"
+        find = f"SELECT {wanted} FROM {quote_name(table)} WHERE rowid = ?"
+        for rowid in rowids:
+            found = self.database.execute(find, (rowid,)).fetchone()
+            values = dict(zip(columns, found or (), strict=False))
+            yield key_in(layout, values, rowid)
 
     def dangling_rows(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a table that refer to missing rows."""

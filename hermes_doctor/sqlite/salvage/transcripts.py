@@ -70,7 +70,7 @@ class Transcripts:
             if found:
                 exact = source.path.suffix == ".jsonl"
                 whole = any(str(entry.content).startswith(PARTS) for entry in entries)
-                return {number: _columns(one, whole) for number, one in found.items()}, exact
+                return {number: columns(one, whole) for number, one in found.items()}, exact
         return {}, False
 
 
@@ -109,7 +109,7 @@ def _cuts(
     """The positions of messages that occur once in both lists and in the same order."""
     places: dict[tuple[str, Value], list[int]] = {}
     for place, message in enumerate(messages):
-        for form in _forms(message):
+        for form in forms(message):
             places.setdefault((message["role"], form), []).append(place)
     counts = Counter((entry.role, entry.content or "") for entry in entries)
     last = -1
@@ -123,7 +123,7 @@ def _cuts(
 
 def _agree(entry: SessionMessage, message: Message) -> bool:
     return entry.role is None or (
-        message["role"] == entry.role and (entry.content or "") in _forms(message)
+        message["role"] == entry.role and (entry.content or "") in forms(message)
     )
 
 
@@ -150,7 +150,7 @@ def _parsed(data: bytes) -> Any:
         return None
 
 
-def _forms(message: Message) -> tuple[Value, ...]:
+def forms(message: Message) -> tuple[Value, ...]:
     """The forms in which the database can store the content of a message."""
     content = message.get("content")
     if content is None or isinstance(content, str):
@@ -175,7 +175,7 @@ def _spoken(content: Any) -> str | None:
     return summary or "\n".join(words) or None
 
 
-def _columns(message: Message, whole: bool) -> dict[str, Value]:
+def columns(message: Message, whole: bool) -> dict[str, Value]:
     """The columns of a message; with `whole`, its parts are stored as JSON."""
     content = message.get("content")
     if content is not None and not isinstance(content, str):

@@ -1,0 +1,229 @@
+"""Messages that Hermes kept in files: a retired log, transcripts, and histories of agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.planning import add_unsaved_turns, database_repair
+from tests.helpers import damage, fake_gateway, fix_cycle, support
+from tests.helpers.retired_log_home import FOLDER, retire
+from tests.helpers.saved_log_home import message, session
+
+LINUX = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
+ALL = "SELECT * FROM messages ORDER BY id"
+SAVED = "SELECT content FROM messages WHERE content LIKE 'saved %' ORDER BY id"
+LAST = "SELECT role, content, tool_calls, tool_call_id, timestamp FROM messages ORDER BY id"
+NOW = time.time()
+CALL = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]
+TURN: list[dict[str, Any]] = [
+    {"role": "user", "content": "what time is it?", "timestamp": NOW - 300, "message_id": "77"},
+    {"role": "assistant", "content": None, "tool_calls": CALL, "timestamp": NOW - 299},
+    {"role": "tool", "content": "05:00", "tool_call_id": "call_1", "timestamp": NOW - 298},
+    {"role": "assistant", "content": "It is five.", "timestamp": NOW - 297},
+]
+
+
+@pytest.fixture
+def path(home: Path) -> Path:
+    """A sound history."""
+    return fix_cycle.history(home / "state.db")
+
+
+def divert(home: Path, session: str, *messages: dict[str, Any]) -> Path:
+    """A transcript as Hermes writes it when it may not write to state.db."""
+    (home / FOLDER).mkdir(exist_ok=True)
+    os.utime(home / FOLDER, (NOW - 900,) * 2)
+    lines = "".join(json.dumps(one) + "\n" for one in messages)
+    return support.put(home / f"sessions/{session}.jsonl", lines)
+
+
+def codes(home: Path) -> set[tuple[str, str]]:
+    """The findings about unsaved messages, and the fix of each."""
+    found = support.check(home).json["findings"]
+    wanted = ("SESSION-UNSAVED", "DB-DELETED-WAL")
+    return {
+        (one["code"], (one["fix"] or {}).get("id", "")) for one in found if one["code"] in wanted
+    }
+
+
+class TestRetiredLog:
+    """A write-ahead log that Hermes set aside."""
+
+    pytestmark = LINUX
+
+    def test_its_messages_are_added(self, home: Path, path: Path) -> None:
+        """With their sessions; no row changes, and a second time does nothing."""
+        rows = [message(n, "s1") for n in range(12)]
+        retire(path, *rows, session("new"), message(70, "new"))
+        before = fix_cycle.rows(path, ALL)
+
+        cured = fix_cycle.cure(home, "DB-DELETED-WAL", "add-retired-rows", FOLDER)
+
+        assert fix_cycle.rows(path, ALL)[: len(before)] == before
+        assert [text for (text,) in fix_cycle.rows(path, SAVED)] == [
+            *(f"saved {n}" for n in range(12)),
+            "saved 70",
+        ]
+        assert fix_cycle.found_by_search(path, "saved") == 13
+        assert damage.sound(path)
+        told = f"13 messages and 1 session of {FOLDER} were added"
+        assert any(note.startswith(told) for note in cured.notes)
+        cured.undo()
+        assert codes(home) == {("DB-DELETED-WAL", "add-retired-rows")}
+
+    def test_all_are_in_the_database(self, home: Path, path: Path) -> None:
+        """Then there is nothing to report."""
+        rows = [message(n, "s1") for n in range(3)]
+        retire(path, *rows)
+        damage.execute(path, *rows)
+        assert codes(home) == set()
+
+    def test_the_conversation_continued(self, home: Path, path: Path) -> None:
+        """Its messages cannot be added in their place, which is said."""
+        retire(path, *[message(n, "s1") for n in range(3)])
+        damage.execute(path, message(900, "s1"))
+        assert codes(home) == {("DB-DELETED-WAL", "")}
+
+    @pytest.mark.parametrize("fault", ["no image", "another database", "damaged"])
+    def test_not_to_be_trusted(self, home: Path, path: Path, fault: str) -> None:
+        """Without a sound copy of the same database it is not offered."""
+        place = retire(path, *[message(n, "s1") for n in range(60)], image=fault != "no image")
+        if fault == "another database":
+            shutil.copyfile(fix_cycle.history(home.parent / "other.db", 40), place / "state.db")
+        elif fault == "damaged":
+            damage.zero(place / "state.db", *range(3, 30))
+        assert codes(home) == {("DB-DELETED-WAL", "")}
+
+    def test_an_unknown_release(
+        self, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The triggers of the database itself fill its search index."""
+        monkeypatch.setattr(database_repair, "known_blueprint", lambda *_: None)
+        retire(path, *[message(n, "s1") for n in range(3)])
+        fix_cycle.cure(home, "DB-DELETED-WAL", "add-retired-rows", FOLDER)
+        assert fix_cycle.found_by_search(path, "saved") == 3
+        assert damage.sound(path)
+
+
+class TestTranscripts:
+    """sessions/ID.jsonl, and the history of an agent in pending_messages."""
+
+    def test_a_turn_is_added(self, home: Path, path: Path) -> None:
+        """At the end of its session, with its tool calls; what is there already is not repeated."""
+        before = fix_cycle.rows(path, ALL)
+        damage.execute(
+            path,
+            "INSERT INTO messages (session_id, role, content, timestamp) "
+            f"VALUES ('s1', 'user', 'what time is it?', {NOW - 300})",
+        )
+        divert(home, "s1", *TURN)
+        shutil.rmtree(home / FOLDER)
+        support.put(home / f"{FOLDER}/manifest.json", "{}")
+        os.utime(home / FOLDER, (NOW - 90 * 86400,) * 2)
+        [(count,)] = fix_cycle.rows(path, "SELECT message_count FROM sessions WHERE id = 's1'")
+
+        cured = fix_cycle.cure(home, "SESSION-UNSAVED", "add-unsaved-turns", "sessions")
+
+        assert fix_cycle.rows(path, ALL)[: len(before)] == before
+        added = fix_cycle.rows(path, LAST)[-3:]
+        assert added[0][:2] == ("assistant", None) and json.loads(added[0][2]) == CALL
+        assert added[1][:2] == ("tool", "05:00") and added[1][3] == "call_1"
+        assert added[2] == ("assistant", "It is five.", None, None, NOW - 297)
+        [(more,)] = fix_cycle.rows(path, "SELECT message_count FROM sessions WHERE id = 's1'")
+        assert more == count + 3
+        assert fix_cycle.found_by_search(path, '"It is five"') == 1
+        assert "3 messages of 1 session were added." in " ".join(cured.notes)
+        assert damage.sound(path)
+        cured.undo()
+
+    def test_all_are_in_the_database(self, home: Path, path: Path) -> None:
+        """Hermes has added them itself, a little later."""
+        divert(home, "s1", TURN[0])
+        damage.execute(
+            path,
+            "INSERT INTO messages (session_id, role, content, timestamp) "
+            f"VALUES ('s1', 'user', 'what time is it?', {NOW - 100})",
+        )
+        assert ("SESSION-UNSAVED", "add-unsaved-turns") not in codes(home)
+        assert ("SESSION-UNSAVED", "") not in codes(home)
+
+    def test_the_same_words_of_last_week_do_not_count(self, home: Path, path: Path) -> None:
+        """Only a row of the same time is the same message."""
+        damage.execute(
+            path,
+            "INSERT INTO messages (session_id, role, content, timestamp) "
+            f"VALUES ('s1', 'user', 'what time is it?', {NOW - 7 * 86400})",
+        )
+        divert(home, "s1", TURN[0])
+        assert ("SESSION-UNSAVED", "add-unsaved-turns") in codes(home)
+
+    @pytest.mark.parametrize("why", ["continued", "no session", "pending", "lone result", "odd"])
+    def test_cannot_be_added(self, home: Path, path: Path, why: str) -> None:
+        """It is reported without a repair."""
+        name, turn = "s1", list(TURN)
+        if why == "continued":
+            damage.execute(
+                path,
+                "INSERT INTO messages (session_id, role, content, timestamp) "
+                f"VALUES ('s1', 'user', 'and now?', {NOW})",
+            )
+        elif why == "no session":
+            name = "s-unknown"
+        elif why == "pending":
+            data = {"session_id": "s1", "message": TURN[0]}
+            said = {"session_key": "s1", "reason": "transcript_cap_drop", "ts": 1, "data": data}
+            support.put(home / "pending_messages/pending-1.json", json.dumps(said))
+        elif why == "lone result":
+            turn = turn[2:3]
+        else:
+            turn = [{"content": "a text without a role"}]
+        divert(home, name, *turn)
+        found = codes(home)
+        assert ("SESSION-UNSAVED", "") in found
+        assert ("SESSION-UNSAVED", "add-unsaved-turns") not in found
+
+    def test_the_history_of_an_agent(self, home: Path, path: Path) -> None:
+        """Only if it starts with exactly what the database has."""
+        stored = fix_cycle.rows(
+            path, "SELECT role, content FROM messages WHERE session_id = 's1' ORDER BY id"
+        )
+        known = [{"role": role, "content": content} for role, content in stored]
+        said = {
+            "reason": "shutdown-with-unpersisted-agent-history",
+            "session_id": "s1",
+            "messages": [{"role": "system", "content": "x"}, *known, TURN[0]],
+        }
+        file = support.put(home / "pending_messages/pending-1.json", json.dumps(said))
+        assert codes(home) == {("SESSION-UNSAVED", "add-unsaved-turns")}
+        said["messages"] = [{"role": "user", "content": "a summary"}, *known[5:], TURN[0]]
+        file.write_text(json.dumps(said))
+        assert codes(home) == {("SESSION-UNSAVED", "")}
+
+    def test_an_unknown_release(
+        self, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The triggers of the database itself fill its search index."""
+        monkeypatch.setattr(database_repair, "known_blueprint", lambda *_: None)
+        support.put(home / "pending_messages/pending-1.json", '{"session_key": "other"}')
+        os.utime(home / "pending_messages/pending-1.json", (NOW - 900,) * 2)
+        support.put(home / "sessions/s1.jsonl", json.dumps(TURN[0]) + "\n")
+        assert fix_cycle.apply(home, "SESSION-UNSAVED").json["repair"]["runs"]
+        assert fix_cycle.found_by_search(path, "time") >= 1
+        assert add_unsaved_turns is not None
+
+
+def test_a_running_gateway_is_stopped_or_the_fix_refused(home: Path, path: Path) -> None:
+    """It never writes beside a running gateway."""
+    divert(home, "s1", *TURN)
+    before = fix_cycle.rows(path, ALL)
+    with fake_gateway.gateway(home, open=1) as pid:
+        done = fix_cycle.apply(home, "SESSION-UNSAVED")
+        assert pid and done.code != 0
+        assert fix_cycle.rows(path, ALL) == before
