@@ -28,7 +28,7 @@ from hermes_doctor.logs.formats import Wanted
 from hermes_doctor.logs.stream import QUICK, read
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import folder as signatures, source
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import Rule
 from hermes_doctor.system.files import MEGABYTE
 from tests.helpers import support

@@ -16,7 +16,7 @@ from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.ask_logs import ask
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.probes.probes import Probes
 from tests.helpers.rule_lines import asking, entry, lines, said

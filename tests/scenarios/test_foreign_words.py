@@ -8,7 +8,7 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.matcher import Matcher
 from tests.helpers.rule_lines import entry
 

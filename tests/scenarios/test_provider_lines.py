@@ -10,7 +10,7 @@ from hermes_doctor.model import Finding
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.folder import Folder
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from tests.helpers.rule_lines import said
 
 RULES = Folder(builtin("checks") / "signatures", ours=True).rule_set.rules

@@ -9,7 +9,7 @@ from hermes_doctor.model import Finding, Severity
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 
 RULES = source.read(builtin("checks") / "signatures").rules
 NOW = 100_000.0

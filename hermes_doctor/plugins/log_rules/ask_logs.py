@@ -12,7 +12,8 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.stream import COMPLETE_LOG, GATEWAY, QUICK
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.plugins.log_rules.incidents import Incident, IncidentTracker
+from hermes_doctor.plugins.log_rules.incident import Incident
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
 from hermes_doctor.system.files import MEGABYTE, read
 

@@ -12,7 +12,7 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.secrets import redact_log_text
 from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
 from hermes_doctor.model import Evidence, Finding, Severity
-from hermes_doctor.plugins.log_rules.incidents import QUOTES, Incident, Quote
+from hermes_doctor.plugins.log_rules.incident import QUOTES, Incident, Quote
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS
 

@@ -6,7 +6,7 @@ import pytest
 
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.patterns import literals
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
 from tests.helpers.rule_lines import said

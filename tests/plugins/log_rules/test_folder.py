@@ -11,7 +11,7 @@ import yaml
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import folder, source
-from hermes_doctor.plugins.log_rules.incidents import IncidentTracker
+from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from tests.helpers.rule_lines import asking, entry
 from tests.plugins.log_rules.test_source import GOOD
 

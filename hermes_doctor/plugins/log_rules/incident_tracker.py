@@ -6,21 +6,19 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.log_rules.adapters import Adapters, LastWords, is_adapter
+from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
+from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
 from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
-from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, Rise, is_compared
+from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, is_compared
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
 
-QUOTES = 3
 MOST, MOST_OF_ONE = 2000, 500
 """Limits for closed incidents in total and for open ones of each rule.
 
 They are counted apart, so that a flood of accounts or sessions cannot fill memory or hide others.
 """
-DAY = 86_400.0
 FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
@@ -30,98 +28,6 @@ _SAME_TIME = 60.0
 _FUTURE, _ZONES = 300.0, 15 * 3600.0
 """Seconds from now from which on a line's clock or time zone is wrong, and the most of a zone."""
 _START = ("gateway.run", "Starting Hermes Gateway")
-
-
-class Quote(NamedTuple):
-    """A log entry and the part of it that may be shown."""
-
-    entry: LogEntry
-    text: str
-
-
-class Incident(NamedTuple):
-    """Lines that match one rule and concern the same thing."""
-
-    rule: Rule
-    key: Mapping[str, str]
-    """The fields they share: platform, account, session and so on."""
-    fields: Mapping[str, str]
-    """The fields of the last line."""
-    first: float
-    last: float
-    number: int
-    """The number of lines."""
-    quotes: tuple[Quote, ...]
-    cleared_at: float | None = None
-    """When a line said that it was over, or the gateway was restarted."""
-    pending: bool = False
-    """Too early to report: it may still clear by itself."""
-    reason: LastWords | None = None
-    """What the platform's adapter said shortly before, if the rule asks for it."""
-    doubtful: float = 0.0
-    """When the log that would record its end starts, if that is after the incident; else 0."""
-    rise: Rise | None = None
-    """The rate of the lines, if they are reported only because it has risen."""
-
-
-class _Open:
-    """An incident under construction."""
-
-    def __init__(self, rule: Rule, key: Mapping[str, str], now: float) -> None:
-        self.rule = rule
-        self.now = now
-        self.days: set[int] = set()
-        """The days on which there are lines: 0 is today, counted back from now."""
-        self.key = key
-        self.fields: Mapping[str, str] = {}
-        self.first = 0.0
-        self.count = 0
-        self.times: deque[float] = deque(maxlen=max(1, rule.threshold))
-        self.reached = False
-        self.begin: list[Quote] = []
-        self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
-        self.reason: LastWords | None = None
-        self.waiting: deque[Match] = deque(maxlen=100)
-        """Lines that count only if a `followed_by` line comes after them."""
-
-    def take(self, match: Match) -> None:
-        at = match.entry.at
-        self.first = self.first if self.count else at
-        self.count += 1
-        self.fields = match.fields
-        self.times.append(at)
-        long = self.rule.within or self.rule.window
-        full = len(self.times) == self.rule.threshold
-        if self.rule.days:
-            self.days.add(int((self.now - at) // DAY))
-            full = full and len(self.days) >= self.rule.days and min(self.days) == 0
-        self.reached = self.reached or (full and at - self.times[0] <= long)
-        quote = Quote(match.entry, match.quote)
-        (self.end if self.begin else self.begin).append(quote)
-
-    def follow(self, match: Match) -> None:
-        """Count the waiting lines that this line follows; those of other sessions keep waiting."""
-        until, tag = match.entry.at, match.entry.session
-        others = []
-        while self.waiting:
-            first = self.waiting.popleft()
-            if tag and first.entry.session and first.entry.session != tag:
-                others.append(first)
-            elif until - first.entry.at <= self.rule.follows_within:
-                self.take(first)
-        self.waiting.extend(others)
-
-    def agrees(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether a line is about the same thing, judged by the fields that both have."""
-        return all(fields.get(name, value) == value for name, value in self.key.items())
-
-    def to_incident(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
-        quotes = (*self.begin, *self.end)
-        last = self.times[-1]
-        return Incident(
-            self.rule, self.key, self.fields, self.first, last, self.count, quotes,
-            cleared_at, pending, self.reason,
-        )  # fmt: skip
 
 
 class IncidentTracker:
@@ -145,7 +51,7 @@ class IncidentTracker:
         self.starts = deque(sorted(starts))
         self.by_log = not starts
         self.chats = chats
-        self.open: dict[str, dict[_Key, _Open]] = {}
+        self.open: dict[str, dict[_Key, OpenIncident]] = {}
         """Open incidents by rule, then by key."""
         self.keys: dict[str, Sequence[str]] = {}
         self.closed: deque[Incident] = deque(maxlen=MOST)
@@ -260,20 +166,20 @@ class IncidentTracker:
         found += self._risen({(one.rule.id, tuple(one.key.items())) for one in found})
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
-    def _is_early(self, one: _Open) -> bool:
+    def _is_early(self, one: OpenIncident) -> bool:
         """Tell whether it may still clear by itself."""
         return -_AHEAD <= self.now - one.first < one.rule.settle
 
     def _risen(self, known: Collection[tuple[str, _Key]]) -> Iterator[Incident]:
         """Yield what no threshold reports, but is written much more often than before."""
         for rule, key, matches, rise in self.rates.risen():
-            one = _Open(rule, dict(key), self.now)
+            one = OpenIncident(rule, dict(key), self.now)
             for match in matches:
                 one.take(match)
             if (rule.id, key) not in known and not self._yields(one):
                 yield one.to_incident(cleared_at=None)._replace(rise=rise)
 
-    def _yields(self, one: _Open) -> bool:
+    def _yields(self, one: OpenIncident) -> bool:
         """Tell whether a better rule has an open incident about the same thing."""
         better = (other for id in one.rule.yields_to for other in self.open.get(id, {}).values())
         return any(
@@ -292,7 +198,7 @@ class IncidentTracker:
             if len(same) >= MOST_OF_ONE:
                 self.dropped += 1
                 return
-            one = same[key] = _Open(match.rule, dict(key), self.now)
+            one = same[key] = OpenIncident(match.rule, dict(key), self.now)
             self.matcher.incident_opened(match.rule)
         if self.adapters and match.rule.adapter and "platform" in match.fields:
             said = self.adapters.reason(match.fields["platform"], match.entry.at)
@@ -309,7 +215,7 @@ class IncidentTracker:
         fields = match.fields
         return tuple((name, fields[name]) for name in keys if name in fields)
 
-    def _about(self, match: Match) -> list[tuple[_Key, _Open]]:
+    def _about(self, match: Match) -> list[tuple[_Key, OpenIncident]]:
         """Return the open incidents that a line is about, judged by its fields."""
         same = self.open.get(match.rule.id, {})
         if len(same) > FEW and (one := same.get(key := self._key(match))) is not None:
@@ -329,7 +235,7 @@ class IncidentTracker:
         for key, one in self._about(match):
             self._close(key, one, match.entry.at)
 
-    def _close(self, key: _Key, one: _Open, at: float) -> None:
+    def _close(self, key: _Key, one: OpenIncident, at: float) -> None:
         del self.open[one.rule.id][key]
         self.matcher.incident_closed(one.rule)
         if one.reached:
@@ -358,7 +264,7 @@ def _fields(match: Match) -> dict[str, str]:
     return fields
 
 
-def _last(one: _Open) -> float:
+def _last(one: OpenIncident) -> float:
     if one.waiting:
         return one.waiting[-1].entry.at
     return one.times[-1] if one.times else 0.0

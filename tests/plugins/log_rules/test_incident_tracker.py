@@ -7,7 +7,8 @@ from typing import Any
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules import patterns
 from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incidents import MOST_OF_ONE, Incident, IncidentTracker
+from hermes_doctor.plugins.log_rules.incident import Incident
+from hermes_doctor.plugins.log_rules.incident_tracker import MOST_OF_ONE, IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
 from tests.helpers.rule_lines import said
 
