@@ -76,7 +76,7 @@ def _write(log: Path, now: float, size: int, parts: int, *, warnings_only: bool)
 
 def _lines(start: float, end: float, length: int, *, warnings_only: bool) -> str:
     texts = _WARNINGS if warnings_only else _TURN
-    count = length // 150
+    count = length // 150 // len(texts) * len(texts)  # the last turn is complete
     said = []
     for number in range(count):
         at = datetime.fromtimestamp(start + (end - start) * (number + 1) / count, UTC)

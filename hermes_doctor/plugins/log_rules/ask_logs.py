@@ -36,24 +36,22 @@ class LogAnswer(NamedTuple):
     unread: tuple[Unread, ...]
     needs_ends: bool
     """An incident is open that a skipped line could have ended."""
-    needs_days: bool
-    """Lines of the last day must be compared with those of the days before."""
 
 
 def ask(probes: Probes, rules: Sequence[Rule]) -> LogAnswer:
     """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
     if probes.deep:
         return _once(probes, rules, None)
-    asked = _once(probes, rules, QUICK, ends=False, days=False)
-    if asked.needs_ends or asked.needs_days:
-        asked = _once(probes, rules, QUICK, days=asked.needs_days)
+    asked = _once(probes, rules, QUICK, ends=False)
+    if asked.needs_ends:
+        asked = _once(probes, rules, QUICK)
         if any(one.doubtful for one in asked.incidents):
-            asked = _once(probes, rules, FURTHER, days=asked.needs_days)
+            asked = _once(probes, rules, FURTHER)
     return asked
 
 
 def _once(
-    probes: Probes, rules: Sequence[Rule], most: int | None, *, ends: bool = True, days: bool = True
+    probes: Probes, rules: Sequence[Rule], most: int | None, *, ends: bool = True
 ) -> LogAnswer:
     """Read the logs once. Without `ends`, skip lines that can only end an incident.
 
@@ -71,7 +69,7 @@ def _once(
         ledger.since("log", "stderr", "journal"),
         ledger.wanted if ends else ledger.may_begin,
         records_since=ledger.since(),
-        errors_since=ledger.since_days() if days else None,
+        errors_since=ledger.since_days(),
         most=most,
     )
     for entry in reading:
@@ -80,9 +78,7 @@ def _once(
     if ledger.dropped:
         unread.append(Unread("logs", "there are too many different incidents to tell all", True))
     found = (_doubted(one, reading.covered) for one in ledger.incidents() if _counts(probes, one))
-    return LogAnswer(
-        tuple(found), reading.where, tuple(unread), ledger.needs_ends(), ledger.needs_days()
-    )
+    return LogAnswer(tuple(found), reading.where, tuple(unread), ledger.needs_ends())
 
 
 def _counts(probes: Probes, incident: Incident) -> bool:

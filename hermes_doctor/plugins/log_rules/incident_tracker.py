@@ -88,11 +88,6 @@ class IncidentTracker:
             for one in same.values()
         )
 
-    def needs_days(self) -> bool:
-        """Tell whether a rule about several days has found a line, or a line may have risen."""
-        found = any(rule.days and self.open.get(rule.id) for rule in self.rules)
-        return found or self.rates.needs_history()
-
     def wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
         return self.matcher.wanted(level, logger) or self._is_needed(level, logger)

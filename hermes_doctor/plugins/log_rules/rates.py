@@ -75,10 +75,6 @@ class Rates:
         else:
             one.recent.append(match)
 
-    def needs_history(self) -> bool:
-        """Tell whether a line was written often enough that the days before matter."""
-        return any(_is_often(one) for one in self.seen.values())
-
     def risen(self) -> Iterator[tuple[Rule, Key, list[Match], Rise]]:
         """Yield the lines that are written much more often than in the days before."""
         oldest = self.now if self.oldest is None else self.oldest
