@@ -28,6 +28,12 @@ _EXTRAS = {
 }
 """The extra of Hermes' package that installs a library; the others are in `messaging`."""
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
+_PLUGINS_SINCE = {
+    "discord": (0, 15), "mattermost": (0, 15), "ntfy": (0, 15), "homeassistant": (0, 17),
+    "dingtalk": (0, 18), "email": (0, 18), "feishu": (0, 18), "matrix": (0, 18), "slack": (0, 18),
+    "sms": (0, 18), "telegram": (0, 18), "wecom": (0, 18), "whatsapp": (0, 18),
+}  # fmt: skip
+"""The release from which on a plugin, which can be disabled, has the adapter of a platform."""
 _TARGET = "HERMES_LAZY_INSTALL_TARGET"
 
 
@@ -47,6 +53,7 @@ def platform_adapters(probes: Probes) -> Iterator[Finding]:
         return  # a running gateway reports what it has loaded
     packages = probes.packages()
     if packages is None or "gateway" not in packages.names:
+        yield from _disabled_ones(probes, found.version)
         raise Skip("the files of Hermes are not in its Python environment")
     for platform in probes.platforms():
         why = _not_loaded(probes, packages, platform)
@@ -91,6 +98,21 @@ def _not_loaded(probes: Probes, packages: Packages, platform: Platform) -> Evide
         return None
     if snapshot(plugin / "plugin.yaml").kind == "absent":
         return Evidence(str(plugin), "no plugin.yaml, so Hermes does not find the plugin")
+    return _disabled(probes, platform)
+
+
+def _disabled_ones(probes: Probes, version: str) -> Iterator[Finding]:
+    """Report platforms whose plugins are disabled, where the files of Hermes cannot be read."""
+    release = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    for platform in probes.platforms():
+        since = _PLUGINS_SINCE.get(platform.name)
+        why = _disabled(probes, platform) if since and release >= since else None
+        if why:
+            yield _unregistered(platform, why, [])
+
+
+def _disabled(probes: Probes, platform: Platform) -> Evidence | None:
+    """Return the entry of plugins.disabled that names the plugin of a platform."""
     world = probes.resolved().world
     disabled = world.raw.get("plugins")
     names = disabled.get("disabled") if isinstance(disabled, dict) else None

@@ -102,6 +102,18 @@ def test_disabled(home: Path, packages: Path, name: str) -> None:
     assert finding.evidence[1].where == "config.yaml:3"
 
 
+def test_disabled_without_files(home: Path) -> None:
+    """Also if the files of Hermes cannot be read, from the release on whose plugin it is."""
+    disabled = "plugins:\n  disabled:\n    - discord-platform\n"
+
+    [finding] = found(home, DISCORD, disabled, "0.17.0")
+
+    assert (finding.code, finding.subject) == ("PLUGIN-NOT-REGISTERED", "discord")
+    assert "plugins.disabled: discord-platform" in finding.evidence[1].what
+    assert found(home, DISCORD, disabled, "0.14.0") == []
+    assert found(home, DISCORD, "plugins:\n  disabled: []\n", "0.17.0") == []
+
+
 def test_another_release_has_it(home: Path, packages: Path) -> None:
     """WhatsApp Cloud came with 0.17."""
     env = "WHATSAPP_CLOUD_PHONE_NUMBER_ID=1\nWHATSAPP_CLOUD_ACCESS_TOKEN=abcd\n"

@@ -170,6 +170,8 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
             if "reason" in fields:
                 fields["reason"] = _whole_words(match)
             found.append(_Seen(rule, role, fields, _quote(rule, match, fields)))
+    if any(one.role == MATCH and not one.rule.otherwise for one in found):
+        return [one for one in found if one.role != MATCH or not one.rule.otherwise]
     return found
 
 

@@ -63,6 +63,8 @@ class Rule(NamedTuple):
     """Whether the last warning of the platform's adapter before the line is shown as the reason."""
     days: int = 0
     """The lines must be on at least this many different days, each of 24 hours before now."""
+    otherwise: bool = False
+    """Counts only lines that no other rule matches."""
 
 
 class Cause(NamedTuple):

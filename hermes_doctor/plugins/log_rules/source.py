@@ -30,6 +30,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
+    "otherwise",
 }  # fmt: skip
 
 _OTHERS = (
@@ -213,6 +214,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         next=" ".join(text(raw, "next", "").split()),
         yields_to=texts(raw, "yields_to"),
         only_set_up=flag(raw, "only_set_up"),
+        otherwise=flag(raw, "otherwise"),
         adapter=flag(raw, "adapter"),
         days=_count(raw, "days", 1) if "days" in raw else 0,
     )

@@ -226,6 +226,23 @@ def test_yields_to_a_better_rule() -> None:
     assert reported("[a] closed by name", "[b] closed") == [("better", "a"), ("closed", "b")]
 
 
+def test_otherwise() -> None:
+    """A rule for unknown lines counts only those that no other rule matches."""
+    known = rule()
+    other = Rule("other", "GW-ERRORS", "warning", "x", line(r"^\[(?P<account>\w+)\] \w+"))
+    other = other._replace(otherwise=True)
+
+    def reported(*texts: str) -> list[str]:
+        ledger = IncidentTracker([other, known], now=NOW)
+        for number, text in enumerate(texts):
+            ledger.add_entry(said(NOW - 60 + number, text))
+        return sorted(one.rule.id for one in ledger.incidents())
+
+    assert reported("[a] closed") == ["closed"]
+    assert reported("[a] exploded") == ["other"]
+    assert reported("[a] closed", "[b] exploded") == ["closed", "other"]
+
+
 def test_exception_and_place() -> None:
     """A pattern can match a message, the place in Hermes' code and the last exception."""
     pattern = r"^failed\n(?P<path>[^\n]*)\n(?P<name>\w+): "
