@@ -66,7 +66,7 @@ def parse(
                     head = heads[key]
                 except KeyError:
                     head = _head(key, span, heads)
-            if head is not None and line[:20] != stamp and (head.wanted or held is not None):
+            if head is not None and head.wanted and line[:20] != stamp:
                 shown = seconds(line[:19])
                 stamp = _NEVER if shown is None else line[:20]
                 second = 0.0 if shown is None else clock.utc(shown)
