@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.settings.fast_yaml import yaml
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = "config.yaml"

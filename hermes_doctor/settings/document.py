@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.config_file import ConfigFile, ParseError
+from hermes_doctor.settings.fast_yaml import yaml
 from hermes_doctor.settings.sourced_text import CONFIG, Source, Text
 
 Path = tuple[str | int, ...]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import yaml
-
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import listed, text as say
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.config_file import ConfigFile, ParseError
+from hermes_doctor.settings.fast_yaml import yaml
 
 BLANKS = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"
 """Blanks that look like a space but are not one for YAML."""

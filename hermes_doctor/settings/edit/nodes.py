@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import yaml
-
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
 from hermes_doctor.settings.edit.edits import Path
+from hermes_doctor.settings.fast_yaml import yaml
 
 MARK = "\ufeff"
 

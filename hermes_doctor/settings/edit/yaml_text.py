@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.settings import config_file
@@ -16,6 +14,7 @@ from hermes_doctor.settings.edit import yaml_values
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Path, Put, Rename
 from hermes_doctor.settings.edit.expected_values import apply_to_values
 from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
+from hermes_doctor.settings.fast_yaml import yaml
 
 
 def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
