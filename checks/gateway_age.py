@@ -15,6 +15,7 @@ from hermes_doctor.api import (
     check,
     clock,
     count,
+    is_same_commit,
     listed,
     pattern,
     sentences,
@@ -66,7 +67,7 @@ def _code(probes: Probes, pid: int, began: datetime) -> Iterator[Finding]:
         evidence.append(Evidence("git", text("HEAD: {commit}", commit=on_disk[:10])))
     elif change is None or change.at <= began + _SLACK:
         return
-    elif loaded and loaded == on_disk and change.path.name == "HEAD":
+    elif loaded and on_disk and is_same_commit(loaded, on_disk) and change.path.name == "HEAD":
         return  # git moved its HEAD and came back, as for a stash
     if change and change.at > began:
         evidence.append(Evidence(str(change.path), f"changed {clock(change.at)}"))

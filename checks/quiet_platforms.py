@@ -49,7 +49,7 @@ def quiet_platforms(probes: Probes) -> Iterator[Finding]:
         times = traffic.inbound.get(platform.name, ())
         if times and last - times[-1] >= _SHORTEST:
             usual = _usual(times, times[-1], last, first)
-            if len(usual) >= _DAYS and min(usual) >= _FEWEST:
+            if _is_unusual(usual, last):
                 yield _finding(platform, times[-1], last, usual)
 
 
@@ -62,6 +62,17 @@ def _usual(times: tuple[float, ...], begin: float, end: float, first: float) -> 
             break
         found.append(sum(since < at <= until for at in times))
     return found
+
+
+def _is_unusual(usual: list[int], last: float) -> bool:
+    """Tell whether silence is unusual; weekdays say nothing about a weekend, and vice versa."""
+    days = (last - day * _DAY for day in range(1, len(usual) + 1))
+    known = any(_is_weekend(day) == _is_weekend(last) for day in days)
+    return known and len(usual) >= _DAYS and min(usual) >= _FEWEST
+
+
+def _is_weekend(at: float) -> bool:
+    return time.localtime(at).tm_wday >= 5
 
 
 def _finding(platform: Platform, since: float, until: float, usual: list[int]) -> Finding:

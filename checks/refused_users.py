@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 """There may be hundreds of strangers."""
-_TWICE = 2
+_TRIES_AGAIN = 2
+"""Who sets up a bot writes again if it does not answer; one message says nothing."""
 _INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
@@ -63,7 +64,7 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     who = one.user if named else "a user without a valid id"
     meant = list(_meant(probes, door, one, doors)) if named else []
     insists = one.insists(_INSISTS, _SPAN, _LATELY)
-    alone = _nobody_is_approved(probes, door) and one.insists(_TWICE, _SPAN, _LATELY)
+    alone = _nobody_is_approved(probes, door) and one.insists(_TRIES_AGAIN, _SPAN, _LATELY)
     where = f"{door.variable} in .env" if door else "the platform's list"
     if door and door.lists:
         where = f"{door.lists[0].source.name} in {door.lists[0].source.place}"
@@ -78,8 +79,8 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
         ),
         subject=f"{one.platform} {who}",
         detail=(
-            "No user is approved on this platform yet, so this is probably you. The bot answers "
-            "nobody there."
+            "No user is approved on this platform yet, so the bot answers nobody there. This may "
+            "be you or a stranger."
             if alone
             else "The bot ignores this user, which is right for a stranger."
         ),

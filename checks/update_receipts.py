@@ -14,7 +14,9 @@ from hermes_doctor.api import (
     Skip,
     check,
     clock,
+    is_same_commit,
     listed,
+    start_moment,
     text,
 )
 
@@ -48,7 +50,7 @@ def update_receipts(probes: Probes) -> Iterator[Finding]:
 
 def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Finding]:
     """Judge an update that changed the code and has not restarted the gateways since."""
-    if pid and probes.exists(pid):
+    if pid and _still_runs(probes, pid, at):
         raise Skip("an update is running")
     seen = Evidence(_MARKER, text("written {time}", time=clock(at)))
     if _is_current(probes, probes.code_commit(), at):
@@ -61,7 +63,7 @@ def _finished(probes: Probes, receipt: UpdateReceipt) -> Iterator[Finding]:
     """Judge a run of `hermes update` that wrote its receipt."""
     head = probes.code_commit()
     seen = Evidence(_RECEIPT, _summary(receipt))
-    if head and receipt.after and head != receipt.after:
+    if head and receipt.after and not is_same_commit(head, receipt.after):
         if receipt.unfinished:  # a later update changed the code and wrote no receipt
             yield _leftover(_RECEIPT, seen, receipt.at)
         return
@@ -83,10 +85,16 @@ def _is_current(probes: Probes, expected: str | None, since: datetime) -> bool:
     """Whether the last gateway runs the code of the update, or was started after it."""
     loaded = probes.runtime().commit
     if loaded and expected:
-        return loaded == expected
+        return is_same_commit(loaded, expected)
     running = [gateway.started_at for gateway in probes.gateways()]
     lives = [life.began for life in probes.diary()]
     return any(start > since for start in (*running, *lives, *probes.runtime().starts))
+
+
+def _still_runs(probes: Probes, pid: int, at: datetime) -> bool:
+    """Whether the process that wrote the marker at this time exists, not a later one."""
+    process = probes.process(pid)
+    return process is not None and start_moment(process.start_time) <= at + timedelta(seconds=2)
 
 
 def _lost_gateway(probes: Probes, receipt: UpdateReceipt) -> str:
@@ -157,8 +165,8 @@ def _leftover(name: str, seen: Evidence, at: datetime) -> Finding:
         title="Hermes warns of an old update that is long done",
         subject=name,
         detail=(
-            "The gateway runs the current code. Hermes reads an old record and may restart it at "
-            "each update."
+            "No gateway runs old code. Hermes reads an old record and may restart gateways at each "
+            "update."
         ),
         evidence=(seen,),
         since=at,

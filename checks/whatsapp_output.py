@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor.api import (
@@ -25,7 +26,9 @@ _PACKAGE = pattern(r"Cannot find (?:package|module) '([\w@./-]{1,120})'")
 _PORT = pattern(r"EADDRINUSE\b.{0,60}?:(\d{2,5})\b")
 _LOGGED_OUT = pattern(r"Logged out\. Delete session and restart")
 _CLOSED = pattern(r"Connection closed \(reason: (\w{1,20})\)")
-_ERROR = pattern(r"^((?:\w{1,30})?Error(?: \[\w{1,40}\])?: [^\n]{1,160})", re.MULTILINE)
+_ERROR = pattern(r"^((?:\w{1,30})?Error(?: \[\w{1,40}\])?: [^\n]{1,160})\n {1,8}at ", re.MULTILINE)
+"""Followed by the places in the code, as Node.js prints an error that ends it."""
+_OLD = timedelta(days=3)
 _OFTEN = 5
 """Lost connections in a row; one or two are normal."""
 
@@ -48,9 +51,12 @@ def whatsapp_output(probes: Probes) -> Iterator[Finding]:
         claim = (probes.claims(gateway) or {}).get("whatsapp")
         if claim is not None and claim.state == "connected":
             return
-    path = next((one for one in _logs(probes) if one.is_file()), None)
-    if path is None:
+    written = [(at, path) for path in _logs(probes) if (at := probes.modified(path))]
+    if not written:
         raise Skip("the WhatsApp bridge has not run yet")
+    at, path = max(written)
+    if datetime.now(UTC) - at > _OLD:
+        raise Skip("the WhatsApp bridge has not run for days")
     output = _WORKS.split(probes.end_of(path))[-1]
     reason = _reason(output)
     if reason is None:
@@ -63,7 +69,7 @@ def whatsapp_output(probes: Probes) -> Iterator[Finding]:
         subject="whatsapp",
         detail="Nobody on WhatsApp gets an answer: the bridge to WhatsApp does not run.",
         evidence=(Evidence(name, reason.quote),),
-        since=probes.modified(path),
+        since=at,
         next=reason.step,
         data={"platform": "whatsapp"},
     )

@@ -214,9 +214,14 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.probes.other_gateways import OtherGateway
-    from hermes_doctor.processes.process_stat import ProcessDetails as Vitals
+    from hermes_doctor.processes.process_stat import ProcessDetails as Vitals, start_moment
     from hermes_doctor.probes.unsaved_turns import KeptFile
-    from hermes_doctor.processes.runtime_files import GatewayLife as Life, PlatformState, Runtime
+    from hermes_doctor.processes.runtime_files import (
+        GatewayLife as Life,
+        PlatformState,
+        Runtime,
+        is_same_commit,
+    )
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed
     from hermes_doctor.model import DatabaseCopy

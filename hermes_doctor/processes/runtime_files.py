@@ -248,6 +248,11 @@ def parse_commit(value: object) -> str | None:
     return value if plain and isinstance(value, str) else None
 
 
+def is_same_commit(one: str, other: str) -> bool:
+    """Tell whether two names of commits, whole or shortened, can be the same."""
+    return one.startswith(other) or other.startswith(one)
+
+
 def _text(value: object) -> str | None:
     return value[:2000] if isinstance(value, str) and value else None
 

@@ -50,3 +50,15 @@ def test_healthy(home: Path, silent: float, days: int, every: float) -> None:
 def test_no_log(home: Path) -> None:
     """Without a log there is nothing to compare."""
     assert ask("quiet-platforms", Scene(home, QQ))[0].status == "skipped"
+
+
+@pytest.mark.parametrize(("days", "reported"), [(4, False), (7, True)])
+def test_weekdays_say_nothing_about_a_weekend(
+    home: Path, monkeypatch: pytest.MonkeyPatch, days: int, reported: bool
+) -> None:
+    """On a Saturday, four weekdays are no history; a week with a weekend is."""
+    saturday = time.mktime((2026, 11, 14, 18, 0, 0, 0, 0, -1))
+    monkeypatch.setattr(time, "time", lambda: saturday)
+    _plant(home, 5 * HOUR, days)
+
+    assert bool(ask("quiet-platforms", Scene(home, QQ))[1]) == reported

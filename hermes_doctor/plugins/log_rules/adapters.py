@@ -13,10 +13,12 @@ _PREFIXES = ("gateway.platforms.", "hermes_plugins.", "plugins.platforms.")
 _NOT_PLATFORMS = ("base", "helpers", "utils")
 _SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 _REASON = pattern(
-    r"(?i)connect|log ?in|logged out|auth|token|credential|secret|key|start|refus|denied"
-    r"|timed? ?out|required|missing|not (?:set|found|installed|configured|registered)"
-    r"|invalid|expired|exit|HTTP|http|error|fail|port|bridge|npm|dns|resolv|ssl|certificate|proxy|intent|permission"
+    r"(?i)\b(?:(?:dis|re)?connect\w*|log ?in|logged out|auth\w*|tokens?|credentials?|secrets?|keys?"
+    r"|start\w*|refus\w*|denied|timed? ?out|required|missing"
+    r"|not (?:set|found|installed|configured|registered)|invalid|expired|exit\w*|https?|errors?"
+    r"|fail\w*|ports?|bridge|npm|dns|resolv\w*|ssl|certificate|proxy|intents?|permissions?)\b"
 )
+_PREFIX = pattern(r"\[[^\]]{0,60}\] ?")
 _OTHERS = pattern(
     r"(?:\[[^\]]{0,60}\] )?(?:Unauthorized|Rejected|Dropping|Dropped|Ignoring|Ignored|Denied"
     r"|Blocked|File too large|Unsupported document|Document too large|API FAIL"
@@ -25,6 +27,8 @@ _OTHERS = pattern(
 )
 """The starts of lines that may contain words of strangers, or are about single messages."""
 _BEFORE = 300.0
+_LONGEST = 100
+"""Characters at the start of a line, up to a colon, that are the adapter's own words."""
 
 
 class LastWords(NamedTuple):
@@ -48,7 +52,8 @@ class Adapters:
         name = next(filter(None, match.groups()), "") if match else ""
         if not name or name in _NOT_PLATFORMS or _OTHERS.match(entry.text):
             return
-        if _REASON.search(entry.text[:300]):
+        own = _PREFIX.sub("", entry.text, count=1).partition(": ")[0]
+        if _REASON.search(own[:_LONGEST]):
             self._said[name] = LastWords(entry, entry.text.split("\n")[0][:160])
 
     def reason(self, platform: str, at: float) -> LastWords | None:

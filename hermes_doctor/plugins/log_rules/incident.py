@@ -77,7 +77,7 @@ class OpenIncident:
         long = self.rule.within or self.rule.window
         full = len(self.times) == self.rule.threshold
         if self.rule.days:
-            self.days.add(int((self.now - at) // DAY))
+            self.days.add(max(0, int((self.now - at) // DAY)))
             full = full and len(self.days) >= self.rule.days and min(self.days) == 0
         self.reached = self.reached or (full and at - self.times[0] <= long)
         quote = Quote(match.entry, match.quote)
