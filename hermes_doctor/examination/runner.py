@@ -139,6 +139,7 @@ def _examine(
     limit: float,
     progress: Callable[[str], None] | None,
 ) -> tuple[list[CheckResult], list[Finding]]:
+    probes.choose_knowledge()
     stretch = DEEP if probes.deep else 1
     clock, end = time_limits.Stopwatch(), limit * stretch
     due: dict[str, float] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.gateway import GatewayProbes
 from hermes_doctor.system.once import once
 
@@ -29,9 +31,16 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.installation import find
 
         found = find.find_installation(self.home, self.gateways)
-        if found is not None:
-            _use_what_was_learned(found, self.home)
+        _use_what_was_learned(found, self.home)
         return found
+
+    def choose_knowledge(self) -> None:
+        """Use what was learned from the installed Hermes, before checks run side by side."""
+        from hermes_doctor.knowledge import data
+
+        if os.path.isdir(data.learned_folder()):
+            with contextlib.suppress(CouldNotLook):
+                self.installation()
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:
@@ -117,14 +126,15 @@ class InstalledProbes(GatewayProbes):
         return UpdateRecords(self.home).last()
 
 
-def _use_what_was_learned(found: Installation, home: Home) -> None:
+def _use_what_was_learned(found: Installation | None, home: Home) -> None:
     """Use what `hermes-doctor learn` stored about this Hermes; one stat if there is nothing.
 
     A known version is looked up too: a checkout has the version of the last release before it.
     """
     from hermes_doctor.knowledge import data
 
-    if not os.path.isdir(data.learned_folder()):
+    if found is None or not os.path.isdir(data.learned_folder()):
+        data.use(None)
         return
     from hermes_doctor.installation.details import read_details
     from hermes_doctor.knowledge import learned
