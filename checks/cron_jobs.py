@@ -46,6 +46,7 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
     now = datetime.now(UTC)
     yield from _never(jobs, now)
     yield from _senseless(probes, jobs)
+    yield from _failed(jobs)
     sound = (job for job in jobs if not job.senseless)
     late = [job for job in sound if job.next_run and now - job.next_run > _LATE]
     if not late:
@@ -74,6 +75,21 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
                 for job in found[:_MOST]
                 if job.missed
             ),
+        )
+
+
+def _failed(jobs: list[Job]) -> Iterator[Finding]:
+    """Report jobs whose last run failed, as Hermes recorded it."""
+    found = [job for job in jobs if job.failed]
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=text("the last run of {jobs} failed", jobs=_count(found)),
+            subject="cron/jobs.json",
+            detail="Users miss the result until a run succeeds.",
+            next="Correct what the error names, then start the job with `hermes cron run ID`.",
+            evidence=tuple(Evidence(f"job {job.name}", job.error) for job in found[:_MOST]),
         )
 
 

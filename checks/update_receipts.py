@@ -131,7 +131,7 @@ def _not_back(receipt: UpdateReceipt, how: str, seen: Evidence) -> Finding:
 def _not_started(at: datetime, seen: Evidence) -> Finding:
     return Finding(
         code="GW-UPDATE-NOT-RESTARTED",
-        severity=Severity.WARNING,
+        severity=Severity.ERROR,
         title="Hermes was updated, and no gateway started since",
         subject="gateway",
         detail="Nobody gets an answer. The update ended before it started the gateway again.",

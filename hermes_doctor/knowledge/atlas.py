@@ -117,7 +117,7 @@ def expected_blueprint(database: str, installed: Release | None, found: Schema) 
     best = blueprint(kind, known[max(below)])
     best = best.fitted(found.virtual) if best else None
     certain = installed in known or is_newer_than_atlas(kind, installed)
-    return best if certain or best is None else _uncertain(best)
+    return best if certain or best is None else _uncertain(kind, best, found.version)
 
 
 def blueprint_at_or_below(database: str, installed: Release | None) -> Blueprint | None:
@@ -184,11 +184,27 @@ def _table(name: str, form: Mapping[str, Any]) -> TableBlueprint:
     return TableBlueprint(name, form["sql"], columns, (declared, *others), lazy, unkeyed)
 
 
-def _uncertain(known: Blueprint) -> Blueprint:
-    """Set `if_missing` of all columns to unknown; everything else every release creates again."""
+def _uncertain(kind: str, known: Blueprint, version: int | None) -> Blueprint:
+    """Set `if_missing` of columns to unknown; everything else every release creates again.
+
+    If the database has a schema version, and every release with that version adds a column itself,
+    that is known.
+    """
+    data = _data(kind)
+    fits = {name for name, made in data["releases"].items() if version and made == version}
+    fates: dict[tuple[str, str], set[str]] = {}
+    for table, forms in data["tables"].items():
+        here = [form for form in forms if fits & {*form["releases"]}]
+        for column in (Column(*facts) for form in here for facts in form["columns"]):
+            fates.setdefault((table, column.name), set()).add(column.if_missing)
     tables = {
         name: table._replace(
-            columns=tuple(one._replace(if_missing="unknown") for one in table.columns)
+            columns=tuple(
+                one
+                if fates.get((name, one.name)) == {"healed"}
+                else one._replace(if_missing="unknown")
+                for one in table.columns
+            )
         )
         for name, table in known.tables.items()
     }

@@ -47,12 +47,21 @@ class CronJob(NamedTuple):
     script: str | None
     undelivered: bool
     """Whether its last result could not be delivered."""
+    failed: str
+    """The error of its last run; empty if that succeeded."""
     claimed: datetime | None
     """Since when a run is in progress, according to the file."""
     missed: datetime | None = None
     """When a one-time job should have run, if it has not run and no run is planned."""
     senseless: bool = False
     """Whether its schedule gives no time to run."""
+
+    @property
+    def error(self) -> str:
+        """The error of its last run, redacted for display."""
+        from hermes_doctor import redaction
+
+        return redaction.redact_words(self.failed.partition("\n")[0])[:120]
 
     @property
     def name(self) -> str:
@@ -113,10 +122,19 @@ def _job(said: Mapping[str, Any]) -> CronJob:
         script=script if isinstance(script, str) and script.strip() else None,
         undelivered=bool(said.get("last_delivery_error"))
         or said.get("last_status") == "delivery_failed",
+        failed=_error(said),
         claimed=claimed and _aware(claimed),
         missed=_missed(said),
         senseless=isinstance(schedule, dict) and has_no_next_run(schedule),
     )
+
+
+def _error(said: Mapping[str, Any]) -> str:
+    """Return the error of the last run, which may contain anything."""
+    if said.get("last_status") != "error":
+        return ""
+    error = said.get("last_error")
+    return str(error)[:MOST] if error else "without a reason"
 
 
 def _missed(said: Mapping[str, Any]) -> datetime | None:

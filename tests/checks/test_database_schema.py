@@ -461,3 +461,13 @@ def test_a_flipped_bit_is_no_newer_hermes(home: Path) -> None:
     damage.execute(home / "kanban.db", f"PRAGMA user_version = {1 << 29}")
 
     assert look(home, "0.19.0")[1] == []
+
+
+def test_added_later_by_every_release_of_this_version(home: Path) -> None:
+    """Without an installation, the schema version says which releases may run here."""
+    history(home, "0.20.5", "ALTER TABLE async_delegations DROP COLUMN origin_session_id")
+
+    result, [finding] = look(home)
+
+    assert result.status is Status.OK
+    assert (finding.severity, finding.fix) == (Severity.INFO, None)

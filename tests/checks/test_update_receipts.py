@@ -56,7 +56,7 @@ def found(home: Path) -> list[tuple[str, Severity]]:
 
 
 NOTE = [("UPD-RECEIPT", Severity.INFO)]
-NOT_STARTED = [("GW-UPDATE-NOT-RESTARTED", Severity.WARNING)]
+NOT_STARTED = [("GW-UPDATE-NOT-RESTARTED", Severity.ERROR)]
 
 
 def test_healthy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ def happening(rule: Rule) -> Iterator[LogEntry]:
     """The first example as often as it takes, and what must follow."""
     own, *others = SAMPLES[rule.id]
     gap = min((rule.within or rule.window / 4) / (rule.threshold + 1), 60.0)
+    gap = max(gap, rule.spread / max(1, rule.threshold - 1))
     if rule.days:
         gap = 86_400.0 - 60.0
     at = NOW - max(rule.settle + 1, gap * rule.threshold + 2)

@@ -79,6 +79,7 @@ class OpenIncident:
         if self.rule.days:
             self.days.add(max(0, int((self.now - at) // DAY)))
             full = full and len(self.days) >= self.rule.days and min(self.days) == 0
+        full = full and at - self.first >= self.rule.spread
         self.reached = self.reached or (full and at - self.times[0] <= long)
         quote = Quote(match.entry, match.quote)
         (self.end if self.begin else self.begin).append(quote)

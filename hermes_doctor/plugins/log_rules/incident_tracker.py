@@ -23,6 +23,8 @@ FEW = 50
 """Up to this number of open incidents, a rule's incidents are compared one by one."""
 _AHEAD = 5.0
 """Seconds by which the clock of the log's writer may be ahead of ours."""
+FRESH = 600.0
+"""After so many seconds, a sound check outweighs a line of a rule with `unless_ok`."""
 _SAME_TIME = 60.0
 """Seconds by which a better rule's last line may be older."""
 _FUTURE, _ZONES = 300.0, 15 * 3600.0
@@ -180,6 +182,7 @@ class IncidentTracker:
         return any(
             other.reached
             and other.agrees(one.key)
+            and not (other.rule.unless_ok and _last(other) < self.now - FRESH)
             and _last(other) >= _last(one) - _SAME_TIME
             and (other.count >= one.count or "session" not in other.key)
             for other in better

@@ -61,6 +61,8 @@ class Rule(NamedTuple):
     """Counts only for a platform that the gateway of this home starts."""
     adapter: bool = False
     """Whether the last warning of the platform's adapter before the line is shown as the reason."""
+    spread: float = 0.0
+    """Seconds that must be between the first and the last line: one bad moment is not enough."""
     days: int = 0
     """The lines must be on at least this many different days, each of 24 hours before now."""
     otherwise: bool = False

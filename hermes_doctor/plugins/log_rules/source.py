@@ -30,7 +30,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
-    "otherwise",
+    "otherwise", "spread",
 }  # fmt: skip
 
 _OTHERS = (
@@ -216,10 +216,13 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         only_set_up=flag(raw, "only_set_up"),
         otherwise=flag(raw, "otherwise"),
         adapter=flag(raw, "adapter"),
+        spread=span(raw, "spread", "0s"),
         days=_count(raw, "days", 1) if "days" in raw else 0,
     )
     if rule.days and line.level in ("DEBUG", "INFO"):
         raise RuleError("`days` needs a `level` from warning on")
+    if rule.spread and rule.threshold == 1:
+        raise RuleError("`spread` needs a `threshold`")
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
