@@ -11,7 +11,7 @@ def hermes_newer(probes: Probes) -> Iterator[Finding]:
     newer = probes.newer()
     if newer is None:
         return
-    installed = probes.installation()
+    installed, can_learn = probes.installation(), probes.can_learn()
     version = f"Hermes {installed.version}" if installed else "no Hermes found here"
     yield Finding(
         code="HERMES-NEWER",
@@ -25,7 +25,10 @@ def hermes_newer(probes: Probes) -> Iterator[Finding]:
         evidence=(Evidence("installation", version),),
         next=(
             "Run `hermes-doctor learn`: it asks this Hermes what hermes-doctor does not know."
-            if probes.can_learn()
+            if can_learn
             else "Update hermes-doctor."
         ),
+        data={"suggests": ("hermes-doctor learn", "ask this newer Hermes, so that all checks run")}
+        if can_learn
+        else {},
     )

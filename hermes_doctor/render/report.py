@@ -229,9 +229,8 @@ def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
     open_ = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
     more = f"hermes-doctor check -v{report.options}"
     if open_:
-        first = _open_question(open_[0])
         rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-        yield row(("? ", "faint"), first + rest, hang=2)
+        yield row(("? ", "faint"), _open_question(open_[0]) + rest, hang=2)
     for reason, skipped in _skipped(report).items():
         if len(skipped) >= MANY_SKIPPED:
             yield row(("? ", "faint"), f"{count(len(skipped), 'check')} skipped: {reason}", hang=2)
@@ -315,6 +314,7 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
         code = judged.primary.code if judged.primary else problems[0][0].code
         explain = f"hermes-doctor explain {code}{report.page_options}"
         commands.append((explain, "more about this problem"))
+    commands += [one.data["suggests"] for one in report.findings if "suggests" in one.data]
     if commands:
         yield BLANK
     yield from _commands(commands)

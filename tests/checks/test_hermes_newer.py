@@ -21,6 +21,7 @@ def test_a_newer_installation(home: Path) -> None:
     assert (found.code, found.severity.value, found.fix) == ("HERMES-NEWER", "info", None)
     assert found.title == f"Hermes {future_homes.VERSION} is newer than hermes-doctor knows"
     assert "`hermes-doctor learn`" in found.next
+    assert found.data["suggests"][0] == "hermes-doctor learn"
 
 
 def test_a_newer_configuration(home: Path) -> None:
