@@ -101,21 +101,15 @@ def _current(probes: Probes, path: Path) -> int:
     head = probes.header(path)
     if not head.magic or not head.application_id:
         return 0
-    try:
-        answer = probes.ask(path, "PRAGMA application_id")
-    except CouldNotLook:
-        return head.application_id
-    found = answer.rows[0][0] if answer.rows else 0
+    rows = probes.rows(path, "PRAGMA application_id")
+    found = rows[0][0] if rows else 0
     return found if isinstance(found, int) else 0
 
 
 def _token(probes: Probes, path: Path) -> int:
     """The number that state_meta has; 0 if it has none."""
-    try:
-        answer = probes.ask(path, _TOKEN)
-    except CouldNotLook:
-        return 0
-    said = str(answer.rows[0][0]) if answer.rows else ""
+    rows = probes.rows(path, _TOKEN, "state_meta")
+    said = str(rows[0][0]) if rows else ""
     try:
         return (int(said[:8], 16) & 0x7FFFFFFF) or 1
     except ValueError:
