@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     clock,
+    moment,
     read_json,
     text,
 )
@@ -120,7 +121,7 @@ def _earlier(probes: Probes, path: Path) -> Iterator[_Seen]:
     """The numbers in recent copies of state.db, and in the notes of logs that were set aside."""
     since = datetime.now(UTC) - _RECENT
     for one in probes.copies(path)[:_MOST]:
-        at = _time(one.mtime_ns)
+        at = moment(one.mtime_ns)
         if at < since:
             break
         try:
@@ -144,10 +145,3 @@ def _noted(manifest: Path) -> int:
     for key in ("main", "header", "application_id"):
         said = said.get(key) if isinstance(said, dict) else None
     return said if isinstance(said, int) else 0
-
-
-def _time(ns: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(ns / 1e9, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)

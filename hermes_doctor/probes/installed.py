@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.gateway import GatewayProbes
 from hermes_doctor.system.once import once
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.update_receipt import PendingRestart, Receipt
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.probes.other_gateways import OtherGateway
+    from hermes_doctor.probes.unsaved_turns import UnsavedTurns
     from hermes_doctor.records.updates import Update
 
 
@@ -32,6 +34,17 @@ class InstalledProbes(GatewayProbes):
         if found is not None:
             _use_what_was_learned(found, self.home)
         return found
+
+    @once(limit=4)
+    def unsaved(self) -> UnsavedTurns:
+        """Messages that Hermes kept in files because it could not save them."""
+        from hermes_doctor.probes import unsaved_turns
+
+        try:
+            found = self.installation()
+        except CouldNotLook:
+            found = None
+        return unsaved_turns.find(self.home, found.release if found else None)
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:
