@@ -241,6 +241,24 @@ class TestTranscripts:
         assert "1 message of 1 session was added." in " ".join(cured.notes)
         assert damage.sound(path)
 
+    @pytest.mark.parametrize(
+        "does",
+        [
+            "UPDATE gateway_routing SET session_key = 'x'",
+            "DELETE FROM schema_version",
+            "INSERT INTO messages_fts (rowid, content) VALUES (1, load_extension('x'))",
+        ],
+    )
+    def test_a_trigger_of_an_unknown_release_that_does_more(
+        self, home: Path, path: Path, does: str
+    ) -> None:
+        """The schema is from the file, so its triggers may only fill the search index."""
+        damage.execute(path, "CREATE TABLE IF NOT EXISTS gateway_routing (session_key TEXT)")
+        damage.execute(path, f"CREATE TRIGGER more AFTER INSERT ON messages BEGIN {does}; END")
+        unknown_release(home, path)
+        divert(home, "s1", TURN[0])
+        assert "SQLite refuses it" in fix_cycle.refused(home, "SESSION-UNSAVED")
+
     @pytest.mark.parametrize("kind", ["calls", "times", "ids"])
     def test_the_same_words_again(self, home: Path, path: Path, kind: str) -> None:
         """A turn like the one before it: its calls, times or ids tell them apart."""
