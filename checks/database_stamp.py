@@ -48,6 +48,8 @@ def database_stamp(probes: Probes) -> Iterator[Finding]:
     if path not in probes.databases().paths:
         raise Skip("no state.db yet")
     try:
+        if probes.is_reported(path):
+            raise Skip("state.db cannot be read; another check reports it")
         current = _current(probes, path)
     except FileNotFoundError:
         raise Skip("no state.db yet") from None

@@ -62,6 +62,8 @@ def kanban_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         raise Skip("no kanban board")
     for path in boards:
         try:
+            if probes.is_reported(path):
+                continue
             storm, failing = _storming(probes, path), _failing(probes, path)
         except FileNotFoundError:
             continue

@@ -38,6 +38,8 @@ def undelivered_answers(probes: Probes) -> Iterator[Finding]:
         found = probes.condition(path)
     except FileNotFoundError:
         raise Skip("state.db was removed during the check") from None
+    if probes.is_reported(path):
+        raise Skip("state.db cannot be read; another check reports it")
     if found.readable and found.catalog and _TABLE not in found.catalog.tables:
         raise Skip("this release records no deliveries")
     rows = probes.rows(path, _SQL.format(since=int(time.time()) - _DAY), _TABLE)

@@ -121,6 +121,11 @@ class DatabaseProbes(ConfiguredProbes):
             )
         return found.reader.ask(sql, found.patience(self.deep))
 
+    def is_reported(self, path: Path) -> bool:
+        """Whether a database has no readable rows because of a fault that its own checks report."""
+        found = self.condition(path)
+        return found.wrong and not found.readable
+
     def rows(self, path: Path, sql: str, *tables: str) -> list[Row]:
         """The rows of one query; none if the database lacks one of the tables.
 
