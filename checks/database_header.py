@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from hermes_doctor.api import (
     check,
     count,
     loss,
+    moment,
     sentences,
     size,
     snapshot,
@@ -105,7 +105,7 @@ def _fault(probes: Probes, name: str, fault: FirstPageFault, copies: list[Databa
     if copies:
         left = text(
             "Its newest copy is from {time}; what came later is lost.",
-            time=ago(_time(copies[0].mtime_ns)),
+            time=ago(moment(copies[0].mtime_ns)),
         )
     return Finding(
         code="DB-NOTADB",
@@ -136,13 +136,6 @@ def _shown(probes: Probes, copies: list[DatabaseCopy]) -> list[Evidence]:
         )
         for one in copies[:3]
     ]
-
-
-def _time(ns: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(ns / 1e9, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)
 
 
 def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:

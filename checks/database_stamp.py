@@ -21,6 +21,7 @@ from hermes_doctor.api import (
     Skip,
     check,
     clock,
+    moment,
     read_json,
     text,
 )
@@ -47,6 +48,8 @@ def database_stamp(probes: Probes) -> Iterator[Finding]:
     if path not in probes.databases().paths:
         raise Skip("no state.db yet")
     try:
+        if probes.is_reported(path):
+            raise Skip("state.db cannot be read; another check reports it")
         current = _current(probes, path)
     except FileNotFoundError:
         raise Skip("no state.db yet") from None
@@ -101,21 +104,15 @@ def _current(probes: Probes, path: Path) -> int:
     head = probes.header(path)
     if not head.magic or not head.application_id:
         return 0
-    try:
-        answer = probes.ask(path, "PRAGMA application_id")
-    except CouldNotLook:
-        return head.application_id
-    found = answer.rows[0][0] if answer.rows else 0
+    rows = probes.rows(path, "PRAGMA application_id")
+    found = rows[0][0] if rows else 0
     return found if isinstance(found, int) else 0
 
 
 def _token(probes: Probes, path: Path) -> int:
     """The number that state_meta has; 0 if it has none."""
-    try:
-        answer = probes.ask(path, _TOKEN)
-    except CouldNotLook:
-        return 0
-    said = str(answer.rows[0][0]) if answer.rows else ""
+    rows = probes.rows(path, _TOKEN, "state_meta")
+    said = str(rows[0][0]) if rows else ""
     try:
         return (int(said[:8], 16) & 0x7FFFFFFF) or 1
     except ValueError:
@@ -126,7 +123,7 @@ def _earlier(probes: Probes, path: Path) -> Iterator[_Seen]:
     """The numbers in recent copies of state.db, and in the notes of logs that were set aside."""
     since = datetime.now(UTC) - _RECENT
     for one in probes.copies(path)[:_MOST]:
-        at = _time(one.mtime_ns)
+        at = moment(one.mtime_ns)
         if at < since:
             break
         try:
@@ -150,10 +147,3 @@ def _noted(manifest: Path) -> int:
     for key in ("main", "header", "application_id"):
         said = said.get(key) if isinstance(said, dict) else None
     return said if isinstance(said, int) else 0
-
-
-def _time(ns: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(ns / 1e9, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)

@@ -19,7 +19,7 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
     if not env.data or (mark is None and content is not None and not zeros):
         return
     curable = content is not None and "\0" not in content
-    plain = zeros and not curable and is_plain(env.data.replace(b"\0", b""))
+    plain = zeros and not curable and env.without_nul() is not None
     first = env.first_name
     converted = curable and _is_converted(probes, mark, content or "")
     if mark in ("mangled", "UTF-8-SIG"):
@@ -80,15 +80,6 @@ def _is_converted(probes: Probes, mark: str | None, content: str) -> bool:
     if installed is None or installed.release < _CONVERTS:
         return False
     return mark.startswith("UTF-16") if mark else content.isascii()
-
-
-def is_plain(data: bytes) -> bool:
-    """Tell whether bytes are text of lines, without control characters."""
-    try:
-        content = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return bool(content.strip()) and all(one in "\t\r\n" or one.isprintable() for one in content)
 
 
 def _evidence(data: bytes, mark: str | None, *, curable: bool) -> str:

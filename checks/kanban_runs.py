@@ -34,8 +34,7 @@ _SQL = (
     "AND d.outcome = 'completed' AND d.ended_at > r.ended_at) "
     "GROUP BY r.task_id HAVING count(*) >= {often} ORDER BY 2 DESC LIMIT 20"
 )
-
-
+_TABLES = ("task_runs", "tasks")
 _HOUR, _STORM = 3600, 10
 """Starts of one task within an hour, whatever came of them."""
 _STARTS = (
@@ -56,16 +55,21 @@ class _Task(NamedTuple):
 
 
 @check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
-def kanban_runs(probes: Probes) -> Iterator[Finding]:
+def kanban_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every kanban task end with a result?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
     if not boards:
         raise Skip("no kanban board")
     for path in boards:
         try:
+            if probes.is_reported(path):
+                continue
             storm, failing = _storming(probes, path), _failing(probes, path)
-        except (CouldNotLook, FileNotFoundError):
-            continue  # the database checks report why
+        except FileNotFoundError:
+            continue
+        except CouldNotLook as why:
+            yield why
+            continue
         if storm:
             yield _storm(probes, path, storm)
         elif failing:
@@ -77,7 +81,7 @@ def _failing(probes: Probes, path: Path) -> list[_Task]:
     sql = _SQL.replace("?", str(since)).format(often=_OFTEN)
     return [
         _Task(id, runs, str(outcomes or ""), str(status or ""))
-        for id, runs, _, outcomes, status in probes.ask(path, sql).rows
+        for id, runs, _, outcomes, status in probes.rows(path, sql, *_TABLES)
         if isinstance(id, str) and isinstance(runs, int)
     ]
 
@@ -86,7 +90,7 @@ def _storming(probes: Probes, path: Path) -> list[_Task]:
     sql = _STARTS.format(since=int(time.time()) - _HOUR, often=_STORM)
     return [
         _Task(id, runs, str(outcomes or ""), str(status or ""))
-        for id, runs, outcomes, status in probes.ask(path, sql).rows
+        for id, runs, outcomes, status in probes.rows(path, sql, *_TABLES)
         if isinstance(id, str) and isinstance(runs, int)
     ]
 

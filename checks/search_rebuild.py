@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
+    CouldNotLook,
     Evidence,
     Finding,
     Probes,
@@ -29,7 +30,7 @@ _OFTEN = 3
 
 
 @check(id="search-rebuild", group="databases", codes=_CODES, limit=10)
-def search_rebuild(probes: Probes) -> Iterator[Finding]:
+def search_rebuild(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has Hermes finished rebuilding the search index?"""
     if not probes.databases().paths:
         raise Skip("no database yet")
@@ -39,7 +40,10 @@ def search_rebuild(probes: Probes) -> Iterator[Finding]:
         if found.rebuild is not None:
             yield _unfinished(name, found)
         if path.name == "state.db":
-            yield from _stale(probes, name, path, found)
+            try:
+                yield from _stale(probes, name, path, found)
+            except CouldNotLook as why:
+                yield why
 
 
 def _unfinished(name: str, found: Condition) -> Finding:
@@ -75,9 +79,9 @@ def _unfinished(name: str, found: Condition) -> Finding:
 
 def _stale(probes: Probes, name: str, path: Path, found: Condition) -> Iterator[Finding]:
     """Report an index that Hermes switched off and cannot rebuild."""
-    if not found.readable or not found.catalog or "state_meta" not in found.catalog.tables:
-        return
-    notes = {str(row[0]): row[1] for row in probes.ask(path, _META).rows}
+    if not found.readable:
+        return  # the database checks report why
+    notes = {str(row[0]): row[1] for row in probes.rows(path, _META, "state_meta")}
     if _STALE not in notes:
         return
     attempts, first, pids = _deferral(notes.get(_DEFERRED))

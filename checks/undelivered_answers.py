@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from hermes_doctor.api import (
-    CouldNotLook,
     Evidence,
     Finding,
     Probes,
@@ -39,12 +38,12 @@ def undelivered_answers(probes: Probes) -> Iterator[Finding]:
         found = probes.condition(path)
     except FileNotFoundError:
         raise Skip("state.db was removed during the check") from None
-    if not found.readable or not found.catalog or _TABLE not in found.catalog.tables:
-        raise Skip("this release records no deliveries, or state.db cannot be read")
-    answer = probes.ask(path, _SQL.format(since=int(time.time()) - _DAY))
-    if answer.error:
-        raise CouldNotLook(text("{table}: {error}", table=_TABLE, error=answer.error))
-    for platform, state, number, first, _, error in answer.rows:
+    if probes.is_reported(path):
+        raise Skip("state.db cannot be read; another check reports it")
+    if found.readable and found.catalog and _TABLE not in found.catalog.tables:
+        raise Skip("this release records no deliveries")
+    rows = probes.rows(path, _SQL.format(since=int(time.time()) - _DAY), _TABLE)
+    for platform, state, number, first, _, error in rows:
         if isinstance(platform, str) and isinstance(number, int):
             yield _finding(platform[:40], str(state), number, first, str(error or ""))
 

@@ -10,6 +10,7 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
+    Partly,
     Probes,
     Severity,
     Skip,
@@ -36,7 +37,7 @@ _MOST = 5
     codes=["SESSION-UNSAVED", "DB-DELETED-WAL"],
     limit=10,
 )
-def unsaved_turns(probes: Probes) -> Iterator[Finding]:
+def unsaved_turns(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
     """Are all messages in the message history?"""
     found, runtime = probes.unsaved(), probes.runtime()
     broken = runtime.store in ("unavailable", "retrying")
@@ -46,7 +47,9 @@ def unsaved_turns(probes: Probes) -> Iterator[Finding]:
     if broken and (running := _running(probes, runtime)) is not None:
         yield _unavailable(runtime, running)
     soon = now - _SOON if _pids(probes) else now
-    pending = [one for one in found.pending if not one.by_hand and one.at <= soon]
+    waiting = [one for one in found.pending if not one.by_hand and one.at <= soon]
+    pending = [one for one in waiting if not one.doubt]
+    doubts = [CouldNotLook(one.doubt) for one in waiting if one.doubt and now - one.at < _RECENT]
     if pending:
         yield Finding(
             code="SESSION-UNSAVED",
@@ -63,42 +66,66 @@ def unsaved_turns(probes: Probes) -> Iterator[Finding]:
         )
     kept = [*found.diverted, *(one for one in found.pending if one.by_hand)]
     if kept:
-        yield from _kept(probes, kept, now)
+        for said in _kept(probes, kept, now):
+            if not isinstance(said, CouldNotLook):
+                yield said
+            elif str(said) not in map(str, doubts):
+                doubts.append(said)
+    yield from doubts
     if found.retired:
         yield from _retired(probes, found.retired, now)
 
 
-def _kept(probes: Probes, kept: list[KeptFile], now: datetime) -> Iterator[Finding]:
+def _kept(probes: Probes, kept: list[KeptFile], now: datetime) -> Iterator[Finding | CouldNotLook]:
     """Report transcripts with messages that state.db lacks, or that could not be compared."""
-    title = text("{files} of messages are not in state.db", files=count(len(kept), "file"))
-    detail = (
-        "The bot does not remember these messages, and Hermes does not add them by itself. "
-        "It could not write to state.db."
-    )
-    repair = None
+    recent = {one.path for one in kept if now - one.at < _RECENT}
     try:
         lacking = probes.unsaved_messages()
-    except CouldNotLook:
-        kept = [one for one in kept if now - one.at < _RECENT]
-    else:
-        if not lacking.any:
-            return
-        repair = "add-unsaved-turns" if lacking.addable else None
-        number = lacking.count or sum(lacking.left.values())
-        title = text("{messages} not in state.db", messages=count(number, "unsaved message"))
-        if repair is None:
-            detail = text(
-                "The bot does not remember them. They cannot be added: {why}.",
-                why=next(iter(lacking.left)),
-            )
-            kept = [one for one in kept if now - one.at < _RECENT]
-    if not kept:
+    except CouldNotLook as why:
+        if recent:
+            yield why
         return
-    yield Finding(
+    yield from (CouldNotLook(why) for path, why in lacking.unread if path in recent)
+    if lacking.addable:
+        yield _lacking(
+            probes,
+            [one for one in kept if one.path in lacking.sources],
+            lacking.count,
+            subject="sessions",
+            detail=(
+                "The bot does not remember these messages, and Hermes does not add them by "
+                "itself. It could not write to state.db."
+            ),
+            fix="add-unsaved-turns",
+        )
+    left = [one for one in kept if one.path in lacking.left_in and one.path in recent]
+    if left:
+        reason, _ = lacking.left_in[left[-1].path]
+        yield _lacking(
+            probes,
+            left,
+            sum(lacking.left_in[one.path][1] for one in left),
+            subject="state.db",
+            detail=text("The bot does not remember them. They cannot be added: {why}.", why=reason),
+            fix=None,
+        )
+
+
+def _lacking(
+    probes: Probes,
+    kept: list[KeptFile],
+    number: int,
+    *,
+    subject: str,
+    detail: str,
+    fix: str | None,
+) -> Finding:
+    """Make the finding about messages that can be added, or about those that cannot."""
+    return Finding(
         code="SESSION-UNSAVED",
         severity=Severity.WARNING,
-        title=title,
-        subject="sessions",
+        title=text("{messages} not in state.db", messages=count(number, "unsaved message")),
+        subject=subject,
         detail=detail,
         evidence=tuple(
             Evidence(probes.home.name_of(one.path), text("kept {time}", time=clock(one.at)))
@@ -107,26 +134,27 @@ def _kept(probes: Probes, kept: list[KeptFile], now: datetime) -> Iterator[Findi
         since=min(one.at for one in kept),
         next=(
             ""
-            if repair
+            if fix
             else "Keep these files; read them, and tell the bot what it should know again."
         ),
-        fix=repair,
+        fix=fix,
     )
 
 
-def _retired(probes: Probes, retired: tuple[KeptFile, ...], now: datetime) -> Iterator[Finding]:
+def _retired(
+    probes: Probes, retired: tuple[KeptFile, ...], now: datetime
+) -> Iterator[Finding | Partly]:
     """Report logs with messages that state.db lacks, and those that could not be compared."""
-    unclear: list[KeptFile] = []
-    why = ""
-    for one in retired[-_MOST:]:
+    unclear: list[tuple[KeptFile, str]] = []
+    compared = retired if probes.deep else retired[-_MOST:]
+    for one in compared:
         try:
             rows = probes.retired_rows(one.path)
         except CouldNotLook as reason:
-            unclear.append(one)
-            why = str(reason)
+            unclear.append((one, str(reason)))
             continue
         if not rows.saved.messages:
-            unclear.append(one)
+            unclear.append((one, ""))
         elif rows.missing.addable:
             yield Finding(
                 code="DB-DELETED-WAL",
@@ -146,14 +174,24 @@ def _retired(probes: Probes, retired: tuple[KeptFile, ...], now: datetime) -> It
                 data={"folder": one.path.name},
             )
         elif rows.missing.left:
-            unclear.append(one)
-            why = "the conversations continued without its messages"
+            unclear.append((one, "the conversations continued without its messages"))
     if unclear:
-        yield _unclear(unclear, why, now)
+        yield _unclear(unclear, now)
+    if older := len(retired) - len(compared):
+        yield Partly(
+            text(
+                "{folders} state.db.retired-wal-* not compared; use --deep",
+                folders=count(older, "older folder"),
+            )
+        )
 
 
-def _unclear(retired: list[KeptFile], why: str, now: datetime) -> Finding:
-    recent = now - retired[-1].at < _RECENT
+def _unclear(retired: list[tuple[KeptFile, str]], now: datetime) -> Finding:
+    last, _ = retired[-1]
+    recent = now - last.at < _RECENT
+    reasons = [
+        Evidence(one.path.name, text("not added: {why}", why=why)) for one, why in retired if why
+    ]
     return Finding(
         code="DB-DELETED-WAL",
         severity=Severity.WARNING if recent else Severity.INFO,
@@ -166,15 +204,15 @@ def _unclear(retired: list[KeptFile], why: str, now: datetime) -> Finding:
         evidence=(
             *(
                 Evidence(one.path.name, text("kept {time}", time=clock(one.at)))
-                for one in retired[-2:]
+                for one, _ in retired[-2:]
             ),
-            *([Evidence(retired[-1].path.name, text("not added: {why}", why=why))] if why else []),
+            *reasons[-1:],
         ),
-        since=retired[-1].at,
+        since=last.at,
         next=text(
             "Keep the folder. Compare with `hermes sessions recover --source {folder}/state.db "
             "--inspect-only`.",
-            folder=retired[-1].path.name,
+            folder=last.path.name,
         ),
     )
 

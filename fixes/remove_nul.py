@@ -19,16 +19,14 @@ def remove_nul(probes: Probes, finding: Finding) -> Iterator[Step]:
     env = probes.env()
     if env is None or b"\0" not in env.data:
         return
-    rest = env.data.replace(b"\0", b"")
-    try:
-        rest.decode("utf-8")
-    except UnicodeDecodeError:
-        raise CannotFix("The rest of .env is not plain text. Write it again by hand.") from None
+    rest = env.without_nul()
+    if rest is None:
+        raise CannotFix("The rest of .env is not plain text. Write it again by hand.")
     refuse_managed(probes)
     yield ReplaceFile(
         env.path,
         rest,
-        why="remove the NUL bytes, keep all other bytes",
+        why="remove the NUL bytes; a variable after them gets its own line",
         expect=env.snapshot,
         before=env.data,
     )

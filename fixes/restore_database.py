@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot, text
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, count, fix, snapshot, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -25,10 +25,20 @@ def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
                 name=finding.subject,
             )
         )
-    newest = probes.home.name_of(copies[0].path) + (copies[0].member and f":{copies[0].member}")
-    why = text("restore {copy}, or an older copy if it is damaged", copy=newest)
-    if copies[0].doubtful:
-        why = text("restore {copy}, which may be of another home", copy=newest)
+    own = [one for one in copies if not one.doubtful]
+    newest = (own or copies)[0]
+    name = probes.home.name_of(newest.path) + (newest.member and f":{newest.member}")
+    if not own:
+        why = text("restore {copy}, which may be of another home", copy=name)
+    elif len(own) < len(copies):
+        why = text(
+            "restore {copy}, or an older copy if it is damaged; {left} not used, perhaps of "
+            "another home",
+            copy=name,
+            left=count(len(copies) - len(own), "copy", "copies"),
+        )
+    else:
+        why = text("restore {copy}, or an older copy if it is damaged", copy=name)
     yield ReplaceDatabase(
         path,
         lambda copy: bring_back(copy, copies),

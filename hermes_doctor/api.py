@@ -51,6 +51,7 @@ from hermes_doctor.sqlite import responses
 from hermes_doctor.system.files import (
     Snapshot,
     list_folder as listing,
+    moment,
     read_json,
     shown,
     size,

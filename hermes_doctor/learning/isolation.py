@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -130,10 +130,7 @@ class _Class:
         lesson = self.lessons[name]
         place = self.folder / name.replace("/", "-")
         home = place / ".hermes"
-        for folder in (place, home, place / "tmp"):
-            folder.mkdir(mode=0o700)
-            if self.user:
-                os.chown(folder, self.user.uid, self.user.gid)
+        _make_place(place, (home.name, "tmp"), self.user)
         given = {
             **{"script": lesson.script, "modules": dict(lesson.modules)},
             **{"words": lesson.words, "question": lesson.question},
@@ -197,12 +194,14 @@ def _answer(code: int, out: IO[bytes], err: IO[bytes]) -> Any:
 
 
 def _reason(code: int, err: IO[bytes]) -> str:
-    """Return the last line that the script wrote about its error."""
+    """Return what the script wrote about its error; a missing module says more than the rest."""
     size = err.seek(0, os.SEEK_END)
     err.seek(max(0, size - 4000))
     lines = [line.strip() for line in err.read().decode("utf-8", "replace").splitlines()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b", line)]
-    last = next((line for line in reversed(errors or lines) if line), "")
+    missing = [line for line in errors if line.startswith(("ModuleNotFoundError", "ImportError"))]
+    told = [line for line in errors if ": " in line]
+    last = next((line for line in reversed(missing or told or errors or lines) if line), "")
     if not last:
         return text("it ended with exit code {code}", code=code)
     from hermes_doctor.redaction import clean
@@ -210,9 +209,31 @@ def _reason(code: int, err: IO[bytes]) -> str:
     return clean(last[:160])
 
 
+def _make_place(place: Path, names: Sequence[str], user: Privileges | None) -> None:
+    """Make the folder of one script and the folders in it, for the owner.
+
+    His other scripts may still run, so he gets the outer folder last: until then only root can
+    put anything into it, and never into the folder that contains it.
+    """
+    place.mkdir(mode=0o700)
+    inside = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for name in names:
+            os.mkdir(name, 0o700, dir_fd=inside)
+            if user:
+                os.chown(name, user.uid, user.gid, dir_fd=inside, follow_symlinks=False)
+        if user:
+            os.fchown(inside, user.uid, user.gid)
+    finally:
+        os.close(inside)
+
+
 @contextlib.contextmanager
 def _scratch(user: Privileges | None) -> Iterator[Path]:
-    """Make a private folder for the owner, in memory if there is room, and remove it afterwards."""
+    """Make a folder for the scripts, in memory if there is room, and remove it afterwards.
+
+    It stays root's own: the owner can reach his folders in it, but replace none.
+    """
     import shutil
 
     place = "/dev/shm"
@@ -220,7 +241,7 @@ def _scratch(user: Privileges | None) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-learn-", dir=place if fits else None))
     try:
         if user:
-            os.chown(folder, user.uid, user.gid)
+            folder.chmod(0o711)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -28,7 +28,7 @@ def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     path, place = probes.home / unsaved_rows.DATABASE, probes.home / folder
     plan = _plan(probes, path)
     try:
-        found = unsaved_rows.retired(probes, place)
+        found = unsaved_rows.retired(probes, place, patient=True)
         files = retired_log.files_of(place)
     except CouldNotLook as why:
         raise CannotFix(

@@ -14,7 +14,6 @@ from hermes_doctor.system.once import CachedCall, once
 
 if TYPE_CHECKING:
     from hermes_doctor.model import TextCopy
-    from hermes_doctor.probes.unsaved_turns import UnsavedTurns
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.oom_kills import Kill
     from hermes_doctor.processes.process_stat import ProcessDetails, Stat
@@ -192,13 +191,6 @@ class CoreProbes:
         from hermes_doctor.system import space
 
         return space.of(self.home.path)
-
-    @once(limit=2)
-    def unsaved(self) -> UnsavedTurns:
-        """Messages that Hermes kept in files because it could not save them."""
-        from hermes_doctor.probes import unsaved_turns
-
-        return unsaved_turns.find(self.home)
 
     @once(limit=2)
     def sessions(self) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.stuck_locks import StuckLock
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
-    from hermes_doctor.sqlite.reader import QueryResult
+    from hermes_doctor.sqlite.reader import QueryResult, Row
     from hermes_doctor.sqlite.schema import Schema
 
 
@@ -120,6 +120,29 @@ class DatabaseProbes(ConfiguredProbes):
                 )
             )
         return found.reader.ask(sql, found.patience(self.deep))
+
+    def is_reported(self, path: Path) -> bool:
+        """Whether a database has no readable rows because of a fault that its own checks report."""
+        found = self.condition(path)
+        return found.wrong and not found.readable
+
+    def rows(self, path: Path, sql: str, *tables: str) -> list[Row]:
+        """The rows of one query; none if the database lacks one of the tables.
+
+        Raises CouldNotLook if SQLite fails or takes too long: no rows mean that there are none.
+        """
+        found = self.condition(path).catalog
+        if found is not None and any(one not in found.tables for one in tables):
+            return []
+        answer = self.ask(path, sql)
+        if answer.error:
+            name = self.home.name_of(path)
+            if answer.unfinished:
+                raise CouldNotLook(text("{file}: the query takes too long", file=name))
+            raise CouldNotLook(
+                text("{file}: SQLite cannot read it ({error})", file=name, error=answer.error)
+            )
+        return answer.rows
 
     @once(limit=2)
     def copies(self, path: Path) -> list[DatabaseCopy]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.update_receipt import PendingRestart, Receipt
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.probes.other_gateways import OtherGateway
+    from hermes_doctor.probes.unsaved_turns import UnsavedTurns
     from hermes_doctor.records.updates import Update
 
 
@@ -41,6 +42,17 @@ class InstalledProbes(GatewayProbes):
         if os.path.isdir(data.learned_folder()):
             with contextlib.suppress(CouldNotLook):
                 self.installation()
+
+    @once(limit=4)
+    def unsaved(self) -> UnsavedTurns:
+        """Messages that Hermes kept in files because it could not save them."""
+        from hermes_doctor.probes import unsaved_turns
+
+        try:
+            found = self.installation()
+        except CouldNotLook:
+            found = None
+        return unsaved_turns.find(self.home, found.release if found else None)
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:

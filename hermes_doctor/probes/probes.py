@@ -60,7 +60,7 @@ class Probes(StoreProbes):
         """Messages of a write-ahead log that Hermes set aside, and those that state.db lacks."""
         from hermes_doctor.probes import unsaved_rows
 
-        return unsaved_rows.retired(self, folder)
+        return unsaved_rows.retired(self, folder, patient=self.deep)
 
     @once(limit=8)
     def unsaved_messages(self) -> UnsavedMessages:

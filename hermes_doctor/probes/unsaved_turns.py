@@ -3,25 +3,41 @@
 `pending_messages/*.json` has messages that the next good start adds to state.db; then the file is
 deleted. `sessions/ID.jsonl` has messages of a process whose state.db was replaced or damaged;
 Hermes never adds them. `state.db.retired-wal-TIME-PID/` has the write-ahead log that such a process
-had open. Only names, sizes and times are read, and the kind of a pending file.
+had open. Only names, sizes and times are read, the kind of a
+pending file, and the first line of a recent transcript.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot
+from hermes_doctor.system.files import MEGABYTE, list_folder, moment, open_regular, read, snapshot
 
 PENDING, RETIRED, MANIFEST = "pending_messages", ".retired-wal-", "manifest.json"
 HISTORY = "shutdown-with-unpersisted-agent-history"
 """The reason in a pending file that Hermes does not add to state.db by itself."""
-MOST = 200
+ROLES = frozenset({"user", "assistant", "tool"})
+FILE, ALL = 8 * MEGABYTE, 64 * MEGABYTE
+"""The largest file that is read, and the most of all together."""
+MOST, MOST_NAMES = 200, 5000
+DIVERTS = (0, 19)
+"""Releases before 0.15 wrote a transcript for every session, those before this one none."""
+RECENT = timedelta(days=7)
+"""Without a pending file or a log that was set aside, older transcripts are not compared."""
+_FIRST = 65_536
+
+
+class Damaged(CouldNotLook):
+    """Says that a file was read, but is not what Hermes writes."""
 
 
 class KeptFile(NamedTuple):
@@ -31,6 +47,8 @@ class KeptFile(NamedTuple):
     at: datetime
     by_hand: bool = False
     """Hermes does not add it to state.db by itself."""
+    doubt: str = ""
+    """Why it is unknown whether Hermes adds it."""
 
 
 class UnsavedTurns(NamedTuple):
@@ -42,30 +60,50 @@ class UnsavedTurns(NamedTuple):
     retired: tuple[KeptFile, ...]
 
 
-def find(home: Home) -> UnsavedTurns:
-    """List the files of this home."""
+def find(home: Home, release: tuple[int, ...] | None = None) -> UnsavedTurns:
+    """List the files of this home; `release` is the installed one, if that is known."""
     retired = sorted(_retired(home), key=lambda one: one.at)
     pending = sorted(_pending(home / PENDING), key=lambda one: one.at)
     first = min((one.at for one in (*retired, *pending)), default=None)
-    diverted = sorted(_diverted(home, first), key=lambda one: one.at) if first else []
+    diverted: list[KeptFile] = []
+    if first or release is None or release >= DIVERTS:
+        diverted = sorted(_diverted(home, first), key=lambda one: one.at)
     return UnsavedTurns(tuple(pending), tuple(diverted), tuple(retired))
 
 
 def _pending(folder: Path) -> Iterator[KeptFile]:
     names = [name for name in list_folder(folder) if name.endswith(".json")]
+    left = ALL
     for name in names[:MOST]:
         seen = snapshot(folder / name)
-        if seen.kind == "file" and seen.size:
-            yield KeptFile(folder / name, _time(seen.mtime_ns), _reason(folder / name) == HISTORY)
+        if seen.kind != "file" or not seen.size:
+            continue
+        path, at = folder / name, moment(seen.mtime_ns)
+        try:
+            said = load(path, min(FILE, left))
+        except FileNotFoundError:
+            continue
+        except CouldNotLook as why:
+            yield KeptFile(path, at, doubt=str(why))
+        else:
+            left = max(0, left - seen.size)
+            yield KeptFile(path, at, by_hand=said.get("reason") == HISTORY)
 
 
-def _reason(path: Path) -> str | None:
+def load(path: Path, limit: int) -> Mapping[str, Any]:
+    """Read a pending file."""
+    said = parse(path, read(path, limit)[0])
+    if not isinstance(said, dict):
+        raise Damaged(text("{file}: does not contain messages", file=path.name))
+    return said
+
+
+def parse(path: Path, data: bytes) -> object:
+    """Parse a file, or a line of it."""
     try:
-        said = json.loads(read(path, MEGABYTE)[0])
-    except (FileNotFoundError, CouldNotLook, ValueError, RecursionError):
-        return None
-    found = said.get("reason") if isinstance(said, dict) else None
-    return found if isinstance(found, str) else None
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Damaged(text("{file}: the JSON in it is damaged", file=path.name)) from None
 
 
 def _retired(home: Home) -> Iterator[KeptFile]:
@@ -73,20 +111,41 @@ def _retired(home: Home) -> Iterator[KeptFile]:
     for name in names[:MOST]:
         seen = snapshot(home / name)
         if seen.kind == "directory":
-            yield KeptFile(home / name, _time(seen.mtime_ns), by_hand=True)
+            yield KeptFile(home / name, moment(seen.mtime_ns), by_hand=True)
 
 
-def _diverted(home: Home, first: datetime) -> Iterator[KeptFile]:
-    """Releases before 0.15 wrote such files for every session; those are older."""
-    names = [name for name in list_folder(home / "sessions") if name.endswith(".jsonl")]
-    for name in names[-MOST:]:
-        seen = snapshot(home / "sessions" / name)
-        if seen.kind == "file" and seen.size and (at := _time(seen.mtime_ns)) >= first:
-            yield KeptFile(home / "sessions" / name, at, by_hand=True)
+def _diverted(home: Home, first: datetime | None) -> list[KeptFile]:
+    """The newest transcripts: those since the first other file, and recent ones with messages."""
+    folder = home / "sessions"
+    names = [name for name in list_folder(folder) if name.endswith(".jsonl")]
+    recent = datetime.now(UTC) - RECENT
+    since = min(first, recent) if first else recent
+    found: list[KeptFile] = []
+    for name in names[-MOST_NAMES:]:
+        seen = snapshot(folder / name)
+        if seen.kind == "file" and seen.size and (at := moment(seen.mtime_ns)) >= since:
+            found.append(KeptFile(folder / name, at, by_hand=True))
+    found = sorted(found, key=lambda one: one.at)[-MOST:]
+    return [one for one in found if (first and one.at >= first) or _has_messages(one.path)]
 
 
-def _time(ns: int) -> datetime:
+def _has_messages(path: Path) -> bool:
+    """Whether a transcript starts with a message; that of an ordinary session had a row about it.
+
+    A line that is too long or damaged may be a message.
+    """
     try:
-        return datetime.fromtimestamp(ns / 1e9, UTC)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, UTC)
+        fd = open_regular(path, follow=False)
+    except (FileNotFoundError, CouldNotLook):
+        return False
+    try:
+        start = os.read(fd, _FIRST)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    try:
+        said = json.loads(start.lstrip().partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return True
+    return isinstance(said, dict) and said.get("role") in ROLES

@@ -11,6 +11,7 @@ from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = ".env"
 _NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
+_ASSIGNMENT = pattern(rb"[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=")
 LIMIT = 4 * MEGABYTE
 
 MANGLED = "mangled"
@@ -80,6 +81,19 @@ class EnvFile(NamedTuple):
         pairs = dotenv_values(stream=StringIO(self.text or ""), interpolate=False)
         return {name: value for name, value in pairs.items() if value}
 
+    def without_nul(self) -> bytes | None:
+        """The bytes without NUL; None unless the rest is plain text with the same variables.
+
+        NUL bytes between two variables took the place of at least the line end, so they become
+        one. Inside a quoted value that is not certain.
+        """
+        if b"\0" not in self.data:
+            return self.data
+        rest, added = _part(self.data)
+        if not is_plain(rest) or _variables(rest) != _variables(self.data) + added:
+            return None
+        return rest
+
     def _unmarked(self) -> str | None:
         """Detect UTF-16 without a mark: every second byte of ASCII text is NUL."""
         half = len(self.data) // 2
@@ -89,6 +103,41 @@ class EnvFile(NamedTuple):
             if self.data[0::2].count(0) > half * 0.9:
                 return "UTF-16-BE"
         return None
+
+
+def is_plain(data: bytes) -> bool:
+    """Tell whether bytes are text of lines, without control characters."""
+    try:
+        content = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return bool(content.strip()) and all(one in "\t\r\n" or one.isprintable() for one in content)
+
+
+def _part(data: bytes) -> tuple[bytes, int]:
+    """Remove NUL bytes, and end the line where a variable follows; return how often that was."""
+    added = 0
+    lines = []
+    for line in data.split(b"\n"):
+        whole = b""
+        for piece in line.split(b"\0"):
+            if _ASSIGNMENT.match(piece) and (b"=" in whole or b"#" in whole):
+                lines.append(whole)
+                whole = b""
+                added += 1
+            whole += piece
+        lines.append(whole)
+    return b"\n".join(lines), added
+
+
+def _variables(data: bytes) -> int:
+    """How many variables python-dotenv finds."""
+    from io import StringIO
+
+    from dotenv.parser import parse_stream
+
+    found = parse_stream(StringIO(data.decode("utf-8", "replace")))
+    return sum(one.key is not None and one.value is not None for one in found)
 
 
 def read(home: Home) -> EnvFile | None:

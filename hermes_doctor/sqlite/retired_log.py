@@ -43,10 +43,13 @@ def files_of(folder: Path) -> tuple[Path, Path]:
     return main, log
 
 
-def compare(folder: Path, live: Ask, wanted_since: Callable[[], float]) -> RetiredRows:
+def compare(
+    folder: Path, live: Ask, wanted_since: Callable[[], float], seconds: float | None
+) -> RetiredRows:
     """Find the messages of the log that the live history lacks.
 
-    Raises CouldNotLook if the log cannot be trusted to belong to the copy beside it.
+    SQLite has so many seconds to check the copy; None for no limit. Raises CouldNotLook if the log
+    cannot be trusted to belong to the copy beside it.
     """
     main, log = files_of(folder)
     fd = open_regular(log, follow=False)
@@ -58,8 +61,12 @@ def compare(folder: Path, live: Ask, wanted_since: Callable[[], float]) -> Retir
         raise CouldNotLook(
             text("the log does not belong to the copy beside it: {why}", why=ancestry.what)
         )
-    with saved_rows.open_saved(main) as (whole, _):
-        if [row[0] for row in whole("PRAGMA quick_check(1)")] != ["ok"]:
+    with saved_rows.open_saved(main, seconds) as (whole, _):
+        try:
+            sound = [row[0] for row in whole("PRAGMA quick_check(1)")] == ["ok"]
+        except saved_rows.TooSlow as why:
+            raise CouldNotLook(text("{reason}; use --deep", reason=str(why))) from why
+        if not sound:
             raise CouldNotLook("the copy with its log is damaged")
     saved = saved_rows.read_messages(main)
     return RetiredRows(saved, saved_rows.find_missing_messages(saved, live, wanted_since))

@@ -30,6 +30,10 @@ Ask = Callable[[str], Sequence[Sequence[Any]]]
 """Runs one query; raises CouldNotLook if it fails."""
 
 
+class TooSlow(CouldNotLook):
+    """Says that a query took too long."""
+
+
 class SavedMessage(NamedTuple):
     """What identifies a message; the id is not enough, because Hermes may renumber messages."""
 
@@ -72,13 +76,13 @@ class MissingMessages(NamedTuple):
         return len(self.own) + len(self.renumbered)
 
 
-def query_function(reader: Reader) -> Ask:
-    """A function that queries a reader, with a time limit for each query."""
+def query_function(reader: Reader, seconds: float | None = SECONDS) -> Ask:
+    """A function that queries a reader, with a time limit for each query; None for no limit."""
 
     def ask(sql: str) -> Sequence[Sequence[Any]]:
-        answer = reader.ask(sql, SECONDS)
+        answer = reader.ask(sql, seconds)
         if answer.unfinished:
-            raise CouldNotLook(text("reading takes longer than {SECONDS:g} s", SECONDS=SECONDS))
+            raise TooSlow(text("reading takes longer than {seconds:g} s", seconds=seconds))
         if answer.error:
             raise CouldNotLook(text("SQLite cannot read it ({error})", error=answer.error))
         return answer.rows
@@ -87,13 +91,13 @@ def query_function(reader: Reader) -> Ask:
 
 
 @contextlib.contextmanager
-def open_saved(path: Path) -> Iterator[tuple[Ask, Ask]]:
+def open_saved(path: Path, seconds: float | None = SECONDS) -> Iterator[tuple[Ask, Ask]]:
     """Functions that query a saved database with its log, and the file without the log."""
     with (
         contextlib.closing(InProcess(path, inspector.LEFTOVER_LOG)) as whole,
         contextlib.closing(InProcess(path, inspector.NOT_IN_USE)) as file,
     ):
-        yield query_function(whole), query_function(file)
+        yield query_function(whole, seconds), query_function(file, seconds)
 
 
 def read_messages(path: Path) -> SavedMessages:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
@@ -21,8 +23,13 @@ from hermes_doctor.sqlite.saved_rows import Ask
 from hermes_doctor.sqlite.table_rows import Value
 
 ROLES = frozenset({"user", "assistant", "tool"})
-SAME = 900.0
-"""Seconds between a message in a transcript and its row: Hermes may have added it later."""
+LATER, EARLIER = 900.0, 1.0
+"""Seconds by which the row of a message may be later or earlier than the message: Hermes may have
+added it later. The same words some minutes before are another message."""
+STARTS = 200
+"""How many rows are tried as the start of messages without a time, the newest."""
+ANY_SESSION = "*"
+"""Among pending sessions: it is unknown to which sessions Hermes adds messages."""
 MOST = 40 * MOST_ROWS
 """The most messages of a session that are compared."""
 NO_SESSION = "their session is not in state.db"
@@ -34,6 +41,7 @@ UNCLEAR = "the transcript does not continue what state.db has"
 class Transcript(NamedTuple):
     """The messages of one session in a file."""
 
+    path: Path
     session: str
     messages: Sequence[Mapping[str, Any]]
     at: float
@@ -48,7 +56,11 @@ class StoredMessage(NamedTuple):
     role: str
     content: str
     time: float
-    calls: str
+    calls: str = ""
+    call: str = ""
+    """The id of the tool call that it answers."""
+    known_as: str = ""
+    """Its id on the platform."""
 
 
 @dataclass
@@ -57,8 +69,12 @@ class UnsavedMessages:
 
     addable: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     """By session: the columns of messages that can be added at its end, in order."""
-    left: dict[str, int] = field(default_factory=dict)
-    """By reason: how many messages cannot be added."""
+    sources: set[Path] = field(default_factory=set)
+    """The files with these messages."""
+    left_in: dict[Path, tuple[str, int]] = field(default_factory=dict)
+    """By file: why its messages cannot be added, and how many these are."""
+    unread: list[tuple[Path, str]] = field(default_factory=list)
+    """The files that could not be compared, each with the reason."""
 
     @property
     def count(self) -> int:
@@ -66,48 +82,98 @@ class UnsavedMessages:
         return sum(map(len, self.addable.values()))
 
     @property
-    def any(self) -> bool:
-        """Whether the history lacks a message."""
-        return bool(self.addable or self.left)
+    def left(self) -> dict[str, int]:
+        """By reason: how many messages cannot be added."""
+        found: dict[str, int] = {}
+        for why, number in self.left_in.values():
+            found[why] = found.get(why, 0) + number
+        return found
 
 
 def find_unsaved(files: Iterable[Transcript], pending: frozenset[str], ask: Ask) -> UnsavedMessages:
-    """Compare transcripts with a history; Hermes itself adds messages of `pending` sessions."""
+    """Compare transcripts with a history; Hermes itself adds messages of `pending` sessions.
+
+    Each file is compared with what the history will have after the files before it: what was not
+    saved, oldest first, then whole histories.
+    """
     found = UnsavedMessages()
-    seen: set[str] = set()
-    for one in sorted(files, key=lambda one: one.complete):  # what was not saved, then histories
-        stored = _stored(one.session, ask)
+    history: dict[str, list[StoredMessage] | None] = {}
+    for one in sorted(files, key=lambda one: (one.complete, one.at)):
+        if one.session not in history:
+            history[one.session] = _stored(one.session, ask)
+        stored = history[one.session]
         absent = _absent(one, stored or [])
-        if not absent or one.session in seen:
+        if not absent:
             continue
-        seen.add(one.session)
         if why := _obstacle(one, absent, stored, pending):
-            found.left[why] = found.left.get(why, 0) + len(absent)
-        else:
-            found.addable[one.session] = [_row(message, one.at) for message in absent]
+            found.left_in[one.path] = why, len(absent)
+            continue
+        rows = [_row(message, one.at) for message in absent]
+        found.addable.setdefault(one.session, []).extend(rows)
+        found.sources.add(one.path)
+        assert stored is not None
+        stored += map(_as_stored, rows)
     return found
 
 
 def _absent(one: Transcript, stored: Sequence[StoredMessage]) -> list[Mapping[str, Any]]:
-    """The messages of a transcript that are not in the database, in order."""
-    left = list(stored)
+    """The messages of a transcript that are not in the database, in order.
+
+    Rows are matched in order, and each accounts for one message.
+    """
+    timed = bool(one.messages) and _time(one.messages[0]) is not None
+    place = 0 if timed or one.complete else _start(one.messages, stored)
     absent = []
     for message in one.messages:
-        forms = {str(form or "").strip() for form in transcripts.forms(message)}
-        when = _time(message)
-        same = (
-            place
-            for place, row in enumerate(left)
-            if row.role == message.get("role")
-            and row.content.strip() in forms
-            and (when is None or abs(row.time - when) <= SAME)
-        )
-        place = next(same, None)
-        if place is None:
+        same = (n for n in range(place, len(stored)) if _is_same(message, stored[n]))
+        found = next(same, None)
+        if found is None:
             absent.append(message)
         else:
-            del left[place]
+            place = found + 1
     return absent
+
+
+def _start(messages: Sequence[Mapping[str, Any]], stored: Sequence[StoredMessage]) -> int:
+    """Where messages without times start in the database: where most of them follow each other.
+
+    Among equal places it is the last one; if there is none, the end.
+    """
+    best, most = len(stored), 0
+    for start in range(len(stored) - 1, max(-1, len(stored) - STARTS - len(messages)), -1):
+        pairs = zip(messages, stored[start:], strict=False)
+        run = sum(1 for _ in takewhile(lambda pair: _is_same(*pair), pairs))
+        if run > most:
+            best, most = start, run
+    return best
+
+
+def _is_same(message: Mapping[str, Any], row: StoredMessage) -> bool:
+    """Whether a row is this message: by its id on the platform, else by content and time."""
+    if row.role != message.get("role"):
+        return False
+    known = _known_as(message)
+    if known and row.known_as:
+        return known == row.known_as
+    if row.call != str(message.get("tool_call_id") or ""):
+        return False
+    if _call_ids(row.calls) != _call_ids(json.dumps(message.get("tool_calls") or [])):
+        return False
+    if row.content.strip() not in {str(form or "").strip() for form in transcripts.forms(message)}:
+        return False
+    when = _time(message)
+    return when is None or -EARLIER <= row.time - when <= LATER
+
+
+def _call_ids(calls: str) -> list[object]:
+    """The ids of tool calls; the calls themselves if they have no ids."""
+    try:
+        said = json.loads(calls) if calls else []
+    except (ValueError, RecursionError):
+        return [calls]
+    if not isinstance(said, list):
+        return [said]
+    return [one.get("id") or one if isinstance(one, dict) else one for one in said]
 
 
 def _obstacle(
@@ -119,7 +185,7 @@ def _obstacle(
     """Why the messages cannot be added; empty if they can."""
     if stored is None:
         return NO_SESSION
-    if one.session in pending:
+    if one.session in pending or ANY_SESSION in pending:
         return PENDING
     times = [_time(message) or one.at for message in absent]
     if times != sorted(times) or (stored and stored[-1].time > times[0]):
@@ -145,10 +211,28 @@ def _row(message: Mapping[str, Any], at: float) -> dict[str, Value]:
     row["timestamp"] = _time(message) or at
     if row["content"] is None and message["role"] != "assistant":
         row["content"] = ""
-    known = message.get("message_id") or message.get("platform_message_id")
-    if isinstance(known, str):
+    if known := _known_as(message):
         row["platform_message_id"] = known
     return row
+
+
+def _as_stored(row: Mapping[str, Value]) -> StoredMessage:
+    """A row as it will be read from the database."""
+    time = row["timestamp"]
+    return StoredMessage(
+        str(row["role"]),
+        str(row["content"] or ""),
+        float(time) if isinstance(time, int | float) else 0.0,
+        str(row.get("tool_calls") or ""),
+        str(row.get("tool_call_id") or ""),
+        str(row.get("platform_message_id") or ""),
+    )
+
+
+def _known_as(message: Mapping[str, Any]) -> str:
+    """The id of a message on its platform."""
+    known = message.get("message_id") or message.get("platform_message_id")
+    return known if isinstance(known, str) else ""
 
 
 def _time(message: Mapping[str, Any]) -> float | None:
@@ -169,16 +253,20 @@ def _stored(session: str, ask: Ask) -> list[StoredMessage] | None:
     key = f"CAST(x'{session.encode('utf-8', 'replace').hex()}' AS TEXT)"
     if not ask(f"SELECT 1 FROM sessions WHERE id = {key}"):
         return None
+    columns = {row[1] for row in ask("PRAGMA table_info(messages)")}
+    more = ("tool_calls", "tool_call_id", "platform_message_id")
+    wanted = ", ".join(name if name in columns else "NULL" for name in more)
     rows: list[StoredMessage] = []
     last = -1
     while True:
         found = ask(
-            "SELECT id, role, content, timestamp, tool_calls FROM messages "
+            f"SELECT id, role, content, timestamp, {wanted} FROM messages "
             f"WHERE session_id = {key} AND id > {last} ORDER BY id LIMIT {MOST_ROWS}"
         )
-        for id, role, content, when, calls in found:
+        for id, role, content, when, *others in found:
             time = float(when) if isinstance(when, int | float) else 0.0
-            rows.append(StoredMessage(str(role), str(content or ""), time, str(calls or "")))
+            rest = (str(one or "") for one in others)
+            rows.append(StoredMessage(str(role), str(content or ""), time, *rest))
             last = id
         if len(found) < MOST_ROWS:
             return rows

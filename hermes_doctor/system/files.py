@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
@@ -53,6 +54,16 @@ class Snapshot(NamedTuple):
 
 
 ABSENT = Snapshot("absent")
+
+
+def moment(mtime_ns: int) -> datetime:
+    """The time of a file; the epoch if it is one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)
+
+
 LONGEST_NAME = 255
 """Bytes, on most disks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,8 +12,13 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.planning import add_unsaved_turns, database_repair
+from hermes_doctor.home import Home
+from hermes_doctor.planning import database_repair
+from hermes_doctor.planning.add_unsaved_turns import add_retired_rows
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.sqlite.reader import UNFINISHED, InProcess, QueryResult
 from tests.helpers import damage, fake_gateway, fix_cycle, support
+from tests.helpers.one_check import ask
 from tests.helpers.retired_log_home import FOLDER, retire
 from tests.helpers.saved_log_home import message, session
 
@@ -101,15 +107,34 @@ class TestRetiredLog:
             damage.zero(place / "state.db", *range(3, 30))
         assert codes(home) == {("DB-DELETED-WAL", "")}
 
-    def test_an_unknown_release(
-        self, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_unknown_release(self, home: Path, path: Path) -> None:
         """The triggers of the database itself fill its search index."""
-        monkeypatch.setattr(database_repair, "known_blueprint", lambda *_: None)
+        unknown_release(home, path)
         retire(path, *[message(n, "s1") for n in range(3)])
         fix_cycle.cure(home, "DB-DELETED-WAL", "add-retired-rows", FOLDER)
         assert fix_cycle.found_by_search(path, "saved") == 3
         assert damage.sound(path)
+
+    def test_a_large_copy(self, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A quick check says that it takes too long; `--deep` and the repair take their time."""
+        retire(path, *[message(n, "s1") for n in range(3)])
+        whole = InProcess.ask
+
+        def slow(self: InProcess, sql: str, seconds: float | None = None, *more: Any) -> Any:
+            if "quick_check(1)" in sql and seconds is not None:
+                return QueryResult([], UNFINISHED)
+            return whole(self, sql, seconds, *more)
+
+        monkeypatch.setattr(InProcess, "ask", slow)
+
+        [found] = ask("unsaved-turns", home)[1]
+
+        assert found.fix is None
+        assert found.evidence[-1].what.endswith("takes longer than 2 s; use --deep")
+        [found] = ask("unsaved-turns", home, deep=True)[1]
+        assert found.fix == "add-retired-rows"
+        with contextlib.closing(Probes(Home(home))) as probes:
+            assert "add 3 messages" in add_retired_rows(probes, FOLDER).sentence()
 
 
 class TestTranscripts:
@@ -164,7 +189,7 @@ class TestTranscripts:
         divert(home, "s1", TURN[0])
         assert ("SESSION-UNSAVED", "add-unsaved-turns") in codes(home)
 
-    @pytest.mark.parametrize("why", ["continued", "no session", "pending", "lone result", "odd"])
+    @pytest.mark.parametrize("why", ["continued", "no session", "pending", "lone result"])
     def test_cannot_be_added(self, home: Path, path: Path, why: str) -> None:
         """It is reported without a repair."""
         name, turn = "s1", list(TURN)
@@ -180,10 +205,8 @@ class TestTranscripts:
             data = {"session_id": "s1", "message": TURN[0]}
             said = {"session_key": "s1", "reason": "transcript_cap_drop", "ts": 1, "data": data}
             support.put(home / "pending_messages/pending-1.json", json.dumps(said))
-        elif why == "lone result":
-            turn = turn[2:3]
         else:
-            turn = [{"content": "a text without a role"}]
+            turn = turn[2:3]
         divert(home, name, *turn)
         found = codes(home)
         assert ("SESSION-UNSAVED", "") in found
@@ -206,17 +229,144 @@ class TestTranscripts:
         file.write_text(json.dumps(said))
         assert codes(home) == {("SESSION-UNSAVED", "")}
 
-    def test_an_unknown_release(
-        self, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_unknown_release(self, home: Path, path: Path) -> None:
         """The triggers of the database itself fill its search index."""
-        monkeypatch.setattr(database_repair, "known_blueprint", lambda *_: None)
-        support.put(home / "pending_messages/pending-1.json", '{"session_key": "other"}')
-        os.utime(home / "pending_messages/pending-1.json", (NOW - 900,) * 2)
-        support.put(home / "sessions/s1.jsonl", json.dumps(TURN[0]) + "\n")
-        assert fix_cycle.apply(home, "SESSION-UNSAVED").json["repair"]["runs"]
-        assert fix_cycle.found_by_search(path, "time") >= 1
-        assert add_unsaved_turns is not None
+        unknown_release(home, path)
+        divert(home, "s1", TURN[0] | {"content": "quokka"})
+
+        cured = fix_cycle.cure(home, "SESSION-UNSAVED", "add-unsaved-turns", "sessions")
+
+        assert fix_cycle.rows(path, LAST)[-1][:2] == ("user", "quokka")
+        assert fix_cycle.found_by_search(path, "quokka") == 1
+        assert "1 message of 1 session was added." in " ".join(cured.notes)
+        assert damage.sound(path)
+
+    @pytest.mark.parametrize(
+        "does",
+        [
+            "UPDATE gateway_routing SET session_key = 'x'",
+            "DELETE FROM schema_version",
+            "INSERT INTO messages_fts (rowid, content) VALUES (1, load_extension('x'))",
+        ],
+    )
+    def test_a_trigger_of_an_unknown_release_that_does_more(
+        self, home: Path, path: Path, does: str
+    ) -> None:
+        """The schema is from the file, so its triggers may only fill the search index."""
+        damage.execute(path, "CREATE TABLE IF NOT EXISTS gateway_routing (session_key TEXT)")
+        damage.execute(path, f"CREATE TRIGGER more AFTER INSERT ON messages BEGIN {does}; END")
+        unknown_release(home, path)
+        divert(home, "s1", TURN[0])
+        assert "SQLite refuses it" in fix_cycle.refused(home, "SESSION-UNSAVED")
+
+    @pytest.mark.parametrize("kind", ["calls", "times", "ids"])
+    def test_the_same_words_again(self, home: Path, path: Path, kind: str) -> None:
+        """A turn like the one before it: its calls, times or ids tell them apart."""
+        add(path, *turn(1, NOW - 600))
+        if kind == "times":
+            later = without("message_id", turn(1, NOW - 300))
+        elif kind == "calls":
+            later = without("timestamp", turn(2, NOW - 300)[1:3])
+        else:
+            later = without("timestamp", turn(2, NOW - 300)[:1])
+        before = len(fix_cycle.rows(path, ALL))
+        divert(home, "s1", *later)
+
+        fix_cycle.cure(home, "SESSION-UNSAVED", "add-unsaved-turns", "sessions")
+
+        added = fix_cycle.rows(path, LAST)[before:]
+        assert [row[:2] for row in added] == [(one["role"], one["content"]) for one in later]
+
+    @pytest.mark.parametrize("timed", [True, False])
+    def test_twice_is_once(self, home: Path, path: Path, timed: bool) -> None:
+        """Messages without times are found where they follow each other, the last place first."""
+        add(path, *turn(1, NOW - 9000))
+        first, second = turn(2, NOW - 500), turn(3, NOW - 400)
+        add(path, *first)
+        both = [*first, *second]
+        divert(home, "s1", *(both if timed else without("timestamp", both)))
+
+        cured = fix_cycle.cure(home, "SESSION-UNSAVED", "add-unsaved-turns", "sessions")
+
+        assert "4 messages of 1 session were added." in " ".join(cured.notes)
+
+    def test_some_cannot_be_added(self, home: Path, path: Path) -> None:
+        """The others are added all the same, and those stay reported."""
+        add(path, {"role": "user", "content": "and now?", "timestamp": NOW}, session="s2")
+        divert(home, "s1", *TURN)
+        divert(home, "s2", *TURN)
+        support.put(home / "sessions/s3.jsonl", '{"role": "user", "cont')
+        before = len(fix_cycle.rows(path, ALL))
+
+        done = fix_cycle.apply(home, "SESSION-UNSAVED")
+
+        [run] = done.json["repair"]["runs"]
+        assert [one["outcome"] for one in run["items"]] == ["verified"], run
+        assert len(fix_cycle.rows(path, ALL)) == before + 4
+        found = [one for one in support.check(home).json["findings"] if one["subject"] != FOLDER]
+        [left] = [one for one in found if one["code"] == "SESSION-UNSAVED"]
+        assert (left["subject"], left["fix"]) == ("state.db", None)
+        assert [one["where"] for one in left["evidence"]] == ["sessions/s2.jsonl"]
+
+    @pytest.mark.parametrize("grows", [True, False])
+    def test_two_histories_of_one_session(self, home: Path, path: Path, grows: bool) -> None:
+        """The second is compared with what the first adds."""
+        sql = "SELECT role, content FROM messages WHERE session_id = 's1' ORDER BY id"
+        known = [{"role": role, "content": text} for role, text in fix_cycle.rows(path, sql)]
+        ones = [{"role": "user", "content": f"unsaved {n}"} for n in (1, 2)]
+        for number, more in enumerate([ones[:1], ones if grows else ones[1:]]):
+            said = {
+                "reason": "shutdown-with-unpersisted-agent-history",
+                "session_id": "s1",
+                "messages": [*known, *more],
+            }
+            file = support.put(home / f"pending_messages/p{number}.json", json.dumps(said))
+            os.utime(file, (NOW - 900 + number,) * 2)
+
+        done = fix_cycle.apply(home, "SESSION-UNSAVED")
+
+        [run] = done.json["repair"]["runs"]
+        assert [one["outcome"] for one in run["items"]] == ["verified"], run
+        added = fix_cycle.rows(path, f"{sql.replace('ORDER', 'AND id > 300 ORDER')}")
+        assert added == [("user", "unsaved 1"), ("user", "unsaved 2")][: 2 if grows else 1]
+
+
+def turn(number: int, at: float) -> list[dict[str, Any]]:
+    """A turn with a tool call; only the time and the id of the call differ."""
+    call = [{**CALL[0], "id": f"call_{number}"}]
+    return [
+        {"role": "user", "content": "do it", "timestamp": at, "message_id": str(number)},
+        {"role": "assistant", "content": "", "tool_calls": call, "timestamp": at + 1},
+        {"role": "tool", "content": "ok", "tool_call_id": f"call_{number}", "timestamp": at + 2},
+        {"role": "assistant", "content": "done", "timestamp": at + 3},
+    ]
+
+
+def without(name: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages without one field."""
+    return [{key: one[key] for key in one if key != name} for one in messages]
+
+
+def unknown_release(home: Path, path: Path) -> None:
+    """Make it the database of a release that is newer than all known ones."""
+    damage.execute(path, "UPDATE schema_version SET version = 999")
+    with contextlib.closing(Probes(Home(home))) as probes:
+        assert database_repair.known_blueprint(probes, path) is None
+
+
+def add(path: Path, *messages: dict[str, Any], session: str = "s1") -> None:
+    """Save messages as Hermes does."""
+    columns = "session_id, role, content, timestamp, tool_calls, tool_call_id, platform_message_id"
+    with damage.opened(path) as db:
+        for one in messages:
+            calls = json.dumps(one["tool_calls"]) if one.get("tool_calls") else None
+            rest = one["timestamp"], calls, one.get("tool_call_id"), one.get("message_id")
+            db.execute(
+                f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (session, one["role"], one["content"], *rest),
+            )
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    damage.settle(path)
 
 
 def test_a_running_gateway_is_stopped_or_the_fix_refused(home: Path, path: Path) -> None:

@@ -14,6 +14,8 @@ CASES = {
     "at the end": PLAIN + b"\0" * 512,
     "in the middle": PLAIN.replace(b"# comment", b"\0" * 40 + b"# comment"),
     "in a value": PLAIN.replace(b"B=2", b"B=\x002"),
+    "in a name": PLAIN.replace(b"_BOT_TOKEN", b"_BOT\0\0_TOKEN"),
+    "in place of a line end": PLAIN.replace(b"comment\nB", b"comment\0\0B"),
 }
 
 
@@ -44,7 +46,7 @@ def test_it_asks_first(home: Path) -> None:
     assert (home / ".env").read_bytes() == CASES["in a value"]
 
 
-@pytest.mark.parametrize("data", [b"\0" * 64, b"A=\x00\xff\n", b"A=\x00\x07\n"])
+@pytest.mark.parametrize("data", [b"\0" * 64, b"A=\x00\xff\n", b"A=\x00\x07\n", b'A="x\0\0B=2"\n'])
 def test_not_plain(home: Path, data: bytes) -> None:
     """Where the rest is not plain text, there is no fix."""
     support.put(home / ".env", data)
@@ -52,3 +54,14 @@ def test_not_plain(home: Path, data: bytes) -> None:
     [found] = [one for one in ask("env-encoding", home)[1] if one.code == "ENV-BOM"]
 
     assert found.fix is None
+
+
+def test_variables_stay_apart(home: Path) -> None:
+    """NUL bytes instead of line ends: each variable keeps its own line, and the plan shows them."""
+    support.put(home / ".env", b"A_NAME=123:abc\0\0\0B_NAME=sk-1\0export C_NAME=3\n")
+
+    plan = support.doctor("fix", "ENV-BOM", "--home", home)
+    support.doctor("fix", "ENV-BOM", "--apply", "--yes", "--home", home)
+
+    assert all(f"+{line}" in plan.out.replace("+ ", "+") for line in ("A_NAME", "B_NAME"))
+    assert (home / ".env").read_bytes() == b"A_NAME=123:abc\nB_NAME=sk-1\nexport C_NAME=3\n"

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.model import DatabaseCopy
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.sqlite.repairs.from_copy import restore_from_copy
 from tests.helpers import damage, fix_cycle, support
 
 
@@ -116,12 +118,18 @@ def test_another_file_in_its_place(home: Path) -> None:
     cured.undo()
 
 
-def zipped(path: Path, source: Path, name: str = "state.db", year: int = 2026) -> Path:
+def zipped(
+    path: Path,
+    source: Path,
+    name: str = "state.db",
+    year: int = 2026,
+    method: int = zipfile.ZIP_DEFLATED,
+) -> Path:
     """A backup zip of Hermes' own."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", method) as archive:
         info = zipfile.ZipInfo(name, (year, 11, 2, 3, 4, 6))
-        info.compress_type = zipfile.ZIP_DEFLATED
+        info.compress_type = method
         archive.writestr(info, source.read_bytes())
     return path
 
@@ -145,12 +153,13 @@ def test_a_copy_in_a_zip(home: Path, tmp_path: Path, place: str) -> None:
     cured.undo()
 
 
-def test_a_damaged_zip_is_passed_over(home: Path, tmp_path: Path) -> None:
-    """A flipped byte in the newest zip, and an older one that is sound."""
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip_is_passed_over(home: Path, tmp_path: Path, method: int) -> None:
+    """Damaged bytes in the newest zip, and an older one that is sound."""
     source = fix_cycle.history(tmp_path / "source.db", 120)
-    newest = zipped(home / "backups/pre-update-2.zip", source, year=2027)
+    newest = zipped(home / "backups/pre-update-2.zip", source, year=2027, method=method)
     data = bytearray(newest.read_bytes())
-    data[len(data) // 2] ^= 255
+    data[200 : len(data) // 2] = bytes(255 - one for one in data[200 : len(data) // 2])
     newest.write_bytes(data)
     zipped(home / "backups/pre-update-1.zip", source)
     os.truncate(home / "state.db", 0)
@@ -187,3 +196,40 @@ def test_a_zip_of_perhaps_another_home_shows_nothing(tmp_path: Path) -> None:
     for left in ("state.db", "kanban.db"):
         (home / left).unlink(missing_ok=True)
     assert not {"DB-EMPTY", "DB-GONE"} & set(support.check(home).codes)
+
+
+def test_a_zip_that_was_removed_meanwhile(home: Path, tmp_path: Path) -> None:
+    """The next copy is tried; so it is for a file."""
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    gone = [
+        DatabaseCopy(home / "backups/gone.zip", source.stat().st_size, 3, "state.db"),
+        DatabaseCopy(home / "gone.db", source.stat().st_size, 2),
+    ]
+    target = tmp_path / "target.db"
+
+    restore_from_copy(target, [*gone, DatabaseCopy(source, source.stat().st_size, 1)])
+
+    assert fix_cycle.messages(target) == fix_cycle.messages(source)
+
+
+def test_a_zip_of_perhaps_another_home_is_used_only_alone(tmp_path: Path) -> None:
+    """Not in place of a damaged copy of this home; alone, plan and receipt say what it may be."""
+    home = tmp_path / "user/.hermes"
+    support.healthy(home)
+    source = fix_cycle.history(tmp_path / "source.db", 120)
+    zipped(tmp_path / "user/hermes-backup-9.zip", source, year=2028)
+    damage.rows_zeroed(copy_of(home, 1, 200))
+    os.truncate(home / "state.db", 0)
+
+    plan = support.doctor("fix", "DB-EMPTY", "--home", home)
+    assert "1 copy not used, perhaps of another home" in " ".join(plan.out.split())
+    assert "may be of another home" in fix_cycle.refused(home, "DB-EMPTY")
+    for place in (home / "state-snapshots").rglob("state.db"):
+        place.unlink()
+    support.put(home / "state.db", b"<html>not found</html>" * 400)
+
+    cured = fix_cycle.cure(home, "DB-NOTADB", "restore-database")
+
+    assert "may be of another home" in " ".join(cured.steps)
+    assert "It may be of another home." in cured.notes
+    assert fix_cycle.messages(home / "state.db") == fix_cycle.messages(source)

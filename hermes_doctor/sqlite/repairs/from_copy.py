@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.model import CannotFix, DatabaseCopy
+from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
 from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot
 
 
 def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
-    """Replace `copy` by the newest sound candidate."""
-    for one in candidates:
+    """Replace `copy` by the newest sound candidate.
+
+    A candidate that may be of another home is used only if there is no other candidate.
+    """
+    own = [one for one in candidates if not one.doubtful]
+    for one in own or candidates:
         for old in (copy, *sidecars(copy)):
             disk.remove(old)
         try:
@@ -25,7 +29,12 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
             continue
         when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
         where = f"{one.path.parent.name}/{one.path.name}" + (one.member and f":{one.member}")
-        return [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
+        said = [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
+        return [*said, "It may be of another home."] if one.doubtful else said
+    if own and len(own) < len(candidates):
+        raise CannotFix(
+            "every older copy is damaged, too, except copies that may be of another home"
+        )
     raise CannotFix("every older copy is damaged, too")
 
 
@@ -35,17 +44,27 @@ def _copy(one: DatabaseCopy, copy: Path) -> None:
         with disk.new_file(copy) as fd:
             _extract(one, fd)
         return
+    if snapshot(one.path).kind != "file":
+        raise CannotFix("the copy was removed")
     for suffix in ("", "-wal"):
         source = one.path.with_name(one.path.name + suffix)
         if snapshot(source).kind == "file":
             with disk.new_file(copy.with_name(copy.name + suffix)) as fd:
-                disk.copy(source, fd)
+                try:
+                    disk.copy(source, fd)
+                except (FileNotFoundError, CouldNotLook) as error:
+                    raise CannotFix("the copy cannot be read") from error
 
 
 def _extract(one: DatabaseCopy, fd: int) -> None:
-    """Extract a database from a zip, at most as many bytes as its table of contents says."""
+    """Extract a database from a zip."""
+    for chunk in _chunks(one):
+        disk.write(fd, chunk)
+
+
+def _chunks(one: DatabaseCopy) -> Iterator[bytes]:
+    """Read a database in a zip, at most as many bytes as its table of contents says."""
     import zipfile
-    import zlib
 
     left = one.size
     try:
@@ -55,9 +74,10 @@ def _extract(one: DatabaseCopy, fd: int) -> None:
             archive.open(one.member) as member,
         ):
             while left and (chunk := member.read(min(left, disk.CHUNK))):
-                disk.write(fd, chunk)
                 left -= len(chunk)
+                yield chunk
             if left or member.read(1):
                 raise CannotFix("the zip is damaged")
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError) as error:
+    except Exception as error:
+        # zlib.error, LZMAError, BadZipFile, CouldNotLook, FileNotFoundError, …
         raise CannotFix("the zip is damaged") from error

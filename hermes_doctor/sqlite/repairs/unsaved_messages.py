@@ -33,7 +33,7 @@ def add_unsaved_messages(
     progress.report("adding the unsaved messages")
     with open_copy(copy) as database:
         try:
-            found = find_unsaved(files, pending, query_function(OnConnection(database)))
+            found = find_unsaved(files, pending, query_function(OnConnection(database), None))
         except CouldNotLook as why:
             raise CannotFix(str(why)) from why
         if not found.addable:
@@ -78,7 +78,8 @@ def _calls(text: Value) -> int:
 def _sentences(found: UnsavedMessages) -> list[str]:
     added = count(found.count, "message")
     sessions = count(len(found.addable), "session")
-    said = [f"{added} of {sessions} were added. No message of the database was changed."]
+    verb = "was" if found.count == 1 else "were"
+    said = [f"{added} of {sessions} {verb} added. No message of the database was changed."]
     for why, number in found.left.items():
         said.append(f"{count(number, 'message')} cannot be added: {why}.")
     return said
