@@ -15,6 +15,8 @@ from hermes_doctor.system.files import open_regular, snapshot
 
 def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
     """Replace `copy` by the newest sound candidate."""
+    if not candidates:
+        raise CannotFix("no older copy was found")
     for one in candidates:
         for old in (copy, *sidecars(copy)):
             disk.remove(old)
