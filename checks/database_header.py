@@ -56,7 +56,8 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         elif found.fault is not None:
             fault = found.fault
             lost = fault.kind == "other" and name not in CACHES
-            yield _fault(probes, name, fault, probes.all_copies(path) if lost else [])
+            copies = probes.all_copies(path) if lost else []
+            yield _fault(probes, name, fault, copies, log=found.log.committed if lost else 0)
 
 
 def _other(name: str, what: str) -> Finding:
@@ -94,19 +95,27 @@ _FAULTS = {
 """Title and what is left of the data, for each kind of damage."""
 
 
-def _fault(probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy]) -> Finding:
+def _fault(
+    probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy], log: int
+) -> Finding:
     kind = fault.kind
     repair = _REPAIRS.get(kind)
     if kind in ("lost", "other") and name in CACHES:
         repair = "set-aside-cache"
+    elif log:
+        repair = "salvage-rows"
     elif copies:
         repair = "restore-database"
     title, left = _FAULTS[kind]
     if copies:
         left = text(
-            "Its newest copy is from {time}; what came later is lost.",
+            "Its newest copy is from {time}; the -wal file may have newer rows."
+            if log
+            else "Its newest copy is from {time}; what came later is lost.",
             time=ago(moment(copies[0].mtime_ns)),
         )
+    elif log:
+        left = "Only its write-ahead log (-wal) is left."
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
@@ -114,7 +123,9 @@ def _fault(probes: Probes, name: str, fault: FirstPageFault, copies: list[Databa
         subject=name,
         detail=sentences(loss(name), left),
         next=(
-            ""
+            "Do not start Hermes before the repair."
+            if log
+            else ""
             if copies
             else "Do not delete the file; the repair needs it."
             if repair

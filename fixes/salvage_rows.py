@@ -33,6 +33,10 @@ def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
-    lost = finding.code in ("DB-EMPTY", "DB-GONE")
-    rungs = ["layers", "rows", "copies"] if lost else ["rows"]
-    yield database_repair(probes, path, rungs, why="save all readable rows into a new database")
+    rungs, why = ["rows"], "save all readable rows into a new database"
+    if finding.code in ("DB-EMPTY", "DB-GONE"):
+        rungs = ["layers", "rows", "copies"]
+    elif finding.data.get("kind") == "other":
+        rungs = ["layers", "copies", "rows", "log"]
+        why = "restore its newest sound copy with the rows of its write-ahead log"
+    yield database_repair(probes, path, rungs, why=why)

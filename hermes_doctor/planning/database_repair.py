@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
+    from hermes_doctor.model import DatabaseCopy
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.repairs.methods import RepairMethod
@@ -32,7 +33,8 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     """Return the step that tries the named methods in order and keeps the first sound result.
 
     magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
-    layers and copies are for a database that is lost as a whole. Those that make a new one need
+    layers and copies are for a database that is lost as a whole; log is the rows of its
+    write-ahead log alone, without the file in its place. Those that make a new one need
     to know the release; the others work by what the file itself declares.
     """
     from hermes_doctor.sqlite.repairs import methods
@@ -105,7 +107,7 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     if name == "copies":
         from hermes_doctor.sqlite.repairs import from_copy
 
-        older = probes.copies(path)
+        older = _own_copies(probes, path)
         return [("restoring an older copy", partial(from_copy.restore_from_copy, candidates=older))]
     if name == "full text":
         known = known_blueprint(probes, path)
@@ -115,13 +117,31 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
     if name == "layers":
         from hermes_doctor.sqlite.repairs import copy_and_log
 
-        lay_over = partial(copy_and_log.restore_and_merge_log, plan=plan, candidates=sources)
-        return [("merging its write-ahead log into an older copy", lay_over)]
+        older = _own_copies(probes, path)
+        lay_over = partial(copy_and_log.restore_and_merge_log, plan=plan, candidates=older)
+        what = "merging its write-ahead log into an older copy"
+        return [(what, partial(_without_file, repair=lay_over))]
     from hermes_doctor.sqlite.repairs import rescue
 
-    return [
-        ("saving its rows", partial(rescue.save_rows, plan=plan, home=probes.home, copies=sources))
-    ]
+    save = partial(rescue.save_rows, plan=plan, home=probes.home, copies=sources)
+    if name == "log":
+        return [("saving the rows of its write-ahead log", partial(_without_file, repair=save))]
+    return [("saving its rows", save)]
+
+
+def _own_copies(probes: Probes, path: Path) -> list[DatabaseCopy]:
+    """All copies that are certainly of this home."""
+    return [one for one in probes.all_copies(path) if not one.doubtful]
+
+
+def _without_file(copy: Path, repair: Callable[[Path], list[str]]) -> list[str]:
+    """Repair with the log alone: the file beside it is not a database."""
+    from hermes_doctor.system import disk
+
+    disk.remove(copy)
+    with disk.new_file(copy):
+        pass
+    return repair(copy)
 
 
 def known_blueprint(probes: Probes, path: Path) -> Blueprint | None:

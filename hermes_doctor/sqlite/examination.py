@@ -142,7 +142,10 @@ class Examination:
             newest = os.pread(self.open_files.log, self.found.log.page_size, at)
             if newest[:16] != headers.MAGIC:
                 newest = None
-        return sqlite_first_page.judge(self.open_files.main, self.found.header, newest)
+        main, header, log = self.open_files.main, self.found.header, self.found.log
+        if newest is not None and len(log.pages) < log.db_pages and not self.found.holders:
+            return sqlite_first_page.not_a_database(main, header, log.page_size)
+        return sqlite_first_page.judge(main, header, newest)
 
     def open(self, file_state: str, in_memory: bool) -> Reader:
         if in_memory and file_state != inspector.LEFTOVER_LOG:

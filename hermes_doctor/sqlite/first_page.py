@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import listed, text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.header import PAGE_SIZES, Header
+from hermes_doctor.sqlite.header import PAGE_SIZES, UNKNOWN, Header
 from hermes_doctor.sqlite.table_rows import varint
 
 USUAL = 4096
@@ -45,6 +45,24 @@ def judge(fd: int, header: Header, page_one: bytes | None) -> FirstPageFault | N
     size = header.snapshot.size
     if page_one is not None:
         return None
+    return _without_log(fd, header, size)
+
+
+def not_a_database(fd: int, header: Header, page_size: int) -> FirstPageFault | None:
+    """The fault if the whole file is of another kind, whatever the log beside it contains.
+
+    A damaged database is not: its later pages can still be read with the log.
+    """
+    size = header.snapshot.size
+    if header.magic or header.rest_is_sound or header.looks_like in UNKNOWN:
+        return None
+    if _good_pages(fd, size, page_size)[0]:
+        return None
+    fault = _without_log(fd, header, size)
+    return fault if fault is not None and fault.kind == "other" else None
+
+
+def _without_log(fd: int, header: Header, size: int) -> FirstPageFault | None:
     head = os.pread(fd, 65536, 0)
     if header.magic and _sound(head, header.page_size):
         fields = _wrong_fields(header, head)
@@ -134,12 +152,18 @@ def _farthest(head: bytes, page_size: int) -> int:
 
 def _plausible(fd: int, size: int, page_size: int) -> bool:
     """Whether a sample of later pages looks like b-tree pages of this size."""
+    if size // page_size < 2:
+        return size == page_size
+    good, sample = _good_pages(fd, size, page_size)
+    return good * 4 >= sample
+
+
+def _good_pages(fd: int, size: int, page_size: int) -> tuple[int, int]:
+    """How many of some later pages look like b-tree pages, and how many were read."""
     count = size // page_size
-    if count < 2:
-        return count == 1 and size == page_size
-    sample = sorted({2 + n * (count - 2) // 31 for n in range(32)})
+    sample = {2 + n * (count - 2) // 31 for n in range(32)} if count > 1 else set()
     good = sum(_looks_like_page(os.pread(fd, 12, (n - 1) * page_size), page_size) for n in sample)
-    return good * 4 >= len(sample)
+    return good, len(sample)
 
 
 def _looks_like_page(head: bytes, page_size: int) -> bool:

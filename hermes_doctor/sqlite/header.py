@@ -80,14 +80,17 @@ class Header(NamedTuple):
         """What kind of file it is instead, according to its first bytes."""
         head = self.head
         if not any(head):
-            return "zeros"
+            return _ZEROS
         for start, name in _OTHERS:
             if head.startswith(start):
                 return name
         printable = sum(byte in b"\t\n\r" or 32 <= byte < 127 for byte in head[:100])
-        return "text" if printable >= len(head[:100]) else "bytes of no known kind"
+        return "text" if printable >= len(head[:100]) else _BYTES
 
 
+_ZEROS, _BYTES = "zeros", "bytes of no known kind"
+UNKNOWN = (_ZEROS, _BYTES)
+"""What a damaged database can look like, too."""
 _OTHERS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),

@@ -18,7 +18,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.sqlite import rollback_journal as journals, wal
-from hermes_doctor.sqlite.header import PAGE_SIZES
+from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import ABSENT, open_regular, snapshot
 from hermes_doctor.system.privileges import as_owner_of
@@ -37,7 +37,13 @@ def is_needed(parts: Parts) -> bool:
     with _opened(parts) as (main, log, journal):
         if main is None or not os.fstat(main).st_size:  # SQLite deletes the log of an empty one
             return False
-        return _is_hot(journal) or bool(log is not None and wal.read(log).pages)
+        if _is_hot(journal):
+            return True
+        found = wal.read(log) if log is not None else wal.EMPTY
+        held = os.fstat(main).st_size
+        if os.pread(main, len(MAGIC), 0) != MAGIC and _claims_too_much(found, held):
+            return False  # it is not a database, and its log is only a part of one
+        return bool(found.pages)
 
 
 def write_joined(parts: Parts, target: int) -> None:
@@ -72,7 +78,7 @@ def _lay_over(fd: int, target: int, held: int) -> None:
     if not log.pages:
         return
     size = log.db_pages * log.page_size
-    if size > max(held, os.fstat(target).st_size) + log.size:
+    if _claims_too_much(log, max(held, os.fstat(target).st_size)):
         raise CannotFix("its write-ahead log is incomplete")
     for number, at in sorted(log.pages.items()):
         page = os.pread(fd, log.page_size, at)
@@ -80,6 +86,11 @@ def _lay_over(fd: int, target: int, held: int) -> None:
             raise CannotFix("its write-ahead log became shorter")
         disk.write_at(target, page, (number - 1) * log.page_size)
     disk.truncate(target, size)
+
+
+def _claims_too_much(log: wal.WriteAheadLog, held: int) -> bool:
+    """Whether the database should be larger than the file and its log together."""
+    return log.db_pages * log.page_size > held + log.size
 
 
 def _is_hot(fd: int | None) -> bool:

@@ -311,6 +311,21 @@ def test_first_page_in_the_log(home: Path) -> None:
     assert findings == []
 
 
+@pytest.mark.parametrize("size", [1, 200, 20_000])
+@pytest.mark.parametrize("grown", [False, True], ids=["rows", "with page 1"])
+def test_another_file_beside_a_log(home: Path, size: int, grown: bool) -> None:
+    """It is no truncated database, and the log has a part of the old one."""
+    path = damage.history(home / "state.db")
+    damage.with_log(path, index=False, then="CREATE TABLE more (a)" if grown else "")
+    path.write_bytes(b"<!DOCTYPE html><html>404 Not Found</html>\n" * size)
+
+    _, [finding] = look(home)
+
+    assert (finding.code, finding.fix) == ("DB-NOTADB", "salvage-rows")
+    assert "(-wal)" in finding.detail and "before the repair" in finding.next
+    assert one_check.codes(home) == ["DB-NOTADB"]
+
+
 @pytest.mark.parametrize("name", ["response_store.db", "cron/executions.db"])
 def test_caches_are_set_aside(home: Path, name: str) -> None:
     """Nothing in them is worth more than a gateway that starts."""

@@ -258,6 +258,30 @@ def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     cured.undo()
 
 
+@pytest.mark.parametrize("size", [1, 200, 20_000])
+@pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
+def test_another_file_is_beside_its_log(home: Path, size: int, snapshot: bool) -> None:
+    """The newest copy comes back with the rows of the log; undo brings back both files."""
+    path = fix_cycle.history(home / "state.db")
+    of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
+    damage.execute(path, of_today)
+    old = fix_cycle.messages(path)
+    if snapshot:
+        copy = home / "state-snapshots" / "2026" / "state.db"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(path.read_bytes())
+    damage.with_log(path, index=False, then=of_today)
+    path.write_bytes(b"<!DOCTYPE html><html>404 Not Found</html>\n" * size)
+
+    cured = fix_cycle.cure(home, "DB-NOTADB", "salvage-rows")
+
+    found = fix_cycle.messages(path)
+    assert len([row for row in found if row[4] >= 1800010000]) == 30
+    if snapshot:
+        assert set(old) <= set(found)
+    cured.undo()
+
+
 def test_a_truncated_message_is_marked_and_listed(home: Path) -> None:
     """The receipt names the row and its field, and the text ends in a mark."""
     path = fix_cycle.history(home / "state.db")

@@ -18,6 +18,8 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
 
     A candidate that may be of another home is used only if there is no other candidate.
     """
+    if not candidates:
+        raise CannotFix("no older copy was found")
     own = [one for one in candidates if not one.doubtful]
     for one in own or candidates:
         for old in (copy, *sidecars(copy)):

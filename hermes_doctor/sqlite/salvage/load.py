@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from hermes_doctor.sqlite.cells import RawText, ReplacedText, Row
+from hermes_doctor.sqlite.cells import Cell, RawText, ReplacedText, Row
 from hermes_doctor.sqlite.salvage import partial_rows, row_fit
 from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
 from hermes_doctor.sqlite.salvage.catalog import Layout
@@ -15,6 +15,7 @@ from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.page_owners import TablePages
 from hermes_doctor.sqlite.salvage.shape import ColumnMapping
+from hermes_doctor.sqlite.salvage.sound_part import sound_part
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.table_rows import Value
@@ -115,9 +116,12 @@ class Loader:
         for number, leaf in enumerate(stand.tree.leaves):
             if not number % 256:
                 self.step(256)
-            for row in self._leaf(loaded, leaf):
+            for row, cell in self._leaf(loaded, leaf):
                 if named and leaf.page in stand.freed_leaves and not named(row.rowid):
                     continue  # it was deleted, and its page freed
+                if row.whole:
+                    self._keep_bytes(loaded.name, row, texts)
+                row = self._sound(loaded, row, cell, texts)
                 if not row.whole:
                     size = sum(len(v) for v in row.values if isinstance(v, str | bytes))
                     if size <= loaded.pending_limit:
@@ -128,7 +132,6 @@ class Loader:
                     note_losses(loaded, row)
                     yield shape.values(row)
                     continue
-                self._keep_bytes(loaded.name, row, texts)
                 before = shape.made_up
                 values = shape.values(row)
                 if shape.made_up > before:
@@ -147,6 +150,16 @@ class Loader:
                     tally.saved += 1
                 yield values
 
+    def _sound(
+        self, loaded: LoadedTable, row: Row, cell: Cell, texts: FulltextCopies | None
+    ) -> Row:
+        """The row without bytes that cannot be right; tables that Hermes never reads stay."""
+        if loaded.name in self.target.extra or RawText in map(type, row.values):
+            return row
+        confirmed = row.bad_overflow and texts is not None and texts.agree(row)
+        layout, usable = loaded.pages.layout, self.survey.usable
+        return sound_part(layout, cell, row, usable, confirmed=confirmed) or row
+
     def _keep_bytes(self, name: str, row: Row, texts: FulltextCopies | None) -> None:
         """Keep invalid UTF-8 byte for byte if it was stored so, or if Hermes never reads the table.
 
@@ -159,8 +172,8 @@ class Loader:
                 RawText(v.raw) if isinstance(v, ReplacedText) else v for v in row.values
             ]
 
-    def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[Row]:
-        """The rows of one leaf that belong to this table."""
+    def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[tuple[Row, Cell]]:
+        """The rows of one leaf that belong to this table, with their cells."""
         local = self.survey.cells(leaf.page, whole=False)
         ids = _straightened([cell.rowid for cell in local], leaf)
         cells = self.survey.cells(leaf.page)
@@ -169,7 +182,7 @@ class Loader:
             row = decode(cell._replace(rowid=rowid)) if rowid is not None else None
             if row is not None and (len(row.kinds) == usual or _belongs(loaded.pages.layout, row)):
                 usual = len(row.kinds)
-                yield row
+                yield row, cell
             elif rowid is not None:
                 loaded.broken.append(rowid)
 

@@ -22,7 +22,7 @@ LISTED = 40
 GROUPS = 12
 """The most sets of fields of a table that the receipt lists."""
 CUT, LOST_VALUE, OMITTED, DOUBTFUL, LEFT = "cut", "lost", "omitted", "doubtful", "left"
-_PROSE = frozenset({"content", "reasoning", "reasoning_content", "body", "text", "prompt"})
+PROSE = frozenset({"content", "reasoning", "reasoning_content", "body", "text", "prompt"})
 """Texts that Hermes does not parse, even if they look like JSON."""
 _PARSED = ("_json", "_metadata", "_details", "_items", "_config", "_calls")
 _NAMES = ("_id", "_key", "_hash", "_url", "_path", "_kind", "_type", "_mode", "_state")
@@ -103,7 +103,7 @@ def _beginning(column: Column, row: Row, place: int) -> str | None:
         return " ".join(_texts(rest)) + MARK
     if name in row_fit.JSON or name.endswith(_PARSED):
         return None
-    if name not in _PROSE and rest.lstrip()[:1] in ("{", "["):
+    if name not in PROSE and rest.lstrip()[:1] in ("{", "["):
         return None
     return rest + MARK
 

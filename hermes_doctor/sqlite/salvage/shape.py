@@ -67,7 +67,8 @@ class ColumnMapping:
     def _filled(self, values: list[Value]) -> list[Value]:
         self.guessed.clear()
         for at, filling in self.fill.items():
-            if values[at] is None:
+            value = values[at]
+            if value is None or value != value:  # SQLite stores "not a number" as NULL
                 values[at] = filling
                 self.made_up += 1
                 self.guessed.append(self.columns[at])

@@ -227,7 +227,18 @@ class Survey:
             parts.append(more[4 : 4 + min(usable - 4, length - got)])
             got += len(parts[-1])
             (following,) = struct.unpack_from(">I", more)
+        if got < length and len(parts) > 1 and self._impossible(following, seen):
+            parts.pop()  # the page itself is wrong, not only where it points to
         return b"".join(parts), got == length and following != 0
+
+    def _impossible(self, following: int, seen: set[int]) -> bool:
+        """Whether no page of an unfinished chain can have this next page.
+
+        A page just past the end is possible: the file may be truncated.
+        """
+        if following < 2 or following > 2 * self.claimed + 1000 or following in seen:
+            return True
+        return following <= self.image.count and self.parent[following] > 0
 
     def rows(self, number: int, *, whole: bool = True) -> Iterator[Row]:
         """The readable rows of a table leaf."""
