@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
 from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.salvage import partial_rows, rebuild
+from hermes_doctor.sqlite.salvage import disputed_pages, partial_rows, rebuild
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
     FROM_INDEXES,
@@ -69,6 +70,10 @@ class RowCompleter:
     def complete_table(self, loaded: LoadedTable) -> None:
         """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
+        if self.survey.disputed and loaded.name not in self.target.extra:
+            known = partial(self._facts, self.evidence(loaded.name))
+            texts = self.texts.get(loaded.name)
+            disputed_pages.list_doubtful(loaded, self.survey, texts, known)
         if not (loaded.pages.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name

@@ -123,8 +123,12 @@ def doubtful_columns(layout: Layout, row: Row) -> list[str]:
     """The columns of a row that was read but may be wrong."""
     names = layout.names
     odd = [names[n] for n, value in enumerate(row.values) if type(value) is ReplacedText]
-    if odd or not row.bad_overflow:
-        return odd
+    return last_columns(layout, row) if row.bad_overflow and not odd else odd
+
+
+def last_columns(layout: Layout, row: Row) -> list[str]:
+    """The columns that can be on the last overflow page."""
+    names = layout.names
     long = [n for n, kind in enumerate(row.kinds) if kind >= 12]
     return list(names[long[-1] : len(row.kinds)]) if long else []
 

@@ -30,6 +30,8 @@ LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 BLANK = 1
 """The type we give to a page of zeros; no b-tree page has it."""
 DEEPEST = 40
+DISPUTES = 1000
+"""The most overflow pages claimed by two rows that are examined."""
 NOTHING = Cell(LOWEST, b"", 0)
 
 
@@ -56,6 +58,8 @@ class Survey:
         self.kinds = bytearray(image.count + 1)
         self.parent = array("I", bytes(4 * (image.count + 1)))
         self.owner = array("Q", bytes(8 * (image.count + 1)))
+        self.disputed: dict[int, int] = {}
+        """By overflow page that two cells claim: the cell that was read first."""
         zeros = bytes(image.page_size)
         for number, page in image.pages():
             found = page_header(page, 100 if number == 1 else 0, self.usable)
@@ -220,6 +224,8 @@ class Survey:
             if not 1 < following <= self.image.count or self.kinds[following]:
                 break  # outside the file, a page of zeros, or a b-tree page
             if self.owner[following] not in (0, mark):
+                if len(self.disputed) < DISPUTES:
+                    self.disputed[following] = self.owner[following]
                 break
             self.owner[following] = mark
             seen.add(following)

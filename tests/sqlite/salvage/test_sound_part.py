@@ -150,3 +150,29 @@ def test_a_time_that_is_no_number_does_not_drop_a_short_row(tmp_path: Path) -> N
         n: (text, 1760000000.5 + n) for n, text in enumerate(("one", "two", "three"), 1)
     }
     assert any(one.startswith("messages: 2 saved, 1 restored") for one in told)
+
+
+@pytest.mark.parametrize("wrong", [3, 6])
+@pytest.mark.parametrize("indexed", [True, False], ids=["index", "no index"])
+def test_two_rows_with_the_same_pages(tmp_path: Path, wrong: int, indexed: bool) -> None:
+    """The second is cut; the receipt lists the first unless an index confirms it."""
+    right = 9 - wrong
+    sick = build(tmp_path / "state.db", *(content(number) for number in range(1, ROWS + 1)))
+    if not indexed:
+        with contextlib.closing(sqlite3.connect(sick)) as database:
+            database.execute("DROP INDEX idx_messages_session")
+    pointer = struct.pack(">I", chain(sick, wrong)[0])
+    data = sick.read_bytes()
+    [at] = [
+        found
+        for found in range(len(data) - 4)
+        if data.startswith(pointer, found) and b"d%d " % wrong in data[found - 12 : found]
+    ]
+    put(sick, 1, struct.pack(">I", chain(sick, right)[0]), at)
+    rows, told = result(sick, tmp_path)
+    assert sorted(rows) == list(range(1, ROWS + 1))
+    assert rows[6][0].endswith(MARK)
+    assert "Rows of messages in part, content cut off and marked: 6." in told
+    confirmed = indexed and wrong == 6
+    assert confirmed == (not any("perhaps wrong: 3." in one for one in told))
+    assert f"messages: {ROWS - 1 if confirmed else ROWS - 2} saved" in "".join(told)
