@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,9 @@ import json
 from hermes_cli.auth import PROVIDER_REGISTRY
 print(json.dumps({name: one.inference_base_url for name, one in PROVIDER_REGISTRY.items()}))
 """
+
+ADDED_LATER = ("buzz", "a2a")
+"""Platforms of releases after that one, which exist only as checkouts."""
 
 
 @pytest.mark.parametrize("version", ["0.13.0", NEWEST])
@@ -64,9 +68,15 @@ def test_hosts(code: str) -> None:
     assert {host for host in hosts if host not in code} <= FROM_LIBRARIES
 
 
+def known() -> list[dict[str, Any]]:
+    """The platforms that the newest release from the package index has."""
+    platforms = load_knowledge("platforms")["platforms"]
+    return [facts for name, facts in platforms.items() if name not in ADDED_LATER]
+
+
 def test_variables_and_ports(code: str) -> None:
     """Every variable and every port is in the code."""
-    for facts in load_knowledge("platforms")["platforms"].values():
+    for facts in known():
         listens = facts.get("listens", {})
         names = [*facts["variables"], *facts.get("proxy_variables", ())]
         names += [one.partition(":")[0] for one in facts.get("address_variables", ())]
@@ -78,7 +88,7 @@ def test_variables_and_ports(code: str) -> None:
 
 def test_locks(code: str) -> None:
     """The scopes of the locks are those that the adapters use."""
-    for facts in load_knowledge("platforms")["platforms"].values():
+    for facts in known():
         if facts.get("lock"):
             assert re.search(rf"""["']{facts["lock"]}["']""", code), facts["lock"]
 

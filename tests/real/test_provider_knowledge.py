@@ -48,4 +48,4 @@ def test_access() -> None:
 
 def test_every_release_is_known() -> None:
     """A release that is installed for tests is one that the resolver has rules for."""
-    assert set(load_knowledge("resolution")["releases"]) == set(releases.ALL)
+    assert set(load_knowledge("resolution")["releases"]) >= set(releases.ALL)
