@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,9 @@ LONG, SHORT = 4.0, 1.0
 """Seconds to wait for an answer: LONG for a busy loop, SHORT if the heartbeat is old."""
 DEFAULT_PORT = "8642"
 _IN_ENV = pattern(r"""^\s*(?:export\s+)?API_SERVER_PORT\s*=\s*["']?(\d{1,5})""", re.MULTILINE)
-LOOKS, STEP = 20, 0.1
+WATCH, STEP = 2.0, 0.1
+"""Seconds to watch where a main thread waits, and between two looks."""
+_NOTHING = "it has no heartbeat, and no API server that hermes-doctor could ask"
 NEARLY = 4
 """With so few file descriptors left, the gateway can neither accept a connection nor write."""
 
@@ -164,39 +166,42 @@ def _judge(
 
 def _rests(pid: int) -> bool:
     """Tell whether its main thread waits for events, which a stuck event loop never does."""
-    for look in range(_looks()):
-        if look:
-            time.sleep(STEP)
-        if process_stat.waits_for_events(pid):
-            return True
-    return False
+    return any(process_stat.is_event_wait(place) for place in _places(pid))
 
 
-def _looks() -> int:
-    """Return how often to look; on a busy machine a loop comes to rest more rarely."""
-    return round(LOOKS * time_limits.factor())
+def _places(pid: int) -> Iterator[str]:
+    """Look repeatedly where the main thread waits, for WATCH seconds of an idle machine.
+
+    On a busy machine a loop comes to rest more rarely, so it is watched for longer.
+    """
+    watch = time_limits.Stopwatch()
+    while True:
+        yield process_stat.waits_in(pid)
+        if watch.read() >= WATCH:
+            return
+        time.sleep(STEP)
 
 
 def _by_rest(found: Pulse) -> Pulse:
     """Judge by where the main thread waits: a running loop regularly waits for events."""
-    why = "it has no heartbeat, and no API server that hermes-doctor could ask"
+    if not found.pid:
+        return found._replace(what=_NOTHING)
     places = set()
-    looks = _looks()
-    for _ in range(looks if found.pid else 0):
-        place = process_stat.waits_in(found.pid or 0)
+    started = time.monotonic()
+    for place in _places(found.pid):
         if process_stat.is_event_wait(place):
             return found._replace(running=True, what="its main thread waits for events")
         places.add(place)
-        time.sleep(STEP)
     if len(places) == 1 and (place := places.pop()):
-        seconds = looks * STEP
         return found._replace(
             running=False,
             what=text(
-                "it waited in one place ({place}) for {seconds:.0f} s", place=place, seconds=seconds
+                "it waited in one place ({place}) for {seconds:.0f} s",
+                place=place,
+                seconds=time.monotonic() - started,
             ),
         )
-    return found._replace(what=why)
+    return found._replace(what=_NOTHING)
 
 
 def examine_url(url: str, *, network: bool) -> Pulse:

@@ -165,11 +165,6 @@ def is_event_wait(kernel_function: str) -> bool:
     return "epoll" in kernel_function or "ep_poll" in kernel_function
 
 
-def waits_for_events(pid: int) -> bool:
-    """Whether the main thread of a process is an idle event loop now."""
-    return is_event_wait(waits_in(pid))
-
-
 def _text(pid: int, name: str) -> str:
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:

@@ -280,7 +280,7 @@ def test_a_log_beside_rollback_mode(home: Path, later: bool) -> None:
 
 
 def test_its_own_log_beside_rollback_mode(home: Path) -> None:
-    """Only the header was changed: it cannot be told, so nothing is set aside."""
+    """The log may be the database's own, so it is reported but not moved away."""
     path = damage.with_log(damage.history(home / "state.db"), index=False)
     damage.write(path, b"\1\1", 18)
     [finding] = ask("database-log", home)[1]

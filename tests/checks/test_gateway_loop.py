@@ -28,7 +28,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is silence after a moment already."""
     monkeypatch.setattr(pulse, "LONG", 0.5)
     monkeypatch.setattr(pulse, "SHORT", 0.3)
-    monkeypatch.setattr(pulse, "LOOKS", 3)
+    monkeypatch.setattr(pulse, "WATCH", 0.3)
 
 
 @pytest.fixture

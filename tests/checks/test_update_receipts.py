@@ -83,7 +83,7 @@ def test_partial(
     expected: list[tuple[str, Severity]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only a gateway with the code of before is a problem, not the receipt itself."""
+    """A gateway that runs the old code is a problem; the receipt alone is not."""
     on_disk(monkeypatch, head)
     fake_gateway.ended(home)
     loaded(home, memory)

@@ -45,7 +45,7 @@ def test_the_owner_cannot_exchange_a_folder(tmp_path: Path) -> None:
 
 
 def test_without_another_user() -> None:
-    """The folders belong to whoever runs it."""
+    """The folders belong to the user who runs the lessons."""
     found = ask_all(Path(PYTHON or "python3"), {"one": Lesson(SCRIPT)}, seconds=30)
 
     assert found["one"][1:3] == [os.getuid(), [os.getuid()] * 4]

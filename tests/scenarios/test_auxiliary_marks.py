@@ -11,10 +11,10 @@ import pytest
 from hermes_doctor.logs.entry import LogEntry
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.plugins.log_rules.test_checks import ago, codes, put, utc
+from tests.plugins.log_rules.test_checks import ago, codes, put
 from tools import releases
 
-__all__ = ["utc"]
+pytestmark = pytest.mark.usefixtures("utc")
 
 AUXILIARY = "agent.auxiliary_client"
 STALE = (

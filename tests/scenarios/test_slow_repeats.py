@@ -15,11 +15,7 @@ from tests.helpers.rule_lines import lines, said
 DAY, HOUR, MINUTE = 86_400.0, 3600.0, 60.0
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are written in the local time of whoever writes them."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def write(home: Path, entries: list[LogEntry]) -> None:

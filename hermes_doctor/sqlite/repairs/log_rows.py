@@ -23,8 +23,8 @@ _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_
 def add_log_rows(copy: Path, log: Path, plan: Blueprint) -> list[str]:
     """Add the sessions and messages whose keys are free; no other row of the database changes.
 
-    Only the message count of their sessions is increased. The triggers that feed the search index
-    are dropped meanwhile, and the search index is rebuilt afterwards.
+    Only the message count of their sessions is increased. The triggers that fill the search index
+    are removed while rows are added and created again; then the search index is rebuilt.
     """
     progress.report("reading the rows of the log")
     try:

@@ -46,9 +46,9 @@ def add_saved_messages(
 ) -> list[str]:
     """Add the saved messages that `copy` lacks, and their sessions; no existing row is replaced.
 
-    `source` is the saved database joined with its log. The triggers that feed the search index are
-    dropped meanwhile, and the search index is rebuilt afterwards. Without `plan`, the schema is of
-    an unknown release, so the triggers stay and fill the search index.
+    `source` is the saved database joined with its log. The triggers that fill the search index are
+    removed while rows are added and created again; then the search index is rebuilt. Without `plan`
+    the release is unknown, so its own triggers stay and fill the search index.
     """
     progress.report("adding the saved messages")
     with open_copy(copy) as database:
@@ -87,7 +87,10 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
 
 @contextmanager
 def without_triggers(database: sqlite3.Connection, *, drop: bool) -> Iterator[None]:
-    """Drop the triggers of messages and sessions meanwhile; with `drop` False, confine them."""
+    """Add rows without the triggers of messages and sessions, which are created again at the end.
+
+    If `drop` is False they stay, but may only fill the search index.
+    """
     if not drop:
         with _confined_triggers(database):
             yield

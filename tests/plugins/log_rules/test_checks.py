@@ -25,11 +25,7 @@ CLOSED = "[QQBot:102000001] WebSocket closed: code=4009 reason=Session timed out
 RESUMED = "[QQBot:102000001] Session resumed"
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are written in the local time of whoever writes them."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def ago(minutes: float, text: str, level: str = "WARNING", logger: str = QQ) -> LogEntry:
