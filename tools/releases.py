@@ -149,10 +149,9 @@ def _files(place: Path) -> Files:
     found: Files = {}
     for base, folders, names in os.walk(place):
         folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            path = Path(base, name)
-            st = path.lstat()
-            found[str(path.relative_to(place))] = [st.st_size, st.st_mtime_ns]
+        for path in (f"{base}/{name}" for name in names):
+            st = os.lstat(path)
+            found[path.removeprefix(f"{place}/")] = [st.st_size, st.st_mtime_ns]
     found.pop(RECORD, None)
     return found
 

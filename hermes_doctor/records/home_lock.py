@@ -11,6 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.processes import file_locks
+from hermes_doctor.system.privileges import cache_owners
 
 
 def holder(home: Home) -> int | None:
@@ -51,6 +52,7 @@ def lock_home(home: Home) -> Iterator[None]:
                     reason=os.strerror(error.errno or 0).lower(),
                 )
             ) from None
-        yield
+        with cache_owners():
+            yield
     finally:
         os.close(fd)

@@ -49,7 +49,7 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
 
 
 def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Path]:
-    """Every file name that the run may have used beside its targets."""
+    """Every file that the run left beside its targets; in a folder not listed, all it may have."""
     places = (
         paths.staged_path,
         paths.kept_path,
@@ -65,7 +65,8 @@ def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Pa
     for folder, names in present.items():
         marked = [name for name in names if mark in name]
         found |= {folder / name for name in marked if (folder, name.partition(mark)[0]) in stems}
-    return sorted(found)
+    there = {folder / name for folder, names in present.items() for name in names}
+    return sorted(one for one in found if one.parent not in present or one in there)
 
 
 def _remember_kept(home: Home, log: Journal, present: dict[Path, list[str]]) -> None:

@@ -30,9 +30,10 @@ def env(home: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
     packages = venv / f"lib/python3.{sys.version_info.minor}/site-packages"
     for name in ("hermes_agent-0.19.0.dist-info", "yaml", "dotenv", "httpx"):
         (packages / name).mkdir(parents=True)
-    support.put(packages / "hermes_cli" / "main.py", STRAW)
-    support.put(venv / "bin" / "hermes", f"#!{venv}/bin/python\n{STRAW}", 0o755)
-    yield {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "QQ": "connected"}
+    connected = STRAW.replace('"retrying"', '"connected"')  # nobody waits for its platforms
+    support.put(packages / "hermes_cli" / "main.py", connected)
+    support.put(venv / "bin" / "hermes", f"#!{venv}/bin/python\n{connected}", 0o755)
+    yield {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
     for gateway in Probes(Home(home)).gateways():
         os.kill(gateway.pid, signal.SIGKILL)
 
