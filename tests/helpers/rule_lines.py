@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.matcher import Matcher
 from hermes_doctor.plugins.log_rules.rule import Rule
 
@@ -17,6 +20,12 @@ _LINE = re.compile(
 
 _OTHER = re.compile(r"(?P<logger>systemd|kernel|\(\w+\)): (?P<text>.*)")
 """Lines in the journal of programs other than the gateway."""
+
+
+@functools.cache
+def written() -> source.RuleSource:
+    """Return our own rules with their sample lines; reading them takes seconds."""
+    return source.read(builtin("checks") / "signatures")
 
 
 def entry(line: str, kind: str = "log") -> LogEntry:

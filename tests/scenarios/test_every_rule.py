@@ -12,16 +12,14 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.stream import GATEWAY
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.ask_logs import ask
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.probes.probes import Probes
-from tests.helpers.rule_lines import asking, entry, lines, said
+from tests.helpers.rule_lines import asking, entry, lines, said, written
 
-WRITTEN = source.read(builtin("checks") / "signatures")
+WRITTEN = written()
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
 NOW = 1_794_700_800.0
 HEALTHY = [

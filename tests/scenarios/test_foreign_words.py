@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.matcher import Matcher
-from tests.helpers.rule_lines import entry
+from tests.helpers.rule_lines import entry, written
 
-WRITTEN = source.read(builtin("checks") / "signatures")
+WRITTEN = written()
 PHRASES = sorted(
     {
         text

@@ -344,7 +344,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_random_text(stage: Stage, name: str) -> None:
     """Random bytes, JSON and YAML in the place of each settings file."""
 
-    @examples(25)
+    @examples(12)
     @given(data=_text)
     def feed(data: bytes) -> None:
         stage.examine({name: data})
@@ -364,7 +364,7 @@ def test_hostile_text(stage: Stage, data: bytes) -> None:
 def test_random_databases(stage: Stage, name: str) -> None:
     """Harmed databases, fakes with absurd numbers in them, and plain noise."""
 
-    @examples(40)
+    @examples(20)
     @given(
         data=st.sampled_from(stage.made).flatmap(lambda one: _harmed(one[0]))
         | _fake()
@@ -380,7 +380,7 @@ def test_random_databases(stage: Stage, name: str) -> None:
 def test_random_logs(stage: Stage) -> None:
     """Harmed and invented write-ahead logs beside real and harmed databases."""
 
-    @examples(80)
+    @examples(40)
     @given(data=st.data(), number=st.integers(0, 2), noise=st.binary(max_size=600))
     def feed(data: st.DataObject, number: int, noise: bytes) -> None:
         db, log = stage.made[number]
@@ -396,7 +396,7 @@ def test_random_logs(stage: Stage) -> None:
 def test_random_sidecars(stage: Stage, name: str) -> None:
     """Noise in the place of each sidecar."""
 
-    @examples(15)
+    @examples(8)
     @given(data=st.binary(max_size=2000) | st.sampled_from(_HOSTILE))
     def feed(data: bytes) -> None:
         stage.examine({name: data})
@@ -407,7 +407,7 @@ def test_random_sidecars(stage: Stage, name: str) -> None:
 def test_random_zips(stage: Stage) -> None:
     """Zips of Hermes' own backups, harmed in every way: the broken configuration is still told."""
 
-    @examples(120)
+    @examples(40)
     @given(data=_zip() | st.binary(max_size=300))
     def feed(data: bytes) -> None:
         document = stage.examine({"backups/z.zip": data})
@@ -524,7 +524,7 @@ def test_manifests(stage: Stage, data: bytes) -> None:
         assert backup.copy_of(entry).resolve().is_relative_to(folder.resolve())
 
 
-@examples(300)
+@examples(100)
 @given(data=_text | st.builds(_dump, _json) | _changed(_JOURNAL).map(_dump))
 def test_journals(stage: Stage, data: bytes) -> None:
     """A receipt can be read, or it is damaged; either way the check says something of it."""

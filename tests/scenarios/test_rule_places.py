@@ -6,12 +6,11 @@ import pytest
 
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
+from tests.helpers.rule_lines import written
 
-RULES = source.read(builtin("checks") / "signatures").rules
+RULES = written().rules
 NOW = 100_000.0
 QQ = "gateway.platforms.qqbot.adapter"
 CLICK = (

@@ -13,11 +13,9 @@ import yaml
 
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins import load
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.system.files import MEGABYTE
 from tests.helpers import support
-from tests.helpers.rule_lines import entry, lines, said
+from tests.helpers.rule_lines import entry, lines, said, written
 from tests.plugins.log_rules.test_source import GOOD
 
 QQ = "gateway.platforms.qqbot.adapter"
@@ -122,7 +120,7 @@ def test_what_only_the_whole_log_tells(home: Path) -> None:
     """Agents write into agent.log alone; what they say ends what was in errors.log."""
     put(home, ago(40, "Press Ctrl+C to stop", "INFO", "gateway.run"))
     rule = next(r for r in load.load().rules if r.code == "PROVIDER-401" and r.cleared_by)
-    samples = source.read(builtin("checks") / "signatures").samples
+    samples = written().samples
     mine = [one for one in samples if one.rule.id == rule.id]
     bad = entry(mine[0].examples[0])._replace(at=time.time() - 1800)
     good = entry(mine[1].examples[0])._replace(at=time.time() - 600)

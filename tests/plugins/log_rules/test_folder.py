@@ -12,11 +12,11 @@ from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import folder, source
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
-from tests.helpers.rule_lines import asking, entry
+from tests.helpers.rule_lines import asking, entry, written
 from tests.plugins.log_rules.test_source import GOOD
 
 RULES = builtin("checks") / "signatures"
-SAMPLES = source.read(RULES).samples
+SAMPLES = written().samples
 
 
 def test_a_round_trip(tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
 
 def test_the_compiled_rules_are_up_to_date() -> None:
     """`make signatures` makes them anew."""
-    written = folder.read_source(RULES)
-    assert written.faults == ()
-    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compile_rules(written)
-    assert folder.Folder(RULES, ours=True).codes == written.codes
+    read = folder.read_source(RULES)
+    assert read.faults == ()
+    assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compile_rules(read)
+    assert folder.Folder(RULES, ours=True).codes == read.codes
 
 
 @pytest.mark.parametrize(
