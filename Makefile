@@ -4,14 +4,19 @@ PYTHON ?= $(firstword $(shell for p in python3.13 python3.12 python3.11 python3;
 VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
+WORKERS := -n 3 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test lint format signatures bench screenshot codes clean
+.PHONY: demo test test-all lint format signatures bench screenshot codes clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest $(WORKERS)
+
+# Also the tests that need several releases of Hermes, systemd, Docker, restic or age.
+test-all: $(VENV)/dev
+	$(BIN)/python -m pytest $(WORKERS) --all
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
 import tempfile
@@ -33,7 +34,49 @@ HARM = pytest.StashKey[list[str]]()
 """What the session changed in cached releases."""
 
 
+WIDE = {"age", "age-keygen", "docker", "dockerd", "restic", "systemctl", "systemd-analyze"}
+"""Programs whose tests only `make test-all` runs."""
+
 own_gateways.hide_those_of_other_tests()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that `make test-all` uses."""
+    wide = "also run tests that need several releases of Hermes, systemd, Docker, restic or age"
+    parser.addoption("--all", action="store_true", help=wide)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of `make test-all`, unless they are asked for, by option or by name."""
+    if config.getoption("--all") or any("::" in word for word in config.args):
+        return
+    wide = {item for item in items if _is_wide(item)}
+    config.hook.pytest_deselected(items=[*wide])
+    items[:] = [item for item in items if item not in wide]
+    releases.python_of = functools.partial(_only_the_newest, releases.python_of)
+
+
+def _only_the_newest(python_of: Callable[[str], Path], version: str) -> Path:
+    """Fail a test that needs another release: `make test` must not install a second one."""
+    if version in releases.ALL[:-1]:
+        pytest.fail(f"It needs Hermes {version}, so it must be marked `wide`", pytrace=False)
+    return python_of(version)
+
+
+def _is_wide(item: pytest.Item) -> bool:
+    if item.get_closest_marker("wide"):
+        return True
+    if any(WIDE & {*mark.args} for mark in item.iter_markers("needs")):
+        return True
+    older = {*releases.ALL[:-1]}
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    words = {
+        word
+        for one in given
+        for word in (one if isinstance(one, tuple) else (one,))
+        if isinstance(word, str)
+    }
+    return _may_use_a_release(item) and bool(words & older)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -48,6 +48,7 @@ def test_qq(version: str, broken: bool, hermes_home: MakeHome) -> None:
     assert codes == (["QQ-IS-RECONNECT"] if broken else [])
 
 
+@pytest.mark.wide
 def test_discord(hermes_home: MakeHome) -> None:
     """The package 0.15.1 has no manifest for Discord."""
     patient = Patient("0.15.1", hermes_home("0.15.1"))

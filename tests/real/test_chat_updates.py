@@ -18,6 +18,7 @@ from tests.helpers.real import chat_partner, gateways, qq
 from tests.helpers.real.release_homes import machine
 from tools import real_home
 
+pytestmark = pytest.mark.wide
 ITSELF = "the update itself"
 LEFT = "0.17.0"
 """What 0.19.0 becomes: there is no newer one, and QQ does not start in 0.18."""

@@ -26,7 +26,7 @@ from tests.helpers.real.containers import IMAGE, OUTSIDE, Engine, Project, engin
 from tests.helpers.real.release_homes import ROWS
 from tools import real_home, releases
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 OLD, NEW = "0.18.2", "0.19.0"
 UPDATE = ("docker", "compose", "up", "-d")
 ALONE = (*UPDATE, "--no-deps", "gateway")

@@ -121,6 +121,7 @@ def beside(home: Path, *commands: list[str]) -> Iterator[None]:
 # -- who is a gateway, and of which home ---------------------------------------------------
 
 
+@pytest.mark.wide
 def test_each_home_has_its_own_gateway(hermes_home: MakeHome) -> None:
     """Two gateways of two releases: each belongs to its home, and a third home has none."""
     old, new, idle = (hermes_home(version) for version in (*GATEWAYS, OLD))
@@ -160,6 +161,7 @@ def test_gateway_whose_files_are_deleted(hermes_home: MakeHome) -> None:
     assert found == [running.pid]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("python", ["absolute", "by name"])
 def test_gateway_that_a_service_starts(python: str, hermes_home: MakeHome) -> None:
     """`python -m hermes_cli.main gateway run --replace`, its Python with or without a folder."""
@@ -176,6 +178,7 @@ def test_gateway_that_a_service_starts(python: str, hermes_home: MakeHome) -> No
     assert told == "0.19.0"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", GATEWAYS)
 def test_version_is_that_of_the_gateway(version: str, hermes_home: MakeHome) -> None:
     """The running gateway tells, else the last one, whatever `hermes` the PATH has; else that."""

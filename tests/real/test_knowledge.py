@@ -36,6 +36,7 @@ def test_release(answer: dict[str, Any], name: str) -> None:
     }
 
 
+@pytest.mark.wide
 def test_upgraded_files(tmp_path: Path) -> None:
     """The files that real releases leave behind have the orders that the files say."""
     path = ("0.15.0", "0.18.0", VERSION)

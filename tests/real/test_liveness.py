@@ -197,6 +197,7 @@ def starved(running: Running, folder: Path) -> Iterator[None]:
         until(lambda: len(os.listdir(f"/proc/{running.pid}/fd")) < 100, "the descriptors to return")
 
 
+@pytest.mark.wide
 def test_started_twice(hermes_home: MakeHome) -> None:
     """A second start that gives up changes nothing; one that finds no lock is named."""
     version = "0.13.0"

@@ -191,6 +191,7 @@ def test_history(version: str, case: str, made: Callable[[str], Path], tmp_path:
     undo(patient, sick)
 
 
+@pytest.mark.wide
 def test_neither_active_nor_not(made: Callable[[str], Path], tmp_path: Path) -> None:
     """The one of these releases that leaves such messages out shows them again."""
     shared = made("0.16.0")

@@ -16,7 +16,7 @@ from tests.helpers.real.systemd import Machine, systemd
 from tests.schedule.test_daily_backup import job
 from tests.watch.test_install import lasting_home
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 MANY = 100
 """Files; from some number on they come onto the disk by another call of the kernel."""
 

@@ -372,6 +372,7 @@ def test_env_in_another_encoding(patient: Patient, encoding: str) -> None:
     undo(patient, sick)
 
 
+@pytest.mark.wide
 def test_env_that_hermes_itself_has_mangled(hermes_home: MakeHome) -> None:
     """0.15 to 0.18 turn a mark of UTF-16 into two U+FFFD: the first variable stays lost."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))

@@ -25,7 +25,7 @@ from tests.helpers.real.gateways import answers, end, free_port, sealed, until
 from tests.helpers.real.systemd import Machine, systemd
 from tools import releases
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 NAME = "hermes-gateway.service"
 LIMITED = """
 [Unit]

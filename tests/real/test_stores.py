@@ -126,6 +126,7 @@ def test_torn(version: str, hermes_home: MakeHome) -> None:
     assert asked(patient, LOAD) == first | {"auth": WHOLE["auth"]}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("flaw", ["named", "timeless", "senseless"])
 def test_jobs_that_stop_every_look(hermes_home: MakeHome, flaw: str) -> None:
     """Jobs under names, one whose next run is no time, one whose schedule tells none: they stop
@@ -196,6 +197,7 @@ def test_chats_that_are_dropped(version: str, hermes_home: MakeHome) -> None:
     assert asked(patient, LOAD)["chats"] == WHOLE["chats"]
 
 
+@pytest.mark.wide
 def test_a_note_of_a_newer_release(hermes_home: MakeHome) -> None:
     """Gone back to 0.16, Hermes stumbles over the note that 0.18 writes among the chats."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))
@@ -313,6 +315,7 @@ history.close()
 """
 
 
+@pytest.mark.wide
 def test_chat_of_an_ended_conversation(hermes_home: MakeHome) -> None:
     """0.16 goes on writing into it; after the fix the chat begins anew."""
     patient = Patient("0.16.0", hermes_home("0.16.0"))

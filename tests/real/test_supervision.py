@@ -18,7 +18,7 @@ from tests.helpers.real.gateways import end, free_port, sealed, until
 from tests.helpers.real.systemd import Machine, systemd
 from tools import releases
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 
 LIKE_HERMES = """
 import datetime, json, os, pathlib, sys, time

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.real.systemd import CGROUPS, systemd
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 
 
 @pytest.mark.parametrize("uid", [0, 12345])

@@ -135,6 +135,7 @@ def at_work(scratch: Scratch) -> Iterator[Callable[[], int]]:
                 gateways.until(partial(_is_gone, one.pid), "the gateway to end")
 
 
+@pytest.mark.wide
 def test_through_every_release_and_back(scratch: Scratch) -> None:
     """With a gateway that runs: it is restarted each time, and each step has its backup.
 
@@ -187,6 +188,7 @@ def _is_gone(pid: int) -> bool:
     return state == "Z"
 
 
+@pytest.mark.wide
 def test_killed_before_in_and_after_the_command(scratch: Scratch) -> None:
     """Whenever the guard dies, the rows are there and the way back works."""
     rows = scratch.ask(ROWS)
@@ -202,6 +204,7 @@ def test_killed_before_in_and_after_the_command(scratch: Scratch) -> None:
         assert scratch.ask(ROWS) == rows
 
 
+@pytest.mark.wide
 def test_rows_that_only_the_log_holds_are_in_the_backup(scratch: Scratch) -> None:
     """A process that died left twenty messages in the write-ahead log."""
     subprocess.run(

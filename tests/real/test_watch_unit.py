@@ -19,7 +19,7 @@ from tests.helpers import support
 from tests.helpers.real.gateways import until
 from tests.helpers.real.systemd import need_systemd, systemd
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.wide]
 
 ODD = 'a b"c%d$HOME$$e\\'
 """Blanks, quotes, specifiers, variables, and what would join two lines at the end of one."""

@@ -201,6 +201,7 @@ def test_boards_and_responses(made: Made, tmp_path: Path, version: str, fault: s
     assert all(json.loads(hermes(version, RESPONSES, store, *names)))
 
 
+@pytest.mark.wide
 def test_the_order_of_columns_after_an_upgrade(made: Made, tmp_path: Path) -> None:
     """A file of the oldest release opened by the newest has its columns in another order; when
     the whole schema is lost the records themselves tell which.
