@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,24 @@ def test_ci_begins_with_an_empty_cache() -> None:
 
 def _text(name: str) -> str:
     return (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "several_releases"),
+    [
+        (["tests/real/test_updates.py"], False),
+        (["tests/real/test_updates.py", "--all"], True),
+        (["tests/real/test_updates.py::test_through_every_release_and_back"], True),
+    ],
+)
+def test_make_test_needs_one_release(words: list[str], several_releases: bool) -> None:
+    """Tests that need more run with `--all` or when they are named."""
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if "PYTEST" not in name},
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert ("test_through_every_release_and_back" in found) is several_releases
+    assert "test_a_chat_is_told_why" in found or "::" in words[0]
