@@ -23,6 +23,13 @@ from tests.helpers.rule_lines import asking, entry, lines, said
 
 WRITTEN = source.read(builtin("checks") / "signatures")
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
+AGES_OUT = {
+    raw["id"]: raw.get("ages_out", "")
+    for path in (builtin("checks") / "signatures").glob("*.yaml")
+    if path.name != "causes.yaml"
+    for _, raw in source.mappings(path, "rules", [])
+}
+DAY = 86_400.0
 NOW = 1_794_700_800.0
 HEALTHY = [
     ("INFO", "gateway.run", "Starting Hermes Gateway..."),
@@ -99,6 +106,24 @@ def test_once_it_is_over(rule: Rule) -> None:
     start = said(last + 1, "Starting Hermes Gateway...", "INFO", "gateway.run")
     left = [rule.code] if rule.outlives_start else []
     assert verdict(rule, *entries, start) == left
+
+
+def test_no_line_counts_twice() -> None:
+    """A logger includes those below it, so no rule names both."""
+    named = [
+        (sample.rule.id, name, sample.line.loggers)
+        for sample in WRITTEN.samples
+        for name in sample.line.loggers
+    ]
+    assert [id for id, name, all in named if any(one.startswith(f"{name}.") for one in all)] == []
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_it_has_an_end(rule: Rule) -> None:
+    """A line, a start or a check ends it, or the rule says why it can only age out, and soon."""
+    ends = rule.cleared_by or rule.unless_ok or not rule.outlives_start
+    assert ends or AGES_OUT[rule.id]
+    assert ends or rule.days or rule.window <= DAY
 
 
 @pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
