@@ -21,6 +21,13 @@ from tests.helpers.rule_lines import asking, entry, lines, said, written
 
 WRITTEN = written()
 SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
+AGES_OUT = {
+    raw["id"]: raw.get("ages_out", "")
+    for path in (builtin("checks") / "signatures").glob("*.yaml")
+    if path.name != "causes.yaml"
+    for _, raw in source.mappings(path, "rules", [])
+}
+DAY = 86_400.0
 NOW = 1_794_700_800.0
 HEALTHY = [
     ("INFO", "gateway.run", "Starting Hermes Gateway..."),
@@ -97,6 +104,44 @@ def test_once_it_is_over(rule: Rule) -> None:
     start = said(last + 1, "Starting Hermes Gateway...", "INFO", "gateway.run")
     left = [rule.code] if rule.outlives_start else []
     assert verdict(rule, *entries, start) == left
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_another_one_works(rule: Rule) -> None:
+    """A line about another account, chat, job or model does not end it."""
+    entries = list(happening(rule))
+    [match] = [m for m in asking(rule).ask(entries[0]) if m.role == "match"]
+    lines = [s for s in SAMPLES[rule.id] if s.line in rule.cleared_by]
+    for example in (example for sample in lines for example in sample.examples):
+        cleared = alike(rule, entry(example, rule.source), entries[0])
+        for name in KEYS:
+            ours = match.fields.get(name)
+            if not ours or not any(m.fields.get(name) for m in asking(rule).ask(cleared)):
+                continue
+            other = ours[:-1] + ("8" if ours[-1].isdigit() else "q")
+            changed = re.sub(rf"(?<!\w){re.escape(ours)}(?!\w)", other, cleared.text)
+            if changed == cleared.text:
+                continue  # a part of a word, such as the first one of a tool's name
+            late = cleared._replace(text=changed, at=entries[-1].at + 1)
+            assert verdict(rule, *entries, late) == [rule.code], changed
+
+
+def test_no_line_counts_twice() -> None:
+    """A logger includes those below it, so no rule names both."""
+    named = [
+        (sample.rule.id, name, sample.line.loggers)
+        for sample in WRITTEN.samples
+        for name in sample.line.loggers
+    ]
+    assert [id for id, name, all in named if any(one.startswith(f"{name}.") for one in all)] == []
+
+
+@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+def test_it_has_an_end(rule: Rule) -> None:
+    """A line, a start or a check ends it, or the rule says why it can only age out, and soon."""
+    ends = rule.cleared_by or rule.unless_ok or not rule.outlives_start
+    assert ends or AGES_OUT[rule.id]
+    assert ends or rule.days or rule.window <= DAY
 
 
 @pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)

@@ -15,7 +15,7 @@ from tests.helpers.plain_words import refused_words
 
 FOLDER = builtin("checks") / "signatures"
 FILES = sorted(FOLDER.glob("*.yaml"))
-TEXTS = ("id", "severity", "title", "detail", "next")
+TEXTS = ("id", "severity", "title", "detail", "next", "ages_out")
 LONGEST_TITLE, LONGEST_TEXT = 60, 200
 PLACE = re.compile(r"\{\w+\}")
 VALUE = "12345678"

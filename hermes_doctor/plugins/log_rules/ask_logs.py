@@ -97,7 +97,7 @@ def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:
 
     Warnings are also in a log of their own that goes back further.
     """
-    if incident.cleared_at is not None:
+    if incident.cleared_at is not None or incident.rule.source != "log":
         return incident
     logs = {log for line in incident.rule.cleared_by for log in _logs(line)}
     begin = max((covered.get(log, 0.0) for log in logs), default=0.0)

@@ -30,7 +30,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
-    "otherwise", "spread",
+    "otherwise", "spread", "ages_out",
 }  # fmt: skip
 
 _OTHERS = (
@@ -227,6 +227,8 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
         raise RuleError("`settle` waits for a line of `cleared_by`, and there is none")
+    if text(raw, "ages_out", "") and rule.cleared_by:
+        raise RuleError("`ages_out` is for a rule without `cleared_by`")
     made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
     if not made[0].examples or not made[0].near:
         raise RuleError("needs `examples` that match and `near` misses that do not")

@@ -42,6 +42,10 @@ def test_a_whole_rule(tmp_path: Path) -> None:
     [
         ({"patern": "x"}, "has no field 'patern'; is 'pattern' meant?"),
         ({"pattern": "("}, "is not a regular expression"),
+        (
+            {"cleared_by": [{"pattern": "well", "examples": ["well"]}], "ages_out": "No line."},
+            "`ages_out` is",
+        ),
         ({"pattern": "(a+)+b"}, "repeats a repetition"),
         ({"pattern": "(?:a{0,20}){0,20}!!|boom"}, "repeats a repetition"),
         ({"pattern": "(?:1|11)+!"}, "repeats a repetition or a choice"),
