@@ -12,6 +12,8 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.stream import GATEWAY
+from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.ask_logs import ask
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
