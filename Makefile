@@ -35,6 +35,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.databases
 	$(BIN)/python -m benchmarks.crowd
+	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.watch
 	$(BIN)/python -m benchmarks.live_backup
 	$(BIN)/python -m benchmarks.home_backup
