@@ -10,13 +10,21 @@ from itertools import groupby
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.secrets import redact_log_text
-from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
+from hermes_doctor.message import (
+    Message,
+    clock,
+    count as counted,
+    duration,
+    sentences,
+    shorten,
+    text,
+)
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incident import QUOTES, Incident, Quote
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS
 
-_LONG, _REASON = 200, 120
+_LONG, _REASON = 240, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
 _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
 """From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
@@ -147,8 +155,7 @@ def _told(name: str, value: str) -> str:
 
 def shown(text: str, most: int = _LONG) -> str:
     """Redact and shorten a piece of a log line for display; a key is never cut before that."""
-    safe = redact_log_text(text)
-    return safe if len(safe) <= most else safe[: most - 1] + "…"
+    return shorten(redact_log_text(text), most)
 
 
 def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
