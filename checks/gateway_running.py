@@ -17,8 +17,8 @@ from hermes_doctor.api import (
     check,
     clock,
     listed,
-    snapshot,
     shorten,
+    snapshot,
     spoken,
     text,
 )

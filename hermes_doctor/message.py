@@ -74,6 +74,17 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return f"{first} and {shown[-1]}" if first else "".join(shown)
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers for people: `1-3, 5`."""
+    from itertools import groupby
+
+    parts = []
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        parts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
+    return ", ".join(parts)
+
+
 def shorten(said: str, most: int) -> str:
     """Cut a quoted text at the end of a word, with an ellipsis."""
     if len(said) <= most:

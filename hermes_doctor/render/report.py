@@ -7,11 +7,11 @@ there are, the less is shown of each; `check -v` shows everything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import ranking
-from hermes_doctor.message import clock, count, listed, shorten
+from hermes_doctor.message import clock, count, listed, ranges, shorten
 from hermes_doctor.model import (
     DOWN,
     CheckResult,
@@ -343,12 +343,3 @@ def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
         lead = "      " if number else "Next: "
         shown = f"{command:<{max(widths)}}" if fits else command
         yield row(lead, (shown, "command"), f"  {purpose}", hang=8)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers for people: `1-3, 5`."""
-    parts = []
-    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in run]
-        parts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
-    return ", ".join(parts)

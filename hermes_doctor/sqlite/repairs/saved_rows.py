@@ -84,7 +84,7 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
 
 @contextmanager
 def triggers_removed(database: sqlite3.Connection) -> Iterator[None]:
-    """Remove the triggers of messages and sessions for a while; they are created again at the end."""
+    """Remove the triggers of messages and sessions; create them again at the end."""
     triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
     for name, _ in triggers:
         database.execute(f"DROP TRIGGER {quote_name(name)}")
