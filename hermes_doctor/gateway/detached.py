@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,10 +185,11 @@ class Detached(GatewayControl):
         if self.installation is None:
             raise CannotFix(self._by_hand("No Hermes installation was found."))
         where = self.installation.where
-        if not any(_interpreters(where)):
+        try:
+            python = python_of(where, self.owner)
+        except NoPython:
             found = text("{folder} contains no Python for Hermes.", folder=where)
-            raise CannotFix(self._by_hand(found))
-        python = python_of(where, self.owner)
+            raise CannotFix(self._by_hand(found)) from None
         folder = self.environment(self.owner).get("HOME")
         begin = entry_command(self.home, python, self.owner, folder)
         return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
@@ -208,21 +209,20 @@ class Detached(GatewayControl):
         )
 
 
-def _interpreters(environment: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the virtual environments of a folder, each with its interpreter."""
-    for folder in (environment, environment / "venv", environment / ".venv"):
-        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
-            if os.access(folder / name, os.X_OK):
-                yield folder, folder / name
+class NoPython(CannotFix):
+    """A folder contains no interpreter."""
 
 
 def python_of(environment: Path, user: Account) -> Path:
     """The interpreter of a virtual environment or checkout, if the user may trust it."""
-    for folder, python in _interpreters(environment):
-        for place in (environment, python, *folder.glob("lib*/python*/site-packages")):
-            refuse_untrusted(place, user)
-        return python
-    raise CannotFix(
+    for folder in (environment, environment / "venv", environment / ".venv"):
+        for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+            if os.access(folder / name, os.X_OK):
+                packages = folder.glob("lib*/python*/site-packages")
+                for place in (environment, folder / name, *packages):
+                    refuse_untrusted(place, user)
+                return folder / name
+    raise NoPython(
         text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)
     )
 
