@@ -17,6 +17,7 @@ from hermes_doctor.api import (
     check,
     clock,
     listed,
+    shorten,
     snapshot,
     spoken,
     text,
@@ -32,7 +33,7 @@ _SILENT = "Nobody gets an answer, and nothing has started it again."
 _FAILED = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
 _ENDED = "Nobody gets an answer. It exited by itself; see the end of logs/errors.log."
 _NO_RESTART = "the gateway exited for a restart that never came"
-_LONG = 120
+_LONG = 200
 """Characters of a reason that are shown."""
 _STOPPED = "It stays stopped until you start it."
 _UP = ("running", "starting", "degraded", "draining")
@@ -313,7 +314,9 @@ def _reason(runtime: Runtime) -> tuple[Evidence, ...]:
     """Return the reason for the exit that the gateway wrote, as evidence."""
     if not runtime.exit_reason:
         return ()
-    return (Evidence(_STATE, f"{runtime.state}: {spoken(runtime.exit_reason[:2000])[:_LONG]}"),)
+    return (
+        Evidence(_STATE, f"{runtime.state}: {shorten(spoken(runtime.exit_reason[:2000]), _LONG)}"),
+    )
 
 
 def _fatal(runtime: Runtime) -> Iterator[Evidence]:
@@ -321,7 +324,7 @@ def _fatal(runtime: Runtime) -> Iterator[Evidence]:
     for name, one in runtime.platforms.items():
         words = one.error_message or one.error_code or ""
         if one.state == "fatal" and f"{name}:" not in (runtime.exit_reason or ""):
-            yield Evidence(_STATE, f"{name}: fatal, {spoken(words[:2000])[:_LONG]}")
+            yield Evidence(_STATE, f"{name}: fatal, {shorten(spoken(words[:2000]), _LONG)}")
 
 
 def _is_of(runtime: Runtime, last: Life) -> bool:

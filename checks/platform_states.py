@@ -19,6 +19,7 @@ from hermes_doctor.api import (
     clock,
     pattern,
     sentences,
+    shorten,
     spoken,
     text,
 )
@@ -64,7 +65,7 @@ _BACK = pattern(r"\[QQBot:[^\]]*\] (Ready,|Session resumed|Connected$)")
 _LOOP = 10
 """Closings in a row without a session between them; QQ normally closes once in half an hour."""
 _FAILURE = pattern(r"(?i)connect\w* .{0,60}(failed|error|timed out)|startup failed|closed: code")
-_LONG = 80
+_LONG = 200
 """Characters of an error message that are shown."""
 _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
@@ -132,7 +133,7 @@ def _state_words(claim: PlatformState) -> str:
     """Return the state of a platform with its error, as the gateway wrote them."""
     message = " ".join((claim.error_message or "").split())
     if message:
-        return f"{claim.state}: {spoken(message[:2000])[:_LONG]}"
+        return f"{claim.state}: {shorten(spoken(message[:2000]), _LONG)}"
     known = _PLAIN.fullmatch(claim.error_code or "")
     return f"{claim.state}, {claim.error_code}" if known else claim.state
 

@@ -53,7 +53,7 @@ def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Find
     if pid and _still_runs(probes, pid, at):
         raise Skip("an update is running")
     seen = Evidence(_MARKER, text("written {time}", time=clock(at)))
-    if _is_current(probes, probes.code_commit(), at):
+    if _is_current(probes, probes.code_commit(), at) or _started_by_log(probes, at):
         yield _leftover(_MARKER, seen, at)
     elif not probes.gateways():  # another check compares a running gateway with its code
         yield _not_started(at, seen)
@@ -75,7 +75,9 @@ def _finished(probes: Probes, receipt: UpdateReceipt) -> Iterator[Finding]:
     elif not receipt.pulled:
         if datetime.now(UTC) - receipt.at < _RECENT:
             yield _failed(receipt, seen)
-    elif _is_current(probes, head or receipt.after, receipt.began):
+    elif _is_current(probes, head or receipt.after, receipt.began) or _started_by_log(
+        probes, receipt.at
+    ):
         yield _leftover(_RECEIPT, seen, receipt.at)
     elif not probes.gateways():  # another check compares a running gateway with its code
         yield _not_started(receipt.at, seen)
@@ -89,6 +91,11 @@ def _is_current(probes: Probes, expected: str | None, since: datetime) -> bool:
     running = [gateway.started_at for gateway in probes.gateways()]
     lives = [life.began for life in probes.diary()]
     return any(start > since for start in (*running, *lives, *probes.runtime().starts))
+
+
+def _started_by_log(probes: Probes, since: datetime) -> bool:
+    """Whether a gateway started after the update and has stopped again, as its log says."""
+    return not probes.gateways() and probes.logged_start(since) is not None
 
 
 def _still_runs(probes: Probes, pid: int, at: datetime) -> bool:
@@ -105,7 +112,8 @@ def _lost_gateway(probes: Probes, receipt: UpdateReceipt) -> str:
     last = max(probes.diary(), key=lambda life: life.began, default=None)
     starts = (*([last.began] if last else ()), *runtime.starts)
     pids = {one.pid for one in (last, runtime.state_owner) if one}
-    if pids & receipt.killed and not any(start > receipt.at for start in starts):
+    started = any(start > receipt.at for start in starts) or probes.logged_start(receipt.at)
+    if pids & receipt.killed and not started:
         return "the update stopped it, and nothing started it again"
     if not last or not receipt.restarted or abs(last.began - receipt.at) > _AFTER:
         return ""

@@ -82,6 +82,7 @@ def _login(probes: Probes, block: Block) -> Iterator[Finding]:
             detail="Nobody on WhatsApp gets an answer.",
             evidence=(Evidence(name, fault),),
             next="Run `hermes whatsapp`, scan the code with the phone, then restart the gateway.",
+            data={"platform": "whatsapp"},
         )
 
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.home import CACHES, Home, loss
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.message import ago, clock, count, duration, listed, sentences, text
+from hermes_doctor.message import ago, clock, count, duration, listed, sentences, shorten, text
 from hermes_doctor.model import (
     CannotFix,
     CouldNotLook,

@@ -74,6 +74,27 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return f"{first} and {shown[-1]}" if first else "".join(shown)
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers for people: `1-3, 5`."""
+    from itertools import groupby
+
+    parts = []
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        parts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
+    return ", ".join(parts)
+
+
+def shorten(said: str, most: int) -> str:
+    """Cut a quoted text at the end of a word, with an ellipsis."""
+    if len(said) <= most:
+        return said
+    cut = said[: most - 1]
+    at_word = cut.rpartition(" ")[0] if said[most - 1].strip() else cut
+    whole = at_word if len(at_word) > most // 2 else cut  # texts without spaces, such as Chinese
+    return whole.rstrip(" ,;:([{—-") + "…"
+
+
 def duration(seconds: float) -> str:
     """A length of time in at most two units: `42 s`, `1 h 42 min`, `3 d 4 h`."""
     left = max(0, int(seconds + 0.5))

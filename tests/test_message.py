@@ -18,6 +18,7 @@ from hermes_doctor.message import (
     duration,
     listed,
     sentences,
+    shorten,
     text,
 )
 
@@ -157,3 +158,18 @@ def test_times_are_local_and_short() -> None:
     assert clock(now - timedelta(days=400), now) == "2025-10-12 05:55"
     assert ago(now - timedelta(minutes=102), now) == "04:13 (1 h 42 min ago)"
     assert ago(now + timedelta(minutes=5), now) == "06:00"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("short", "short"),
+        ("exactly twenty chars", "exactly twenty chars"),
+        ("cut in the middle of words", "cut in the middle…"),
+        ("ends at a word, here: more", "ends at a word…"),
+        ("x" * 30, "x" * 19 + "…"),
+    ],
+)
+def test_a_quote_ends_with_a_whole_word(said: str, expected: str) -> None:
+    """An ellipsis shows that it goes on."""
+    assert shorten(said, 20) == expected

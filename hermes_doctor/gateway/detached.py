@@ -15,7 +15,7 @@ from hermes_doctor.gateway.hermes_command import entry_command, profile_argument
 from hermes_doctor.gateway.manager_commands import login_environment, owner_of
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
 from hermes_doctor.home import BACKGROUND_LOG, Home
-from hermes_doctor.message import text
+from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import Account, refuse_untrusted
@@ -183,14 +183,34 @@ class Detached(GatewayControl):
 
     def _command(self) -> list[str]:
         if self.installation is None:
-            raise CannotFix(
-                "No Hermes installation was found, so the gateway cannot be started. Install "
-                "Hermes first."
-            )
-        python = python_of(self.installation.where, self.owner)
+            raise CannotFix(self._by_hand("No Hermes installation was found."))
+        where = self.installation.where
+        try:
+            python = python_of(where, self.owner)
+        except NoPython:
+            found = text("{folder} contains no Python for Hermes.", folder=where)
+            raise CannotFix(self._by_hand(found)) from None
         folder = self.environment(self.owner).get("HOME")
         begin = entry_command(self.home, python, self.owner, folder)
         return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
+
+    def _by_hand(self, obstacle: str) -> Message:
+        """Why the gateway cannot be started from here, and what the operator does instead."""
+        if self.running() is None:
+            return text(
+                "{obstacle} Start the gateway the way you usually do, such as `hermes gateway "
+                "run`.",
+                obstacle=obstacle,
+            )
+        return text(
+            "{obstacle} Restart the gateway the way you usually do, such as `hermes gateway "
+            "restart`.",
+            obstacle=obstacle,
+        )
+
+
+class NoPython(CannotFix):
+    """A folder contains no interpreter."""
 
 
 def python_of(environment: Path, user: Account) -> Path:
@@ -202,7 +222,7 @@ def python_of(environment: Path, user: Account) -> Path:
                 for place in (environment, folder / name, *packages):
                     refuse_untrusted(place, user)
                 return folder / name
-    raise CannotFix(
+    raise NoPython(
         text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)
     )
 

@@ -1,7 +1,7 @@
 """Run scripts under the interpreter of a Hermes: no network, no settings of this machine.
 
 Each script gets an empty home of its own. All are stopped when the time is over, when one fails,
-and when this process is interrupted.
+and when this process is interrupted. A busy machine gets more time, but at most another minute.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system.privileges import Privileges
+from hermes_doctor.system.time_limits import Stopwatch
 
 BOOT = r"""
 import contextlib, io, json, os, resource, socket, sys, types
@@ -106,7 +107,7 @@ class _Class:
         self.running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]] = {}
 
     def ask(self, seconds: float, at_once: int, heard: Callable[[str], None]) -> dict[str, Any]:
-        end = time.monotonic() + seconds
+        spent = Stopwatch()
         waiting, answers = list(self.lessons), {}
         try:
             while waiting or self.running:
@@ -117,7 +118,7 @@ class _Class:
                         answers[name] = _answer(process.returncode, out, err)
                         del self.running[name]
                         heard(name)
-                if time.monotonic() > end:
+                if spent.read() > seconds:
                     raise DoesNotStart(
                         text("it did not answer within {seconds:g} s", seconds=seconds)
                     )
@@ -163,8 +164,8 @@ class _Class:
         self.running[name] = process, out, err
 
     def _stop(self) -> None:
-        for process, *_ in self.running.values():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+        for process, out, err in self.running.values():
+            with out, err, contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 

@@ -40,12 +40,28 @@ def is_copied(home: Home) -> bool:
     ends = list(_ends(home / "logs"))
     if not ends or any(_is_ahead(end) for end in ends):
         return False
+    return _is_unrelated(home, ends) or _is_known_to_be_local(home, ends)
+
+
+def _is_unrelated(home: Home, ends: list[_End]) -> bool:
+    """Tell whether the mtimes are no whole quarters of an hour after the lines, or all the same."""
     away = [clock.distance(end.last, end.written) for end in ends]
     if max(end.last for end in ends) - min(end.last for end in ends) <= _APART:
         return abs(away[0]) > _EXACT or _of_one_moment(home, ends)
     if max(away) - min(away) > _EXACT:
         return True
     return _of_one_moment(home, ends) or _spread(ends)
+
+
+def _is_known_to_be_local(home: Home, ends: list[_End]) -> bool:
+    """Tell whether a shift that looks like a time zone contradicts times whose zone is known."""
+    last = max(ends)
+    if clock.LogClock(None).fits_near(last.last, last.written):
+        return False
+    from hermes_doctor.logs import recorded_moments
+
+    behind = last.written - last.last - clock.distance(last.last, last.written)
+    return recorded_moments.are_local(home, behind) is True
 
 
 def _is_ahead(end: _End) -> bool:

@@ -12,6 +12,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import shorten
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.runtime_files import parse_epoch
 from hermes_doctor.settings.variables import Settings
@@ -61,7 +62,7 @@ class CronJob(NamedTuple):
         """The error of its last run, redacted for display."""
         from hermes_doctor import redaction
 
-        return redaction.redact_words(self.failed.partition("\n")[0])[:120]
+        return shorten(redaction.redact_words(self.failed.partition("\n")[0]), 200)
 
     @property
     def name(self) -> str:

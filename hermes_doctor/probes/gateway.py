@@ -134,6 +134,15 @@ class GatewayProbes(CoreProbes):
 
         return last_log_lines.read(self.home, gateway.started_at)
 
+    def logged_start(self, since: datetime) -> datetime | None:
+        """When a gateway last started after then, by its own log; None if no line says so."""
+        from hermes_doctor.probes import last_log_lines
+
+        try:
+            return last_log_lines.last_start(self.home, since)
+        except CouldNotLook:
+            return None
+
     @once(limit=2)
     def other_gateways(self) -> list[OtherGateway]:
         """The running gateways of other homes on this machine."""

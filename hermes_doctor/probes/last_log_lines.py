@@ -12,9 +12,12 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs import tail
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.files import MEGABYTE
 
 TAIL = 256 * 1024
-_START = "Starting Hermes Gateway"
+FURTHER = 4 * MEGABYTE
+"""Bytes in which a start is searched: a gateway may have written much since."""
+_RUN, _START = "gateway.run", "Starting Hermes Gateway"
 _SHARED = ("agent.log", "errors.log")
 """Logs that the command line of Hermes writes to as well."""
 _ONLY_GATEWAY = ("gateway.run", "gateway.platforms")
@@ -39,6 +42,15 @@ def read(home: Home, started_at: datetime) -> list[GatewayLogLine]:
             GatewayLogLine(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text)
         )
     return found
+
+
+def last_start(home: Home, since: datetime) -> datetime | None:
+    """Return when a gateway last started after `since`, by its first line in the log."""
+    last = None
+    for entry in tail.entries(home, "gateway.log", FURTHER, since=since.timestamp()):
+        if entry.logger == _RUN and entry.text.startswith(_START):
+            last = datetime.fromtimestamp(entry.at, UTC)
+    return last
 
 
 def log_with_gateway_lines(home: Home) -> str:

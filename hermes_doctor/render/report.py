@@ -7,11 +7,11 @@ there are, the less is shown of each; `check -v` shows everything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import ranking
-from hermes_doctor.message import clock, count, listed
+from hermes_doctor.message import clock, count, listed, ranges, shorten
 from hermes_doctor.model import (
     DOWN,
     CheckResult,
@@ -26,6 +26,8 @@ from hermes_doctor.model import (
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
+SHORT = 2 * COLUMNS - 10  # what is left of two rows
+_LEVELS = ("titles", "brief", "step", "short", "shorter", "full")
 MOST_EVIDENCE = 2
 MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
@@ -103,14 +105,14 @@ def _fitting(report: Report, tree: ranking.Problems, frame: int) -> list[str]:
     silencing = [ranking.silences(report, group[0]) for group in tree.groups]
     wanted: list[tuple[int, str]]
     if number <= FEW:
-        wanted = [(0, "shorter")][:number]
-        for level in ("step", "shorter", "full"):
+        wanted = [(0, "short"), (0, "shorter")] if number else []
+        for level in ("step", "short", "shorter", "full"):
             wanted += [(place, level) for place in range(number)]
     else:
         wanted = [(place, "brief") for place, silent in enumerate(silencing) if silent]
-        wanted.append((0, "shorter"))
+        wanted += [(0, "short"), (0, "shorter")]
     for place, level in wanted:
-        if level == "step" and levels[place] == "shorter":
+        if _LEVELS.index(level) < _LEVELS.index(levels[place]):
             continue
         taken = _rows(list(_problem(report, tree, place, level)))
         if used - rows[place] + taken < ROWS:
@@ -144,7 +146,8 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     titles   the title, and the codes of its consequences
     brief    also the detail
     step     also what to do
-    shorter  one piece of evidence, the detail, the consequences, and what to do
+    short    one short piece of evidence, the detail, the consequences, and what to do
+    shorter  one piece of evidence, not shortened
     full     two pieces of evidence
     all      everything (`check -v`)
     """
@@ -162,7 +165,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         right=(first.code, "faint"),
     )
     behind = tree.consequences(place)
-    whole = level in ("shorter", "full", "all")
+    whole = level in ("short", "shorter", "full", "all")
     if behind and not whole:
         codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
@@ -175,8 +178,8 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif whole:
-        most = {"shorter": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
-        yield from _evidence(first, most)
+        most = {"short": 1, "shorter": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
+        yield from _evidence(first, most, short=level == "short")
     if first.detail:
         yield row(first.detail, indent=4)
     if first.since and level == "all":
@@ -188,12 +191,13 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row(said, indent=4)
 
 
-def _evidence(finding: Finding, most: int) -> Iterator[Line]:
+def _evidence(finding: Finding, most: int, *, short: bool = False) -> Iterator[Line]:
     shown = finding.evidence[:most]
     left = len(finding.evidence) - len(shown)
     for number, one in enumerate(shown, 1):
         more = f"   (and {left} more)" if left and number == len(shown) else ""
-        yield row((f"{one.where}  ", "faint"), one.what, (more, "faint"), indent=4, hang=2)
+        said = shorten(one.what, max(60, SHORT - len(one.where + more))) if short else one.what
+        yield row((f"{one.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
 
 
 def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
@@ -339,12 +343,3 @@ def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
         lead = "      " if number else "Next: "
         shown = f"{command:<{max(widths)}}" if fits else command
         yield row(lead, (shown, "command"), f"  {purpose}", hang=8)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers for people: `1-3, 5`."""
-    parts = []
-    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in run]
-        parts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
-    return ", ".join(parts)

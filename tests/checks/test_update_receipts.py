@@ -100,6 +100,21 @@ def test_a_start_after_the_update_counts_without_a_commit(home: Path) -> None:
     assert found(home) == NOTE
 
 
+def test_a_start_in_the_log_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway that wrote its first line after the update did start, whatever the files say."""
+    on_disk(monkeypatch, NEW)
+    fake_gateway.ended(home)
+    loaded(home, OLD)
+    receipt(home, "partial", ago=600)
+    line = "{} INFO gateway.run: Starting Hermes Gateway...\n"
+    for ago, expected in ((700, NOT_STARTED), (300, NOTE)):
+        at = time.time() - ago
+        said = time.strftime("%Y-%m-%d %H:%M:%S,000", time.localtime(at))
+        log = support.put(home / "logs/gateway.log", line.format(said))
+        os.utime(log, (at, at))
+        assert found(home) == expected
+
+
 def test_failed_before_the_code_changed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed fetch; a week later it is no news."""
     on_disk(monkeypatch, OLD)

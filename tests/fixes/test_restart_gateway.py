@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
@@ -32,3 +34,13 @@ def test_ended_by_now(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(probes.home.path, None, probes.home.path.parent))
     with pytest.raises(CannotFix, match="The gateway is not running"):
         sentences(probes, finding("GW-SUSPENDED", "restart-gateway"))
+
+
+def test_no_program(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Hermes cannot be run from here, the refusal says what to do with the gateway."""
+    for pid, step in ((7, "Restart the gateway"), (None, "Start the gateway")):
+        monkeypatch.setattr(Detached, "running", lambda _, pid=pid: pid)
+        service = Detached(Home(home), installation=Installation("0.19.0", tmp_path, running=False))
+
+        with pytest.raises(CannotFix, match=f"contains no Python for Hermes. {step} the way"):
+            service.refuse()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -230,31 +231,39 @@ def test_no_source_is_blamed_that_is_none(home: Path) -> None:
     assert "was not used" not in done.out
 
 
+def _with_log_of_today(home: Path, snapshot: bool) -> tuple[Path, list[tuple[Any, ...]]]:
+    """A history with 30 messages in its log only; and the messages of its copy, if there is one."""
+    path = fix_cycle.history(home / "state.db")
+    of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
+    damage.execute(path, of_today)
+    old = fix_cycle.messages(path) if snapshot else []
+    if snapshot:
+        support.put(home / "state-snapshots" / "2026" / "state.db", path.read_bytes())
+    damage.with_log(path, index=False, then=of_today)
+    return path, old
+
+
+def _saved(path: Path, old: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the messages: all that the log had, and those of the copy."""
+    found = fix_cycle.messages(path)
+    assert len([row for row in found if row[4] >= 1800010000]) == 30
+    assert set(old) <= set(found)
+    return found
+
+
 @pytest.mark.parametrize("left", ["empty", "gone"])
 @pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
 def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     """Rows on the pages of the log are saved although no page of it says what tables there are."""
-    path = fix_cycle.history(home / "state.db")
-    of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
-    damage.execute(path, of_today)
-    old = fix_cycle.messages(path)
-    if snapshot:
-        copy = home / "state-snapshots" / "2026" / "state.db"
-        copy.parent.mkdir(parents=True)
-        copy.write_bytes(path.read_bytes())
-    damage.with_log(path, index=False, then=of_today)
+    path, old = _with_log_of_today(home, snapshot)
     os.truncate(path, 0)
     if left == "gone":
         path.unlink()
 
     cured = fix_cycle.cure(home, "DB-GONE" if left == "gone" else "DB-EMPTY", "salvage-rows")
 
-    found = fix_cycle.messages(path)
-    late = [row for row in found if row[4] >= 1800010000]
-    assert len(late) == 30
+    found = _saved(path, old)
     assert len({row[0] for row in found}) == len(found)
-    if snapshot:
-        assert set(old) <= set(found)
     cured.undo()
 
 
@@ -262,23 +271,12 @@ def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
 @pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
 def test_another_file_is_beside_its_log(home: Path, size: int, snapshot: bool) -> None:
     """The newest copy comes back with the rows of the log; undo brings back both files."""
-    path = fix_cycle.history(home / "state.db")
-    of_today = "UPDATE messages SET timestamp = timestamp + 1800000000 WHERE timestamp < 1e9"
-    damage.execute(path, of_today)
-    old = fix_cycle.messages(path)
-    if snapshot:
-        copy = home / "state-snapshots" / "2026" / "state.db"
-        copy.parent.mkdir(parents=True)
-        copy.write_bytes(path.read_bytes())
-    damage.with_log(path, index=False, then=of_today)
+    path, old = _with_log_of_today(home, snapshot)
     path.write_bytes(b"<!DOCTYPE html><html>404 Not Found</html>\n" * size)
 
     cured = fix_cycle.cure(home, "DB-NOTADB", "salvage-rows")
 
-    found = fix_cycle.messages(path)
-    assert len([row for row in found if row[4] >= 1800010000]) == 30
-    if snapshot:
-        assert set(old) <= set(found)
+    _saved(path, old)
     cured.undo()
 
 

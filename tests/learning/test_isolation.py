@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.learning.isolation import Lesson, ask_all
+from hermes_doctor.learning.isolation import DoesNotStart, Lesson, ask_all
+from hermes_doctor.system import time_limits
 from hermes_doctor.system.privileges import Privileges
 
 SCRIPT = """
@@ -49,3 +50,24 @@ def test_without_another_user() -> None:
     found = ask_all(Path(PYTHON or "python3"), {"one": Lesson(SCRIPT)}, seconds=30)
 
     assert found["one"][1:3] == [os.getuid(), [os.getuid()] * 4]
+
+
+SLOW = "import json, time; time.sleep(1.5); print(json.dumps('done'))"
+
+
+def test_a_busy_machine_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds in which others use the processor count less."""
+    monkeypatch.setattr(time_limits, "factor", lambda: 20.0)
+
+    found = ask_all(Path(PYTHON or "python3"), {"one": Lesson(SLOW)}, seconds=1)
+
+    assert found == {"one": "done"}
+
+
+def test_what_hangs_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The additional time has a limit."""
+    monkeypatch.setattr(time_limits, "factor", lambda: 20.0)
+    monkeypatch.setattr(time_limits, "EXTRA", 0.5)
+
+    with pytest.raises(DoesNotStart, match="did not answer within 1 s"):
+        ask_all(Path(PYTHON or "python3"), {"one": Lesson("while True: pass")}, seconds=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hermes_doctor.examination.causes import add_causes
@@ -290,3 +292,79 @@ def test_better_rules_exist() -> None:
 
     assert named
     assert named <= IDS
+
+
+BIG = "HTTP 400: messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 7 > 5"
+USED_UP = "You're out of extra usage. Add more at claude.ai/settings/usage and keep going."
+
+
+def test_a_large_image() -> None:
+    """Once is a warning; the same image with each message is an error."""
+    again = [attempt(BIG)._replace(at=NOW - ago) for ago in (600, 500, 400)]
+    for number, severity in ((1, "warning"), (2, "warning"), (3, "error")):
+        [finding] = found(*again[:number], rejected("Error code: 400 - {'message': 'x'}"))
+        assert (finding.code, finding.severity) == ("PROVIDER-REJECTED", severity)
+    assert found(*again, success()) == []
+
+
+def test_a_used_up_subscription() -> None:
+    """It is about the account, not about a setting."""
+    [finding] = found(attempt(f"HTTP 400: {USED_UP}"), rejected(f"Error code: 400 - {USED_UP}"))
+    assert (finding.code, finding.data["rule"]) == ("PROVIDER-402-429", "provider-subscription")
+    [finding] = found(rejected(f"Error code: 400 - {USED_UP}"))
+    assert finding.code == "PROVIDER-402-429"
+
+
+def test_azure() -> None:
+    """Its addresses are special, so the general hint would be wrong."""
+    line = attempt("HTTP 404: Resource not found", "azure-foundry")
+    azure = "https://me.openai.azure.com/openai/v1"
+    line = line._replace(text=line.text.replace("https://llm.example.com/v1", azure))
+    [finding] = found(line, rejected("Error code: 404 - {'message': 'Resource not found'}"))
+    assert finding.data["rule"] == "provider-azure"
+    assert "deployment" in finding.detail
+
+
+@pytest.mark.parametrize("end", [lost, rejected])
+def test_an_exception_in_hermes(end: Callable[[str], LogEntry]) -> None:
+    """The provider can be reached; the code of Hermes fails."""
+    text = "'NoneType' object has no attribute 'choices'"
+    tries = [attempt(text, n=n) for n in (1, 2, 3)]
+    tries = [
+        one._replace(text=one.text.replace("APIStatusError", "AttributeError")) for one in tries
+    ]
+    [finding] = found(*tries, end(text))
+    assert (finding.code, finding.data["name"]) == ("AGENT-ERROR", "AttributeError")
+    [finding] = found(end(text))
+    assert (finding.code, finding.data["rule"]) == ("AGENT-ERROR", "provider-code-error-lost")
+
+
+def test_a_long_reason_ends_with_a_word() -> None:
+    """The decisive end is shown if it fits, else an ellipsis."""
+    long = "HTTP 400: " + "this is not allowed " * 9 + "by your plan"
+    [finding] = found(attempt(long))
+    assert finding.evidence[0].what.endswith("by your plan")
+    [finding] = found(attempt(long + " and so on" * 20))
+    assert finding.evidence[0].what.endswith((" so…", " and…", " on…"))
+
+
+def test_an_empty_cache() -> None:
+    """The file is named that breaks every message."""
+    line = failed("AttributeError: 'NoneType' object has no attribute 'get'")
+    path = line.more[3].replace("agent_init.py", "model_metadata.py")
+    [finding] = found(line._replace(more=(*line.more[:3], path, *line.more[4:5], line.more[-1])))
+    assert finding.data["rule"] == "agent-context-cache"
+
+
+def test_whatsapp_without_a_phone() -> None:
+    """The bridge stops because there is no login."""
+    adapter = "hermes_plugins.whatsapp_platform.adapter"
+    pair = "[Whatsapp] WhatsApp is enabled but not paired (no creds.json at /x)."
+    died = "[Whatsapp] WhatsApp bridge process exited unexpectedly (code 1)."
+    bridge, paired = add_causes(
+        found(said(NOW - 1600, pair, "WARNING", adapter), said(NOW - 1500, died, "ERROR", adapter)),
+        Folder(builtin("checks") / "signatures", ours=True).rule_set.causes,
+    )
+    assert (bridge.code, bridge.caused_by) == ("WA-BRIDGE", "WA-NOT-PAIRED")
+    assert paired.caused_by is None
+    assert paired.evidence[0].what.endswith("enabled but not paired")

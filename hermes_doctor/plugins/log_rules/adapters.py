@@ -30,6 +30,9 @@ _BEFORE = 300.0
 _LONGEST = 100
 """Characters at the start of a line, up to a colon, that are the adapter's own words."""
 
+_MOST = 1000
+"""Characters of a line that are kept; fewer are shown."""
+
 
 class LastWords(NamedTuple):
     """An entry of an adapter and the part of it that is shown."""
@@ -54,7 +57,7 @@ class Adapters:
             return
         own = _PREFIX.sub("", entry.text, count=1).partition(": ")[0]
         if _REASON.search(own[:_LONGEST]):
-            self._said[name] = LastWords(entry, entry.text.split("\n")[0][:160])
+            self._said[name] = LastWords(entry, entry.text.split("\n")[0][:_MOST])
 
     def reason(self, platform: str, at: float) -> LastWords | None:
         """Return what the adapter of a platform said shortly before then."""

@@ -10,13 +10,21 @@ from itertools import groupby
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.logs.secrets import redact_log_text
-from hermes_doctor.message import Message, clock, count as counted, duration, sentences, text
+from hermes_doctor.message import (
+    Message,
+    clock,
+    count as counted,
+    duration,
+    sentences,
+    shorten,
+    text,
+)
 from hermes_doctor.model import Evidence, Finding, Severity
 from hermes_doctor.plugins.log_rules.incident import QUOTES, Incident, Quote
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS
 
-_LONG, _REASON = 200, 120
+_LONG, _REASON, _TITLE = 240, 120, 36
 _NAMED = tuple(name for name in KEYS if name != "session")
 _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
 """From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
@@ -59,13 +67,13 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
         title=title(last),
         subject=subject,
         detail=sentences(
-            _filled(rule.detail, last),
-            _risen(last.rise) if last.rise else _often(count, same, sessions),
+            _risen(last.rise) if last.rise else _filled(rule.detail, last),
+            "" if last.rise else _often(count, same, sessions),
             _doubt(doubt),
         ),
         evidence=tuple(_evidence(q, where) for q in [*_reason(last), *kept]),
         since=moment(first),
-        fix=rule.fix,
+        fix=None if last.rise else rule.fix,
         next=_filled(rule.next, last),
         data={
             "rule": rule.id,
@@ -99,8 +107,10 @@ def _doubt(begin: float) -> str:
 
 
 def _risen(rise: Rise) -> str:
+    """Say only what the numbers show: the rule's own detail is about a storm of lines."""
     return text(
-        "The line was written {recent} in the last day, and {older} in the {days} before.",
+        "{recent} in the last day; before that, {older} in {days}. The lines do not show whether "
+        "answers were lost.",
         recent=counted(rise.recent, "time"),
         older=counted(rise.older, "time"),
         days=counted(rise.days, "day"),
@@ -108,7 +118,10 @@ def _risen(rise: Rise) -> str:
 
 
 def title(incident: Incident) -> Message:
-    """Return the rule's title with the incident's values filled in."""
+    """Return the rule's title with the incident's values, or the line itself if it only rises."""
+    if incident.rise:
+        line = shorten(shown(incident.quotes[-1].text), _TITLE)
+        return text("more often than before: {line}", line=line)
     return _filled(incident.rule.title, incident)
 
 
@@ -147,8 +160,7 @@ def _told(name: str, value: str) -> str:
 
 def shown(text: str, most: int = _LONG) -> str:
     """Redact and shorten a piece of a log line for display; a key is never cut before that."""
-    safe = redact_log_text(text)
-    return safe if len(safe) <= most else safe[: most - 1] + "…"
+    return shorten(redact_log_text(text), most)
 
 
 def _often(count: int, same: list[Incident], sessions: set[str]) -> str:

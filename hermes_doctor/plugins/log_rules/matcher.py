@@ -168,25 +168,35 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
         if match := _first(line, _searched(line, text, more)):
             fields = {name: value for name, value in match.groupdict().items() if value}
             if "reason" in fields:
-                fields["reason"] = _whole_words(match)
+                fields["reason"] = _reason(match)
             found.append(_Seen(rule, role, fields, _quote(rule, match, fields)))
     if any(one.role == MATCH and not one.rule.otherwise for one in found):
         return [one for one in found if one.role != MATCH or not one.rule.otherwise]
     return found
 
 
-def _whole_words(match: re.Match[str]) -> str:
-    """The reason without a last word that the pattern's limit cut: half a key is not redacted."""
-    reason, after = match["reason"], match.string[match.end("reason") :][:1]
-    cut = bool(_OF_A_WORD.match(reason[-1:])) and bool(_OF_A_WORD.match(after))
-    return reason[: reason.rindex(" ")] if cut and " " in reason else reason
+def _reason(match: re.Match[str]) -> str:
+    """The reason, with an ellipsis if the line goes on, and without half of a last word.
+
+    Half a key would not be redacted.
+    """
+    reason, rest = match["reason"], match.string[match.end("reason") :].partition("\n")[0]
+    if not rest.strip() or rest.lstrip()[0] in _ENDS:
+        return reason
+    if _OF_A_WORD.match(reason[-1:]) and _OF_A_WORD.match(rest) and " " in reason:
+        reason = reason[: reason.rindex(" ")]
+    return reason.rstrip(_OPEN) + "…"
 
 
 def _quote(rule: Rule, match: re.Match[str], fields: Mapping[str, str]) -> str:
     """What the pattern matched, or the reason behind it, if the title does not say that."""
-    if "reason" in fields and match.start("reason") >= match.end() and "{reason}" not in rule.title:
-        return fields["reason"]
-    return match[0]
+    said = match[0]
+    if "reason" in fields:
+        if match.start("reason") >= match.end() and "{reason}" not in rule.title:
+            return fields["reason"]
+        if match.end("reason") == match.end():
+            said = said[: match.start("reason") - match.start()] + fields["reason"]
+    return said.rstrip(_OPEN) or said
 
 
 def _searched(line: LinePattern, text: str, more: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,6 +232,8 @@ def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:
 
 
 _OF_A_WORD = re.compile(r"[\w+/=.:-]")
+_ENDS, _OPEN = "|)]}'\"", " ,;:([{—-"
+"""What follows a whole reason, and what does not end a quote."""
 _patterns: dict[str, re.Pattern[str]] = {}
 
 

@@ -60,11 +60,8 @@ def add_saved_messages(
             raise CannotFix(str(why)) from why
         if not found.addable:
             raise CannotFix(text("{copy} lacks no message that can be added", copy=copy.name))
-        with (
-            _attached(database, source),
-            transaction(database),
-            without_triggers(database, drop=plan is not None),
-        ):
+        guarded = triggers_limited if plan is None else triggers_removed
+        with _attached(database, source), transaction(database), guarded(database):
             said = _added(database, found, origin)
     if plan is not None and plan.virtual:
         fulltext.rebuild(copy, plan)
@@ -86,15 +83,8 @@ def _attached(database: sqlite3.Connection, source: Path) -> Iterator[None]:
 
 
 @contextmanager
-def without_triggers(database: sqlite3.Connection, *, drop: bool) -> Iterator[None]:
-    """Add rows without the triggers of messages and sessions, which are created again at the end.
-
-    If `drop` is False they stay, but may only fill the search index.
-    """
-    if not drop:
-        with _confined_triggers(database):
-            yield
-        return
+def triggers_removed(database: sqlite3.Connection) -> Iterator[None]:
+    """Remove the triggers of messages and sessions; create them again at the end."""
     triggers = database.execute(_TRIGGERS, (SESSIONS, MESSAGES)).fetchall()
     for name, _ in triggers:
         database.execute(f"DROP TRIGGER {quote_name(name)}")
@@ -104,7 +94,7 @@ def without_triggers(database: sqlite3.Connection, *, drop: bool) -> Iterator[No
 
 
 @contextmanager
-def _confined_triggers(database: sqlite3.Connection) -> Iterator[None]:
+def triggers_limited(database: sqlite3.Connection) -> Iterator[None]:
     """Let the triggers of the file fill its search index, and do nothing else.
 
     SQLite lets no trigger write to a full-text table unless it trusts the whole schema. That is

@@ -13,7 +13,7 @@ from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import fulltext
-from hermes_doctor.sqlite.repairs.saved_rows import without_triggers
+from hermes_doctor.sqlite.repairs.saved_rows import triggers_limited, triggers_removed
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 from hermes_doctor.sqlite.salvage.log_rows import MESSAGES, SESSIONS
 from hermes_doctor.sqlite.saved_rows import query_function
@@ -38,7 +38,8 @@ def add_unsaved_messages(
             raise CannotFix(str(why)) from why
         if not found.addable:
             raise CannotFix("the database lacks no message that can be added")
-        with transaction(database), without_triggers(database, drop=plan is not None):
+        guarded = triggers_limited if plan is None else triggers_removed
+        with transaction(database), guarded(database):
             for session, messages in found.addable.items():
                 _append(database, session, messages)
     if plan is not None and plan.virtual:

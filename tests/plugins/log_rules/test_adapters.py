@@ -57,3 +57,15 @@ def test_only_adapters() -> None:
     """The gateway's own lines and notes are not reasons."""
     assert not is_adapter("INFO", "gateway.platforms.qqbot")
     assert not is_adapter("ERROR", "gateway.run")
+
+
+def test_a_long_reason() -> None:
+    """It ends with a whole word and an ellipsis; what decides is often at its end."""
+    ledger = IncidentTracker([RULE], now=NOW)
+    long = "[QQBot:1] QQ startup failed: " + "because of this " * 11 + "the secret is wrong"
+    for text in (long, long + " and again" * 20):
+        ledger.add_entry(said(NOW - 61, text, "ERROR", "gateway.platforms.qqbot.adapter"))
+        ledger.add_entry(said(NOW - 60, "✗ qqbot failed to connect", logger="gateway.run"))
+        [finding] = findings(ledger.incidents(), lambda entry: "log")
+        assert "the secret is wrong" in finding.evidence[0].what
+    assert finding.evidence[0].what.endswith((" and…", " again…"))
