@@ -82,7 +82,10 @@ def _finding(
         title=text("an entry of {name} matches nobody", name=name),
         subject=name,
         detail=(
-            text("The bot refuses everyone on {platform}: no id looks like this.", platform=door.label)
+            text(
+                "The bot refuses everyone on {platform}: no id looks like this.",
+                platform=door.label,
+            )
             if alone
             else text("Who is meant gets no answer on {platform}.", platform=door.label)
         ),
