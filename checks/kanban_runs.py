@@ -23,16 +23,18 @@ from hermes_doctor.api import (
 _SINCE = 86_400
 _OFTEN = 3
 """Runs of one task within a day that ended without a result."""
+_FAILED = ("crashed", "timed_out", "spawn_failed", "gave_up")
+"""Outcomes that count towards the limit at which the dispatcher blocks a task."""
 _SQL = (
-    "SELECT r.task_id, count(*), max(r.ended_at), "
-    "group_concat(DISTINCT r.outcome), max(t.status) "
+    "SELECT r.task_id, count(*), (SELECT n.outcome FROM task_runs n WHERE n.task_id = r.task_id "
+    "ORDER BY n.id DESC LIMIT 1), group_concat(DISTINCT r.outcome), max(t.status) "
     "FROM task_runs r JOIN tasks t ON t.id = r.task_id "
     "WHERE r.ended_at > ? AND r.outcome IN "
     "('crashed', 'timed_out', 'spawn_failed', 'gave_up', 'reclaimed', 'stale') "
     "AND t.status NOT IN ('done', 'archived') "
     "AND NOT EXISTS (SELECT 1 FROM task_runs d WHERE d.task_id = r.task_id "
     "AND d.outcome = 'completed' AND d.ended_at > r.ended_at) "
-    "GROUP BY r.task_id HAVING count(*) >= {often} ORDER BY 2 DESC LIMIT 20"
+    "GROUP BY r.task_id ORDER BY 2 DESC LIMIT 200"
 )
 _TABLES = ("task_runs", "tasks")
 _HOUR, _STORM = 3600, 10
@@ -52,6 +54,8 @@ class _Task(NamedTuple):
     runs: int
     outcomes: str
     status: str
+    given_up: bool = False
+    """Whether the dispatcher blocked it after too many failures; a person may do that too."""
 
 
 @check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
@@ -78,12 +82,19 @@ def kanban_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 def _failing(probes: Probes, path: Path) -> list[_Task]:
     since = int(time.time()) - _SINCE
-    sql = _SQL.replace("?", str(since)).format(often=_OFTEN)
-    return [
-        _Task(id, runs, str(outcomes or ""), str(status or ""))
-        for id, runs, _, outcomes, status in probes.rows(path, sql, *_TABLES)
+    sql = _SQL.replace("?", str(since))
+    found = [
+        _Task(
+            id,
+            runs,
+            str(outcomes or ""),
+            str(status or ""),
+            status == "blocked" and newest in _FAILED,
+        )
+        for id, runs, newest, outcomes, status in probes.rows(path, sql, *_TABLES)
         if isinstance(id, str) and isinstance(runs, int)
     ]
+    return [task for task in found if task.given_up or task.runs >= _OFTEN]
 
 
 def _storming(probes: Probes, path: Path) -> list[_Task]:
@@ -140,6 +151,8 @@ def _evidence(name: str, tasks: list[_Task], *, hour: bool) -> tuple[Evidence, .
 def _finding(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
     name = probes.home.name_of(path)
     worst = tasks[0]
+    if all(task.given_up for task in tasks):
+        return _given_up(name, tasks)
     return Finding(
         code="KANBAN-RUNAWAY",
         severity=Severity.WARNING,
@@ -158,4 +171,24 @@ def _finding(probes: Probes, path: Path, tasks: list[_Task]) -> Finding:
         ),
         evidence=_evidence(name, tasks, hour=False),
         next=text("Read the error with `hermes kanban show {task}`.", task=worst.id),
+    )
+
+
+def _given_up(name: str, tasks: list[_Task]) -> Finding:
+    task = tasks[0].id
+    return Finding(
+        code="KANBAN-RUNAWAY",
+        severity=Severity.WARNING,
+        title=text("Hermes gave up on {tasks}", tasks=count(len(tasks), "kanban task")),
+        subject=name,
+        detail=(
+            "Nobody works on them any more: each run failed until the limit. Often the profile of "
+            "the worker lacks a key or a program."
+        ),
+        evidence=_evidence(name, tasks, hour=False),
+        next=text(
+            "Read the error with `hermes kanban show {task}`, fix it, then run "
+            "`hermes kanban unblock {task}`.",
+            task=task,
+        ),
     )

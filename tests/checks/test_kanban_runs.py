@@ -44,6 +44,26 @@ def test_healthy(home: Path) -> None:
     assert ask("kanban-runs", home)[1] == []
 
 
+def test_given_up(home: Path) -> None:
+    """The dispatcher blocked a task after two failures, its default limit."""
+    _runs(home, "t2", "spawn_failed", "gave_up", status="blocked")
+    _runs(home, "t3", "crashed", "crashed", status="blocked")
+
+    [finding] = ask("kanban-runs", home)[1]
+
+    assert (finding.code, finding.severity) == ("KANBAN-RUNAWAY", "warning")
+    assert "gave up on 2 kanban tasks" in finding.title
+    assert "unblock t" in (finding.next or "")
+
+
+def test_blocked_by_its_worker(home: Path) -> None:
+    """A worker that asks a person, also after failures, and an old failure."""
+    _runs(home, "t2", "crashed", "crashed", "blocked", status="blocked")
+    _runs(home, "t3", "blocked", status="blocked")
+
+    assert ask("kanban-runs", home)[1] == []
+
+
 def test_storm(home: Path) -> None:
     """A task that is started again and again, whatever its runs end with."""
     _runs(home, "t5", *["released"] * 30)

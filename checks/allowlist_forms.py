@@ -1,0 +1,94 @@
+"""Check for entries of allowlists that no user or group can match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+
+if TYPE_CHECKING:
+    from hermes_doctor.api import Entrance
+
+_WRONG = {
+    "email": (r"[^@]*", "the whole address"),
+    "feishu": (r"(?:oc_|cli_).*|.*@.*", "the id of the user (ou_…)"),
+    "matrix": (r"[^@].*|@[^:]*", "the whole name, @user:server"),
+    "qqbot": (r"\d{5,12}|.*@.*", "the openid of the user, which the log shows"),
+    "signal": (r"\d{6,15}", "the number with its + sign"),
+    "slack": (r"[@#a-z].*|.*[@ ].*", "the member id (U…)"),
+    "telegram": (r"(?!-?\d+$).*", "the numeric user id"),
+    "weixin": (r"wxid_.*", "the id that ends with @im.wechat"),
+}
+"""What no id of a platform looks like, and what to write instead. Hermes compares whole texts."""
+_GROUPS = {
+    "signal": (
+        "SIGNAL_GROUP_ALLOWED_USERS",
+        r"group[.:].*",
+        "the id without group in front of it",
+    ),
+    "telegram": (
+        "TELEGRAM_GROUP_ALLOWED_CHATS",
+        r"(?!-\d+$).*",
+        "the numeric chat id, which starts with a minus sign",
+    ),
+}
+
+
+@check(id="allowlist-forms", group="access", codes=["AUTHZ-UNAUTHORIZED"], by_release=True)
+def allowlist_forms(probes: Probes) -> Iterator[Finding]:
+    """Can each entry of an allowlist match somebody?"""
+    doors = probes.doors() if probes.platforms() else []
+    if not doors:
+        raise Skip("no configured platform checks its users")
+    for door in doors:
+        yield from _users(probes, door)
+        yield from _groups(probes, door)
+
+
+def _users(probes: Probes, door: Entrance) -> Iterator[Finding]:
+    """Report entries of the platform's own list of users."""
+    if door.own is None or door.open or door.unasked or door.name not in _WRONG:
+        return
+    shape, form = _WRONG[door.name]
+    wrong = _matching(shape, door.own)
+    if wrong:
+        nobody = len(wrong) == len(door.listed) and not door.elsewhere
+        alone = nobody and not probes.pairing().approved.get(door.name)
+        yield _finding(door, door.own.source.name, door.own.source.place, wrong, form, alone=alone)
+
+
+def _groups(probes: Probes, door: Entrance) -> Iterator[Finding]:
+    """Report entries of the platform's list of groups."""
+    variable, shape, form = _GROUPS.get(door.name, ("", "", ""))
+    value = probes.resolved().world.getenv(variable) if variable else None
+    wrong = _matching(shape, value) if value else []
+    if value and wrong:
+        yield _finding(door, variable, value.source.place, wrong, form, alone=False)
+
+
+def _matching(shape: str, entries: str) -> list[str]:
+    found = [one.strip() for one in entries.split(",")]
+    return [one for one in found if one and one != "*" and re.fullmatch(shape, one)]
+
+
+def _finding(
+    door: Entrance, name: str, place: str, wrong: list[str], form: str, *, alone: bool
+) -> Finding:
+    return Finding(
+        code="AUTHZ-UNAUTHORIZED",
+        severity=Severity.ERROR if alone else Severity.WARNING,
+        title=text("an entry of {name} matches nobody", name=name),
+        subject=name,
+        detail=(
+            text(
+                "The bot refuses everyone on {platform}: no id looks like this.",
+                platform=door.label,
+            )
+            if alone
+            else text("Who is meant gets no answer on {platform}.", platform=door.label)
+        ),
+        evidence=tuple(Evidence(place, one) for one in wrong[:3]),
+        next=text("Write {form} instead, then restart the gateway.", form=form),
+    )
