@@ -52,7 +52,12 @@ _RECORDS = {
     "gateway-starts.log": small_files.STARTS,
     "logs/update.log": small_files.UPDATE,
 }
-_UNDATED = ("gateway.error.log", "gateway-stdio.log")
+_UNDATED = (
+    "gateway.error.log",
+    "gateway-stdio.log",
+    "dashboard.error.log",
+    "dashboard-restart.log",
+)
 
 
 class LogStream:

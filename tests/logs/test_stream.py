@@ -190,6 +190,17 @@ def test_no_rights(home: Path) -> None:
     assert all(one.why and not one.partly for one in found.unread)
 
 
+@pytest.mark.parametrize("name", ["dashboard.error.log", "dashboard-restart.log"])
+def test_output_of_the_dashboard(home: Path, name: str) -> None:
+    """What the dashboard wrote without times is read too, as old as its file."""
+    text = "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 9119)"
+    write(home / "logs" / name, [text], NOON)
+
+    got = list(reading(home))
+
+    assert [(one.text, one.source, one.at) for one in got] == [(text, f"logs/{name}", NOON)]
+
+
 @pytest.mark.parametrize("what", ["logs", "logs/gateway.log"])
 def test_closed_to_us(home: Path, what: str) -> None:
     """A folder that may not be listed, a file that may not be opened."""
