@@ -115,8 +115,8 @@ class _Class:
                     self._start(waiting.pop(0))
                 for name, (process, out, err) in list(self.running.items()):
                     if process.poll() is not None:
-                        answers[name] = _answer(process.returncode, out, err)
                         del self.running[name]
+                        answers[name] = _answer(process.returncode, out, err)
                         heard(name)
                 if spent.read() > seconds:
                     raise DoesNotStart(

@@ -195,7 +195,7 @@ def _evidence(finding: Finding, most: int, *, short: bool = False) -> Iterator[L
     shown = finding.evidence[:most]
     left = len(finding.evidence) - len(shown)
     for number, one in enumerate(shown, 1):
-        more = f"   (and {left} more)" if left and number == len(shown) else ""
+        more = f"   ({left} more)" if left and number == len(shown) else ""
         said = shorten(one.what, max(60, SHORT - len(one.where + more))) if short else one.what
         yield row((f"{one.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
 

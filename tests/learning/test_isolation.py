@@ -71,3 +71,11 @@ def test_what_hangs_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(DoesNotStart, match="did not answer within 1 s"):
         ask_all(Path(PYTHON or "python3"), {"one": Lesson("while True: pass")}, seconds=1)
+
+
+def test_a_script_that_fails() -> None:
+    """Its own reason is told, also while another script is running."""
+    lessons = {"bad": Lesson("raise ValueError('no such table')"), "slow": Lesson(SLOW)}
+
+    with pytest.raises(DoesNotStart, match="no such table"):
+        ask_all(Path(PYTHON or "python3"), lessons, seconds=20, at_once=2)

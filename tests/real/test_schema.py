@@ -101,6 +101,7 @@ def test_upgraded(path: tuple[str, ...], full: Full, tmp_path: Path) -> None:
     assert complaints(Patient(path[-1], patient.home)) == []
 
 
+@pytest.mark.wide
 def test_an_older_hermes_again(full: Full) -> None:
     """After a downgrade the file has more than the release asks for, which is no fault."""
     patient = full("0.19.0")
