@@ -12,7 +12,6 @@ from hermes_doctor.home import SIDECARS
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes import descriptors, file_locks, gateway_processes
 from hermes_doctor.processes.descriptors import DELETED
-from hermes_doctor.sqlite import inspector
 
 
 class OpenFile(NamedTuple):
@@ -56,7 +55,7 @@ def find(paths: Iterable[Path]) -> DatabaseUsers:
         for pid in gateway_processes.all_pids()
         if pid != own
         for file in _of(pid)
-        if file.path.parent in folders and not _ours(pid)
+        if file.path.parent in folders and not gateway_processes.is_our_reader(pid)
     ]
     names = [path.with_name(path.name + suffix) for path in real for suffix in ("", *SIDECARS)]
     held = tuple(lock for lock in file_locks.locks_on(names) if lock.pid != own)
@@ -71,15 +70,6 @@ def _of(pid: int) -> Iterator[OpenFile]:
             st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.target)
             deleted = one.path != one.target
             yield OpenFile(pid, one.number, Path(one.path), deleted, (st.st_dev, st.st_ino))
-
-
-def _ours(pid: int) -> bool:
-    """Tell whether the process is a database worker of another run of this tool."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return os.fsencode(inspector.__file__) in file.read(4096)
-    except OSError:
-        return False
 
 
 def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:

@@ -28,6 +28,7 @@ from hermes_doctor.processes.home_of import (
 from hermes_doctor.system.files import read
 
 _PROC = Path("/proc")
+_READER = Path(__file__).parent.with_name("sqlite") / "inspector.py"
 LOADING = timedelta(minutes=1)
 """The time in which a gateway loads its code and takes its lock, even on a slow machine."""
 BEGINNING = timedelta(minutes=6)
@@ -256,14 +257,27 @@ def _gateway(pid: int) -> Gateway | None:
 
 
 def processes_using(paths: Iterable[Path]) -> dict[Path, list[int]]:
-    """Return the other processes that have each file open or locked, under any name."""
+    """Return the other processes that have each file open or locked, under any name.
+
+    Our own readers do not count: they cannot write, and one that hangs must not prevent a repair.
+    """
     wanted = list(paths)
-    found = processes_with_open(wanted)
-    for path, pids in file_locks.holders(wanted).items():
-        others = [pid for pid in pids if pid != os.getpid()]
-        if known := list(dict.fromkeys([*others, *found.get(path, [])])):
-            found[path] = known
+    opened, locked = processes_with_open(wanted), file_locks.holders(wanted)
+    found = {}
+    for path in wanted:
+        pids = dict.fromkeys([*locked.get(path, ()), *opened.get(path, ())])
+        if others := [pid for pid in pids if pid != os.getpid() and not is_our_reader(pid)]:
+            found[path] = others
     return found
+
+
+def is_our_reader(pid: int) -> bool:
+    """Tell whether a process reads a database for a run of this tool (`sqlite/inspector.py`)."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsencode(_READER) in file.read(4096)
+    except OSError:
+        return False
 
 
 def processes_with_open(paths: Iterable[Path]) -> dict[Path, list[int]]:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from hermes_doctor.home import Home
+from hermes_doctor.sqlite import inspector
+from hermes_doctor.sqlite.reader import InProcess
 from hermes_doctor.sqlite.repairs import rescue
 from hermes_doctor.sqlite.salvage import partial_rows
 from tests.helpers import damage, fix_cycle, support
@@ -206,6 +208,18 @@ def test_in_use(home: Path) -> None:
     assert done.code == 2
     assert "in use by process" in done.err
     assert support.contents(home) == sick
+
+
+def test_a_reader_of_ours_is_no_user(home: Path) -> None:
+    """A check that did not end in time leaves a process behind that only reads."""
+    path = fix_cycle.history(home / "state.db")
+    damage.rows_zeroed(path)
+    reader = InProcess(path, inspector.NOT_IN_USE)
+    try:
+        done = support.doctor("fix", "DB-MALFORMED", "--apply", "--yes", "--home", home)
+    finally:
+        reader.close()
+    assert done.code == 0, done.out + done.err
 
 
 def test_further_sources(home: Path) -> None:
