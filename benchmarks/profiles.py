@@ -2,7 +2,7 @@
 
     python -m benchmarks.profiles [--runs 7]
 
-A real release makes a home with a bot and a full config.yaml; 1, 5 and 20 of them lie under one
+A real release makes a home with a bot and a full config.yaml; 1, 5 and 20 of them are under one
 root. All commands run in turn. Bars: `--all-homes` with 20 homes costs at most 12 times as much as
 with one, at most 2 s and 100 MB; one home among 20 costs at most 1.2 times as much as one alone.
 """

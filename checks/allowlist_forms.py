@@ -12,26 +12,22 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Entrance
 
 _WRONG = {
-    "email": (r"[^@]*", "the whole address"),
-    "feishu": (r"(?:oc_|cli_).*|.*@.*", "the id of the user (ou_…)"),
-    "matrix": (r"[^@].*|@[^:]*", "the whole name, @user:server"),
     "qqbot": (r"\d{5,12}|.*@.*", "the openid of the user, which the log shows"),
     "signal": (r"\d{6,15}", "the number with its + sign"),
     "slack": (r"[@#a-z].*|.*[@ ].*", "the member id (U…)"),
     "telegram": (r"(?!-?\d+$).*", "the numeric user id"),
-    "weixin": (r"wxid_.*", "the id that ends with @im.wechat"),
 }
-"""What no id of a platform looks like, and what to write instead. Hermes compares whole texts."""
+"""What no id of a platform looks like, and what to write instead."""
 _GROUPS = {
     "signal": (
         "SIGNAL_GROUP_ALLOWED_USERS",
         r"group[.:].*",
-        "the id without group in front of it",
+        "the id without `group.`",
     ),
     "telegram": (
         "TELEGRAM_GROUP_ALLOWED_CHATS",
         r"(?!-\d+$).*",
-        "the numeric chat id, which starts with a minus sign",
+        "the numeric chat id (it starts with a minus sign)",
     ),
 }
 
@@ -61,9 +57,12 @@ def _users(probes: Probes, door: Entrance) -> Iterator[Finding]:
 
 def _groups(probes: Probes, door: Entrance) -> Iterator[Finding]:
     """Report entries of the platform's list of groups."""
+    if door.open:
+        return
     variable, shape, form = _GROUPS.get(door.name, ("", "", ""))
     value = probes.resolved().world.getenv(variable) if variable else None
-    wrong = _matching(shape, value) if value else []
+    entries = {one.strip() for one in (value or "").split(",")}
+    wrong = _matching(shape, value) if value and "*" not in entries else []
     if value and wrong:
         yield _finding(door, variable, value.source.place, wrong, form, alone=False)
 
@@ -79,7 +78,11 @@ def _finding(
     return Finding(
         code="AUTHZ-UNAUTHORIZED",
         severity=Severity.ERROR if alone else Severity.WARNING,
-        title=text("an entry of {name} matches nobody", name=name),
+        title=(
+            text("an entry of {name} matches nobody", name=name)
+            if len(wrong) == 1
+            else text("{entries} of {name} match nobody", entries=len(wrong), name=name)
+        ),
         subject=name,
         detail=(
             text(
@@ -87,8 +90,11 @@ def _finding(
                 platform=door.label,
             )
             if alone
-            else text("Who is meant gets no answer on {platform}.", platform=door.label)
+            else text(
+                "The person or group you meant gets no answer on {platform}.",
+                platform=door.label,
+            )
         ),
         evidence=tuple(Evidence(place, one) for one in wrong[:3]),
-        next=text("Write {form} instead, then restart the gateway.", form=form),
+        next=text("Replace it by {form}, then restart the gateway.", form=form),
     )

@@ -23,11 +23,10 @@ from hermes_doctor.api import (
 _SINCE = 86_400
 _OFTEN = 3
 """Runs of one task within a day that ended without a result."""
-_FAILED = ("crashed", "timed_out", "spawn_failed", "gave_up")
-"""Outcomes that count towards the limit at which the dispatcher blocks a task."""
 _SQL = (
-    "SELECT r.task_id, count(*), (SELECT n.outcome FROM task_runs n WHERE n.task_id = r.task_id "
-    "ORDER BY n.id DESC LIMIT 1), group_concat(DISTINCT r.outcome), max(t.status) "
+    "SELECT r.task_id, count(*), (SELECT e.kind FROM task_events e WHERE e.task_id = r.task_id "
+    "AND e.kind IN ('gave_up', 'blocked', 'unblocked') ORDER BY e.id DESC LIMIT 1), "
+    "group_concat(DISTINCT r.outcome), max(t.status) "
     "FROM task_runs r JOIN tasks t ON t.id = r.task_id "
     "WHERE r.ended_at > ? AND r.outcome IN "
     "('crashed', 'timed_out', 'spawn_failed', 'gave_up', 'reclaimed', 'stale') "
@@ -36,7 +35,7 @@ _SQL = (
     "AND d.outcome = 'completed' AND d.ended_at > r.ended_at) "
     "GROUP BY r.task_id ORDER BY 2 DESC LIMIT 200"
 )
-_TABLES = ("task_runs", "tasks")
+_TABLES = ("task_runs", "tasks", "task_events")
 _HOUR, _STORM = 3600, 10
 """Starts of one task within an hour, whatever came of them."""
 _STARTS = (
@@ -55,7 +54,7 @@ class _Task(NamedTuple):
     outcomes: str
     status: str
     given_up: bool = False
-    """Whether the dispatcher blocked it after too many failures; a person may do that too."""
+    """Whether the dispatcher blocked it after too many failures, not a person."""
 
 
 @check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
@@ -89,9 +88,9 @@ def _failing(probes: Probes, path: Path) -> list[_Task]:
             runs,
             str(outcomes or ""),
             str(status or ""),
-            status == "blocked" and newest in _FAILED,
+            status == "blocked" and event == "gave_up",
         )
-        for id, runs, newest, outcomes, status in probes.rows(path, sql, *_TABLES)
+        for id, runs, event, outcomes, status in probes.rows(path, sql, *_TABLES)
         if isinstance(id, str) and isinstance(runs, int)
     ]
     return [task for task in found if task.given_up or task.runs >= _OFTEN]
@@ -182,8 +181,8 @@ def _given_up(name: str, tasks: list[_Task]) -> Finding:
         title=text("Hermes gave up on {tasks}", tasks=count(len(tasks), "kanban task")),
         subject=name,
         detail=(
-            "Nobody works on them any more: each run failed until the limit. Often the profile of "
-            "the worker lacks a key or a program."
+            "Hermes starts no new run: too many runs failed. Often the worker's profile lacks a "
+            "key or a program."
         ),
         evidence=_evidence(name, tasks, hour=False),
         next=text(

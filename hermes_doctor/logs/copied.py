@@ -44,7 +44,7 @@ def is_copied(home: Home) -> bool:
 
 
 def _is_unrelated(home: Home, ends: list[_End]) -> bool:
-    """Tell whether the mtimes are no whole quarters of an hour after the lines, or all the same."""
+    """Tell whether the mtimes are not whole quarter-hours after the lines, or all the same."""
     away = [clock.distance(end.last, end.written) for end in ends]
     if max(end.last for end in ends) - min(end.last for end in ends) <= _APART:
         return abs(away[0]) > _EXACT or _of_one_moment(home, ends)

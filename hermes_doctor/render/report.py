@@ -27,7 +27,7 @@ from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
 SHORT = 2 * COLUMNS - 10  # what is left of two rows
-_LEVELS = ("titles", "brief", "step", "short", "shorter", "full")
+_LEVELS = ("titles", "brief", "step", "clipped", "one", "full")
 MOST_EVIDENCE = 2
 MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
@@ -105,12 +105,12 @@ def _fitting(report: Report, tree: ranking.Problems, frame: int) -> list[str]:
     silencing = [ranking.silences(report, group[0]) for group in tree.groups]
     wanted: list[tuple[int, str]]
     if number <= FEW:
-        wanted = [(0, "short"), (0, "shorter")] if number else []
-        for level in ("step", "short", "shorter", "full"):
+        wanted = [(0, "clipped"), (0, "one")] if number else []
+        for level in ("step", "clipped", "one", "full"):
             wanted += [(place, level) for place in range(number)]
     else:
         wanted = [(place, "brief") for place, silent in enumerate(silencing) if silent]
-        wanted += [(0, "short"), (0, "shorter")]
+        wanted += [(0, "clipped"), (0, "one")]
     for place, level in wanted:
         if _LEVELS.index(level) < _LEVELS.index(levels[place]):
             continue
@@ -146,8 +146,8 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     titles   the title, and the codes of its consequences
     brief    also the detail
     step     also what to do
-    short    one short piece of evidence, the detail, the consequences, and what to do
-    shorter  one piece of evidence, not shortened
+    clipped  one short piece of evidence, the detail, the consequences, and what to do
+    one      one piece of evidence, not shortened
     full     two pieces of evidence
     all      everything (`check -v`)
     """
@@ -165,7 +165,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         right=(first.code, "faint"),
     )
     behind = tree.consequences(place)
-    whole = level in ("short", "shorter", "full", "all")
+    whole = level in ("clipped", "one", "full", "all")
     if behind and not whole:
         codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
@@ -178,8 +178,8 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     if len(group) > 1 and whole:
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif whole:
-        most = {"short": 1, "shorter": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
-        yield from _evidence(first, most, short=level == "short")
+        most = {"clipped": 1, "one": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
+        yield from _evidence(first, most, short=level == "clipped")
     if first.detail:
         yield row(first.detail, indent=4)
     if first.since and level == "all":

@@ -49,7 +49,10 @@ def clean(home: Home, log: Journal, backup: Backup | None) -> None:
 
 
 def _places(home: Home, log: Journal, present: dict[Path, list[str]]) -> list[Path]:
-    """Every file that the run left beside its targets; in a folder not listed, all it may have."""
+    """The files that the run left beside its targets.
+
+    If a folder could not be listed, every name that the run may have used.
+    """
     places = (
         paths.staged_path,
         paths.kept_path,

@@ -42,15 +42,16 @@ class Privileges(NamedTuple):
         os.setresuid(self.uid, self.uid, self.uid)
 
 
-_known: dict[str, Privileges | None] | None = None
+_known: dict[str, Privileges] | None = None
 
 
 @contextmanager
 def cache_owners() -> Iterator[None]:
-    """Cache the owner of each folder while the context lasts.
+    """Cache the owner of each user's folder while the context lasts.
 
-    A cached answer stays safe: only root can change a folder of root's, and what is done with a
-    user's privileges the user could have done himself, even if he moves the folder meanwhile.
+    That stays safe: what is done with a user's privileges the user could have done himself, even if
+    he moves the folder meanwhile. That a folder is root's is not cached, because root may give it
+    away while a command waits for an answer.
     """
     global _known
     before, _known = _known, {}
@@ -75,7 +76,7 @@ def of(path: StrPath) -> Privileges | None:
         found = _of(os.path.dirname(os.path.abspath(path)), links=40)
     except _Missing:
         return None  # it does not exist yet; the process that creates it will own it
-    if _known is not None and named.startswith("/"):
+    if _known is not None and found is not None and named.startswith("/"):
         if len(_known) >= REMEMBERED:
             _known.clear()
         _known[named] = found

@@ -32,6 +32,10 @@ RIGHT = {
     "telegram": TELEGRAM
     + "TELEGRAM_ALLOWED_USERS=7001, 7002\nTELEGRAM_GROUP_ALLOWED_CHATS=-1007\n",
     "everyone": TELEGRAM + "TELEGRAM_ALLOWED_USERS=*\n",
+    "every group": SIGNAL
+    + "SIGNAL_ALLOWED_USERS=+491701234568\nSIGNAL_GROUP_ALLOWED_USERS=group.ZXdHYWlu=,*\n",
+    "no list": TELEGRAM
+    + "TELEGRAM_ALLOW_ALL_USERS=true\nTELEGRAM_GROUP_ALLOWED_CHATS=@our_group\n",
     "slack": SLACK + "SLACK_ALLOWED_USERS=U0ASD8A5ZJP\n",
     "qq": QQ + "QQ_ALLOWED_USERS=3F1C9A77D0B24E5C8A6E9D21B7F04C11\n",
     "signal": SIGNAL + "SIGNAL_ALLOWED_USERS=+491701234568\nSIGNAL_GROUP_ALLOWED_USERS=ZXdHYWlu=\n",
@@ -40,7 +44,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_found(home: Path, case: str) -> None:
-    """The entry is named with its variable; it is an error if nobody else gets in."""
+    """The entry is named with its variable; it is an error if nobody else is approved."""
     env, severity = WRONG[case]
 
     _, [finding] = config_homes.look(config_homes.write(home, "", env), ID)

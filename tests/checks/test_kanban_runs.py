@@ -9,7 +9,7 @@ from tests.helpers import damage, support
 from tests.helpers.one_check import ask
 
 
-def _runs(home: Path, task: str, *outcomes: str, status: str = "ready") -> None:
+def _runs(home: Path, task: str, *outcomes: str, status: str = "ready", event: str = "") -> None:
     board = home / "kanban.db"
     if not board.exists():
         support.board(board)
@@ -21,6 +21,11 @@ def _runs(home: Path, task: str, *outcomes: str, status: str = "ready") -> None:
             "INSERT INTO task_runs (task_id, status, started_at, ended_at, outcome) "
             f"VALUES ('{task}', '{outcome}', {now - 900}, {now - 800 + n}, '{outcome}')"
             for n, outcome in enumerate(outcomes)
+        ),
+        *(
+            [f"INSERT INTO task_events (task_id, kind, created_at) VALUES ('{task}', '{event}', 1)"]
+            if event
+            else []
         ),
     )
 
@@ -46,8 +51,8 @@ def test_healthy(home: Path) -> None:
 
 def test_given_up(home: Path) -> None:
     """The dispatcher blocked a task after two failures, its default limit."""
-    _runs(home, "t2", "spawn_failed", "gave_up", status="blocked")
-    _runs(home, "t3", "crashed", "crashed", status="blocked")
+    _runs(home, "t2", "spawn_failed", "gave_up", status="blocked", event="gave_up")
+    _runs(home, "t3", "crashed", "crashed", status="blocked", event="gave_up")
 
     [finding] = ask("kanban-runs", home)[1]
 
@@ -56,10 +61,11 @@ def test_given_up(home: Path) -> None:
     assert "unblock t" in (finding.next or "")
 
 
-def test_blocked_by_its_worker(home: Path) -> None:
-    """A worker that asks a person, also after failures, and an old failure."""
-    _runs(home, "t2", "crashed", "crashed", "blocked", status="blocked")
-    _runs(home, "t3", "blocked", status="blocked")
+def test_blocked_by_worker_or_person(home: Path) -> None:
+    """A worker that asks a person, also after failures; a person who stops a task."""
+    _runs(home, "t2", "crashed", "crashed", "blocked", status="blocked", event="blocked")
+    _runs(home, "t3", "blocked", status="blocked", event="blocked")
+    _runs(home, "t4", "crashed", status="blocked", event="blocked")
 
     assert ask("kanban-runs", home)[1] == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
@@ -19,14 +18,7 @@ from tests.helpers.log_lines import entries, line, write
 HOUR = 3600.0
 LOGS = ("agent.log", "gateway.log", "errors.log")
 
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def _plant(home: Path, ago: dict[str, float], zone: timezone = UTC) -> None:

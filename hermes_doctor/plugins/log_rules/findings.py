@@ -24,7 +24,7 @@ from hermes_doctor.plugins.log_rules.incident import QUOTES, Incident, Quote
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS
 
-_LONG, _REASON, _TITLE = 240, 120, 36
+_LONG, _REASON = 240, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
 _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
 """From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
@@ -109,8 +109,7 @@ def _doubt(begin: float) -> str:
 def _risen(rise: Rise) -> str:
     """Say only what the numbers show: the rule's own detail is about a storm of lines."""
     return text(
-        "{recent} in the last day; before that, {older} in {days}. The lines do not show whether "
-        "answers were lost.",
+        "{recent} in the last day; before that, {older} in {days}.",
         recent=counted(rise.recent, "time"),
         older=counted(rise.older, "time"),
         days=counted(rise.days, "day"),
@@ -118,10 +117,7 @@ def _risen(rise: Rise) -> str:
 
 
 def title(incident: Incident) -> Message:
-    """Return the rule's title with the incident's values, or the line itself if it only rises."""
-    if incident.rise:
-        line = shorten(shown(incident.quotes[-1].text), _TITLE)
-        return text("more often than before: {line}", line=line)
+    """Return the rule's title with the incident's values."""
     return _filled(incident.rule.title, incident)
 
 

@@ -176,16 +176,14 @@ def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> 
 
 
 def _reason(match: re.Match[str]) -> str:
-    """The reason, with an ellipsis if the line goes on, and without half of a last word.
+    """The reason; one that was cut in a word ends with the word before it and an ellipsis.
 
     Half a key would not be redacted.
     """
-    reason, rest = match["reason"], match.string[match.end("reason") :].partition("\n")[0]
-    if not rest.strip() or rest.lstrip()[0] in _ENDS:
+    reason, rest = match["reason"], match.string[match.end("reason") :]
+    if not _IN_A_WORD.match(reason[-1:] + rest):
         return reason
-    if _OF_A_WORD.match(reason[-1:]) and _OF_A_WORD.match(rest) and " " in reason:
-        reason = reason[: reason.rindex(" ")]
-    return reason.rstrip(_OPEN) + "…"
+    return (reason[: reason.rindex(" ")] if " " in reason else reason).rstrip(_OPEN) + "…"
 
 
 def _quote(rule: Rule, match: re.Match[str], fields: Mapping[str, str]) -> str:
@@ -231,9 +229,9 @@ def _first(line: LinePattern, texts: tuple[str, ...]) -> re.Match[str] | None:
     return None
 
 
-_OF_A_WORD = re.compile(r"[\w+/=.:-]")
-_ENDS, _OPEN = "|)]}'\"", " ,;:([{—-"
-"""What follows a whole reason, and what does not end a quote."""
+_IN_A_WORD = re.compile(r"[\w+/=.:-](?:[\w+/=-]|[.:](?=\S))")
+_OPEN = " ,;:([{—-"
+"""What does not end a quote."""
 _patterns: dict[str, re.Pattern[str]] = {}
 
 
