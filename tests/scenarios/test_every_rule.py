@@ -108,6 +108,28 @@ def test_once_it_is_over(rule: Rule) -> None:
     assert verdict(rule, *entries, start) == left
 
 
+ENDED_BY_ANY = {
+    *("agent-context-cache", "agent-context-window", "agent-error", "agent-error-api"),
+    *("agent-error-loop", "agent-json", "agent-no-key", "authz-nobody-listed"),
+    *("authz-open-refused", "aux-no-credentials", "ctx-compression-slow", "gw-turn-stalls"),
+    *("matrix-device-keys", "provider-aux-unpaid"),
+    *("provider-copilot-token", "provider-empty", "qq-quiet", "qq-replies-lost-often"),
+    *("stt-not-set-up", "tool-pictures", "tts-fails", "unknown-agent-error", "upd-backends-old"),
+}
+"""Rules that any success of the same kind ends, because its line does not name the subject."""
+
+
+def test_what_any_success_ends() -> None:
+    """Every other clearing line names the account, chat, job or model of the incident."""
+    found = set()
+    for rule in WRITTEN.rules:
+        named = {name for name in KEYS if f"(?P<{name}>" in rule.line.pattern}
+        lines = [line.pattern for line in rule.cleared_by]
+        if named and any(not any(f"(?P<{name}>" in line for name in named) for line in lines):
+            found.add(rule.id)
+    assert found == ENDED_BY_ANY
+
+
 @pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
 def test_another_one_works(rule: Rule) -> None:
     """A line about another account, chat, job or model does not end it."""
