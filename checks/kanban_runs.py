@@ -23,9 +23,12 @@ from hermes_doctor.api import (
 _SINCE = 86_400
 _OFTEN = 3
 """Runs of one task within a day that ended without a result."""
+_FAILED = ("crashed", "timed_out", "spawn_failed", "gave_up")
+"""Outcomes that count towards the limit at which the dispatcher blocks a task."""
 _SQL = (
     "SELECT r.task_id, count(*), (SELECT e.kind FROM task_events e WHERE e.task_id = r.task_id "
     "AND e.kind IN ('gave_up', 'blocked', 'unblocked') ORDER BY e.id DESC LIMIT 1), "
+    "(SELECT n.outcome FROM task_runs n WHERE n.task_id = r.task_id ORDER BY n.id DESC LIMIT 1), "
     "group_concat(DISTINCT r.outcome), max(t.status) "
     "FROM task_runs r JOIN tasks t ON t.id = r.task_id "
     "WHERE r.ended_at > ? AND r.outcome IN "
@@ -88,9 +91,9 @@ def _failing(probes: Probes, path: Path) -> list[_Task]:
             runs,
             str(outcomes or ""),
             str(status or ""),
-            status == "blocked" and event == "gave_up",
+            status == "blocked" and (event == "gave_up" or (not event and newest in _FAILED)),
         )
-        for id, runs, event, outcomes, status in probes.rows(path, sql, *_TABLES)
+        for id, runs, event, newest, outcomes, status in probes.rows(path, sql, *_TABLES)
         if isinstance(id, str) and isinstance(runs, int)
     ]
     return [task for task in found if task.given_up or task.runs >= _OFTEN]

@@ -52,7 +52,7 @@ def test_healthy(home: Path) -> None:
 def test_given_up(home: Path) -> None:
     """The dispatcher blocked a task after two failures, its default limit."""
     _runs(home, "t2", "spawn_failed", "gave_up", status="blocked", event="gave_up")
-    _runs(home, "t3", "crashed", "crashed", status="blocked", event="gave_up")
+    _runs(home, "t3", "crashed", "crashed", status="blocked")
 
     [finding] = ask("kanban-runs", home)[1]
 
