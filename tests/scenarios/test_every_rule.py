@@ -150,6 +150,27 @@ def test_another_one_works(rule: Rule) -> None:
             assert verdict(rule, *entries, late) == [rule.code], changed
 
 
+CHATTY = ("run_agent", "agent", "gateway", "gateway.platforms", "gateway.platforms.base")
+"""Loggers, or their parents, with several lines for each message that a bot answers."""
+
+
+def test_healthy_lines_are_not_read() -> None:
+    """No rule begins with an INFO line of a chatty logger: `check` would read most of a log.
+
+    Lines of `gateway.run` are read; there are two for each message.
+    """
+    found = [
+        (rule.id, name)
+        for rule in WRITTEN.rules
+        for line in (rule.line, *([rule.followed_by] if rule.followed_by else []))
+        if rule.source == "log" and line.level in ("INFO", "DEBUG")
+        for name in line.loggers or ("any logger",)
+        if name in (*CHATTY, "any logger")
+        or name.startswith(("agent.conversation_loop", "agent.tool", "agent.turn"))
+    ]
+    assert found == []
+
+
 def test_no_line_counts_twice() -> None:
     """A logger includes those below it, so no rule names both."""
     named = [
