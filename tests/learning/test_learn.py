@@ -162,6 +162,10 @@ def _runs(pid: int) -> bool:
     return found is not None and found.doing not in "ZX"
 
 
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
 def test_interrupted(home: Path, tmp_path: Path) -> None:
     """Ctrl-C ends the scripts of Hermes, and nothing is stored."""
     broken(home, f"#!/bin/sh\necho $$ >> {tmp_path}/pids\nexec sleep 60\n")
@@ -172,9 +176,11 @@ def test_interrupted(home: Path, tmp_path: Path) -> None:
         text=True,
     )
     pids = tmp_path / "pids"
-    end = time.monotonic() + 30
-    while not pids.exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    end, before = time.monotonic() + 30, b""
+    while (now := _content(pids)) != before or not now:  # until no further script starts
+        assert time.monotonic() < end
+        before = now
+        time.sleep(1)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=30)
 
