@@ -47,7 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of `make test-all`, unless they are asked for, by option or by name."""
+    """Leave out the tests of `make test-all`, unless they are asked for, by option or by name.
+
+    The longest tests come first, so that no worker waits for the last of them at the end.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--all") or any("::" in word for word in config.args):
         return
     wide = {item for item in items if _is_wide(item)}

@@ -78,6 +78,7 @@ def test_brought_back(hermes_home: MakeHome) -> None:
         assert other.pid == beside and answers(other.port)
 
 
+@pytest.mark.long
 def test_frozen(hermes_home: MakeHome) -> None:
     """A loop that does not turn is killed, and only that process; the other home's goes on."""
     home = hermes_home(VERSION)

@@ -136,6 +136,7 @@ def by_hand(ward: Ward) -> Iterator[int]:
         end(process)
 
 
+@pytest.mark.long
 def test_under_its_own_unit(tmp_path: Path) -> None:
     """From a process that nobody looks after to a service, and through what befalls one."""
     need_release("0.19.0")

@@ -135,6 +135,7 @@ def at_work(scratch: Scratch) -> Iterator[Callable[[], int]]:
                 gateways.until(partial(_is_gone, one.pid), "the gateway to end")
 
 
+@pytest.mark.long
 @pytest.mark.wide
 def test_through_every_release_and_back(scratch: Scratch) -> None:
     """With a gateway that runs: it is restarted each time, and each step has its backup.
