@@ -81,7 +81,7 @@ def _finding(
         title=(
             text("an entry of {name} matches nobody", name=name)
             if len(wrong) == 1
-            else text("{entries} of {name} match nobody", entries=len(wrong), name=name)
+            else text("{number} entries of {name} match nobody", number=len(wrong), name=name)
         ),
         subject=name,
         detail=(
@@ -96,5 +96,5 @@ def _finding(
             )
         ),
         evidence=tuple(Evidence(place, one) for one in wrong[:3]),
-        next=text("Replace it by {form}, then restart the gateway.", form=form),
+        next=text("Write {form}, then restart the gateway.", form=form),
     )

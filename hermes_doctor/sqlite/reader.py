@@ -22,6 +22,7 @@ Row = list[Any]
 
 
 _SIGKILL = 9
+"""The number of the signal; `signal` is not loaded only for it."""
 UNFINISHED = "SQLITE_INTERRUPT"
 """SQLite's error name for a statement that was interrupted."""
 
