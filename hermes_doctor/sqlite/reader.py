@@ -21,8 +21,6 @@ from hermes_doctor.system import time_limits
 Row = list[Any]
 
 
-_SIGKILL = 9
-"""The number of the signal; `signal` is not loaded only for it."""
 UNFINISHED = "SQLITE_INTERRUPT"
 """SQLite's error name for a statement that was interrupted."""
 
@@ -111,34 +109,22 @@ class OnConnection:
 
 
 class InProcess:
-    """Queries the file itself in a separate process that cannot write.
-
-    It is started without `subprocess`, which takes 5 ms to load.
-    """
+    """Queries the file itself in a separate process that cannot write."""
 
     def __init__(self, path: Path, file_state: str) -> None:
+        import subprocess
+
         command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
         self.guard = threading.Lock()
-        (its_input, ours), (answers, its_output) = os.pipe(), os.pipe()
-        self.input, self.output = os.fdopen(ours, "wb"), os.fdopen(answers, "rb")
-        self.pid: int | None = None
         try:
-            self.pid = os.posix_spawn(
-                sys.executable,
+            self.process = subprocess.Popen(
                 command,
-                os.environ,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, its_input, 0),
-                    (os.POSIX_SPAWN_DUP2, its_output, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             )
         except (OSError, ValueError) as error:
-            self.close()
             raise CouldNotLook("could not start a worker process") from error
-        finally:
-            os.close(its_input)
-            os.close(its_output)
         opened = self._answer()
         if opened.get("error"):
             self.close()
@@ -150,9 +136,10 @@ class InProcess:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
+            assert self.process.stdin is not None
             try:
-                marshal.dump((sql, _by_the_clock(seconds), allowed), self.input)
-                self.input.flush()
+                marshal.dump((sql, _by_the_clock(seconds), allowed), self.process.stdin)
+                self.process.stdin.flush()
             except (OSError, ValueError):
                 return QueryResult([], "GONE")
             return QueryResult(**self._answer())
@@ -160,32 +147,31 @@ class InProcess:
     def touched(self) -> int:
         """How many bytes of its files it has read so far; 0 if that is unknown."""
         try:
-            with open(f"/proc/{self.pid}/statm") as file:
+            with open(f"/proc/{self.process.pid}/statm") as file:
                 return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, ValueError, IndexError):
             return 0
 
     def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
         try:
-            answer: dict[str, Any] = marshal.load(self.output)
+            answer: dict[str, Any] = marshal.load(self.process.stdout)
         except (OSError, ValueError, EOFError, TypeError):
             return {"rows": [], "error": "GONE"}
         return answer
 
     def close(self) -> None:
         """End the process."""
-        for stream in (self.input, self.output):
+        for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError, ValueError):
-                stream.close()
-        pid, self.pid = self.pid, None
-        if pid is not None:
-            with contextlib.suppress(OSError):
-                os.kill(pid, _SIGKILL)
-            with contextlib.suppress(OSError):
-                os.waitpid(pid, 0)
+                if stream is not None:
+                    stream.close()
+        with contextlib.suppress(OSError):
+            self.process.kill()
+        self.process.wait()
 
     def __del__(self) -> None:
-        if hasattr(self, "pid"):
+        if hasattr(self, "process"):
             self.close()
 
 

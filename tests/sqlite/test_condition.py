@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import struct
 import threading
@@ -193,8 +192,8 @@ def test_time_is_kept_for_each(tmp_path: Path) -> None:
 def test_a_process_that_died(tmp_path: Path) -> None:
     """Whatever happens to it, there is an answer."""
     reader = InProcess(damage.history(tmp_path / "a.db", messages=5), inspector.NOT_IN_USE)
-    assert reader.pid is not None
-    os.kill(reader.pid, signal.SIGKILL)
+    reader.process.kill()
+    reader.process.wait()
 
     assert reader.ask("SELECT 1").error == "GONE"
     reader.close()

@@ -83,18 +83,12 @@ class Cause(NamedTuple):
     same_platform: bool = False
 
 
-def pack(found: Rule | Cause | LinePattern) -> list[Any]:
-    """Convert a rule, cause or pattern to a list for JSON, without defaults at its end."""
-    values = list(found)
-    defaults = [found._field_defaults.get(name, values) for name in found._fields]
-    while values[-1] == defaults[len(values) - 1]:
-        del values[-1]
-    return [_plain(value) for value in values]
+def pack(rule: Rule | Cause) -> list[Any]:
+    """Convert a rule or cause to a list that JSON can store."""
+    return [_plain(value) for value in rule]
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, LinePattern):
-        return pack(value)
     return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
@@ -104,8 +98,7 @@ _LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by
 def unpack(values: list[Any]) -> Rule:
     """Rebuild a rule from its packed form, whose list is modified."""
     values[_LINE] = LinePattern(*values[_LINE])
-    if len(values) > _FOLLOWED_BY and values[_FOLLOWED_BY]:
+    if values[_FOLLOWED_BY]:
         values[_FOLLOWED_BY] = LinePattern(*values[_FOLLOWED_BY])
-    if len(values) > _CLEARED_BY:
-        values[_CLEARED_BY] = [LinePattern(*one) for one in values[_CLEARED_BY]]
+    values[_CLEARED_BY] = [LinePattern(*one) for one in values[_CLEARED_BY]]
     return Rule(*values)
