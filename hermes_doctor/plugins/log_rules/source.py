@@ -135,7 +135,7 @@ def mappings(
         faults.append(RuleMistake(path, 1, f"cannot be read: {error}"))
         return
     items = content.get(what) if isinstance(content, dict) else None
-    if not isinstance(items, list) or set(content) != {what}:
+    if node is None or not isinstance(items, list) or set(content) != {what}:
         faults.append(RuleMistake(path, 1, f"must hold `{what}:`, a list, and nothing else"))
         return
     nodes = node.value[0][1].value
