@@ -32,10 +32,16 @@ _GROUPS = {
 }
 
 
-@check(id="allowlist-forms", group="access", codes=["AUTHZ-UNAUTHORIZED"], by_release=True)
+@check(
+    id="allowlist-forms",
+    group="access",
+    codes=["AUTHZ-UNAUTHORIZED"],
+    by_release=True,
+    needs="platform",
+)
 def allowlist_forms(probes: Probes) -> Iterator[Finding]:
     """Can each entry of an allowlist match somebody?"""
-    doors = probes.doors() if probes.platforms() else []
+    doors = probes.doors()
     if not doors:
         raise Skip("no configured platform checks its users")
     for door in doors:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import PlatformState
 
 
-@check(id="bot-identities", group="connections", codes=["TOKEN-DUP"])
+@check(id="bot-identities", group="connections", codes=["TOKEN-DUP"], needs="bot")
 def bot_identities(probes: Probes) -> Iterator[Finding]:
     """Is this gateway the only one that uses its bots?"""
     locked = [one for one in probes.platforms() if one.lock]
-    if not locked:
-        raise Skip("no platform with a bot of its own is set up")
     gateways = {gateway.pid: gateway for gateway in probes.gateways()}
     holders = {one.scope: one for one in probes.bot_holders() if one.pid not in gateways}
     others = {one.scope: one for one in probes.shared_tokens() if one.pid}

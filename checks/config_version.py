@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, age, check, text
 
 
-@check(id="config-version", group="configuration", codes=["CFG-VERSION-OLD"])
+@check(id="config-version", group="configuration", codes=["CFG-VERSION-OLD"], needs="hermes")
 def config_version(probes: Probes) -> Iterator[Finding]:
     """Does the next update keep config.yaml and .env unchanged?"""
     installed = probes.installation()

@@ -11,7 +11,6 @@ from hermes_doctor.api import (
     Job,
     Probes,
     Severity,
-    Skip,
     ago,
     check,
     clock,
@@ -36,12 +35,11 @@ _MOST = 6
     id="cron-jobs",
     group="cron",
     codes=["CRON-NO-GATEWAY", "CRON-JOB-FAILED", "CRON-SCRIPT-MISSING"],
+    needs="jobs",
 )
 def cron_jobs(probes: Probes) -> Iterator[Finding]:
     """Do scheduled jobs run when they are due?"""
     jobs = probes.jobs()
-    if not jobs:
-        raise Skip("no scheduled jobs, or their list cannot be read")
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
     yield from _never(jobs, now)

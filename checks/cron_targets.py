@@ -25,7 +25,7 @@ _JOBS = "cron/jobs.json"
 _MOST = 5
 
 
-@check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"])
+@check(id="cron-targets", group="cron", codes=["CRON-DELIVERY"], needs="jobs")
 def cron_targets(probes: Probes) -> Iterator[Finding]:
     """Can the results of scheduled jobs be delivered?"""
     jobs = [job for job in probes.jobs() if set(job.deliver) != {"local"}]

@@ -26,12 +26,10 @@ _BUILT_IN = ("", "builtin", "in-process", "inprocess")
 _BEAT = "cron/ticker_heartbeat"
 
 
-@check(id="cron-ticker", group="cron", codes=["CRON-TICKER-DEAD"])
+@check(id="cron-ticker", group="cron", codes=["CRON-TICKER-DEAD"], needs="gateway")
 def cron_ticker(probes: Probes) -> Iterator[Finding]:
     """Does the gateway look for scheduled jobs that are due?"""
     gateways = probes.gateways()
-    if not gateways:
-        raise Skip("no gateway is running")
     block = probes.settings().config.get("cron")
     provider = block.get("provider") if isinstance(block, dict) else None
     if str(provider or "").strip() not in _BUILT_IN:

@@ -8,7 +8,7 @@ from datetime import datetime
 from hermes_doctor.api import Evidence, Finding, Job, Probes, Severity, Skip, check, count, text
 
 
-@check(id="cron-zone", group="cron", codes=["CRON-TZ"], by_release=True)
+@check(id="cron-zone", group="cron", codes=["CRON-TZ"], by_release=True, needs="jobs")
 def cron_zone(probes: Probes) -> Iterator[Finding]:
     """Do scheduled jobs use the right time zone?"""
     jobs = [job for job in probes.jobs() if job.kind == "cron"]

@@ -66,7 +66,7 @@ def database_stamp(probes: Probes) -> Iterator[Finding]:
                 "Messages may be missing or old. Another file was copied over state.db, or "
                 "another write-ahead log (-wal) was applied to it."
             ),
-            next="Stop the gateway, then run `hermes-doctor check --deep --only databases`.",
+            next="Stop the gateway. Then `hermes-doctor fix --deep` shows what can be repaired.",
             evidence=(
                 Evidence(_NAME, text("number in the header: {stamp:08x}", stamp=current)),
                 Evidence(_NAME, text("number in state_meta: {stamp:08x}", stamp=said)),

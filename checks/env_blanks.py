@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, masked_name, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, masked_name, text
 
 
-@check(id="env-blanks", group="configuration", codes=["ENV-BLANK"], by_release=True)
+@check(id="env-blanks", group="configuration", codes=["ENV-BLANK"], by_release=True, needs="env")
 def env_blanks(probes: Probes) -> Iterator[Finding]:
     """Does .env keep the variables that the gateway starts with?"""
-    if probes.env() is None:
-        raise Skip("no .env")
     world = probes.resolved().world
     for name, value in world.readings.dotenv.values.items():
         if value.strip() or not world.started_with.get(name, "").strip():

@@ -16,7 +16,7 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="env-duplicates", group="configuration", codes=["ENV-DUP"])
+@check(id="env-duplicates", group="configuration", codes=["ENV-DUP"], needs="env")
 def env_duplicates(probes: Probes) -> Iterator[Finding]:
     """Is every variable in .env set only once?"""
     env = probes.env()

@@ -8,7 +8,7 @@ _CONVERTS = (0, 19)
 """The first release that rewrites a .env in UTF-16 as UTF-8 when it starts."""
 
 
-@check(id="env-encoding", group="configuration", codes=["ENV-BOM"])
+@check(id="env-encoding", group="configuration", codes=["ENV-BOM"], needs="env")
 def env_encoding(probes: Probes) -> Iterator[Finding]:
     """Is .env saved as UTF-8 without a byte order mark?"""
     env = probes.env()

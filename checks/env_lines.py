@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="env-lines", group="configuration", codes=["ENV-LINE"])
+@check(id="env-lines", group="configuration", codes=["ENV-LINE"], needs="env")
 def env_lines(probes: Probes) -> Iterator[Finding]:
     """Does Hermes read every line of .env as intended?"""
     env = probes.env()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, differing, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, differing, text
 
 _CAUSES = {
     "comment": (
@@ -24,11 +24,11 @@ _CAUSES = {
 """Title, detail and evidence for each cause."""
 
 
-@check(id="env-readings", group="configuration", codes=["ENV-AMBIGUOUS"], by_release=True)
+@check(
+    id="env-readings", group="configuration", codes=["ENV-AMBIGUOUS"], by_release=True, needs="env"
+)
 def env_readings(probes: Probes) -> Iterator[Finding]:
     """Does Hermes read the same keys from .env everywhere?"""
-    if probes.env() is None:
-        raise Skip("no .env")
     found = probes.resolved()
     routes = [found.main, found.used, *found.fallback]
     keys = [route.key for route in routes if route and route.key]

@@ -26,7 +26,11 @@ def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     found = probes.owners()
     if not found.whole:
         yield CouldNotLook(
-            text("checked only the first {seen} files; --deep checks all of them", seen=found.seen)
+            text("checked only the first {seen} files", seen=found.seen)
+            if probes.deep
+            else text(
+                "checked only the first {seen} files; --deep checks more of them", seen=found.seen
+            )
         )
     if not found.closed:
         return

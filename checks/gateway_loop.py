@@ -10,7 +10,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     count,
     text,
@@ -22,11 +21,10 @@ from hermes_doctor.api import (
     group="gateway",
     codes=["GW-LOOP-BLOCKED", "GW-SUSPENDED"],
     limit=10,
+    needs="gateway",
 )
 def gateway_loop(probes: Probes) -> Iterator[Finding]:
     """Does the gateway respond?"""
-    if not probes.gateways():
-        raise Skip("no gateway is running")
     pulse = probes.pulse()
     if pulse.running:
         return

@@ -11,7 +11,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     size,
     text,
@@ -27,12 +26,12 @@ LEAK = 60
 LARGE = 2 * 1024**3
 
 
-@check(id="gateway-resources", group="gateway", codes=["GW-FD-EXHAUST", "GW-MEMORY"])
+@check(
+    id="gateway-resources", group="gateway", codes=["GW-FD-EXHAUST", "GW-MEMORY"], needs="gateway"
+)
 def gateway_resources(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has the gateway enough file descriptors and memory?"""
     gateways = probes.gateways()
-    if not gateways:
-        raise Skip("no gateway is running")
     for gateway in gateways:
         vitals = probes.vitals(gateway.pid)
         if vitals.files is None or vitals.kinds is None:

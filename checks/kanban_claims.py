@@ -13,7 +13,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     listed,
     text,
@@ -27,12 +26,10 @@ _SQL = (
 )
 
 
-@check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"], by_release=True)
+@check(id="kanban-claims", group="stores", codes=["KANBAN-STUCK"], by_release=True, needs="kanban")
 def kanban_claims(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every running kanban task have a live worker?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
-    if not boards:
-        raise Skip("no kanban board")
     for path in boards:
         try:
             held = _held(probes, path)

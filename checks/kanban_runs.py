@@ -13,7 +13,6 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
-    Skip,
     check,
     count,
     listed,
@@ -60,12 +59,10 @@ class _Task(NamedTuple):
     """Whether the dispatcher blocked it after too many failures, not a person."""
 
 
-@check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"])
+@check(id="kanban-runs", group="stores", codes=["KANBAN-RUNAWAY"], needs="kanban")
 def kanban_runs(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every kanban task end with a result?"""
     boards = [path for path in probes.databases().paths if path.name == "kanban.db"]
-    if not boards:
-        raise Skip("no kanban board")
     for path in boards:
         try:
             if probes.is_reported(path):

@@ -30,6 +30,7 @@ _BRIDGES = ("", "node", "MainThread")
     group="connections",
     codes=["GW-PORT-IN-USE", "PLATFORM-DEAF"],
     by_release=["PLATFORM-DEAF"],
+    needs="platform",
 )
 def listening_ports(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every platform that listens have its port?"""

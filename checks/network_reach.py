@@ -47,11 +47,9 @@ _STAGES = {
 _CODES = ["NET-DNS", "NET-TCP", "NET-TLS", "NET-PROXY"]
 
 
-@check(id="network-reach", group="connections", codes=_CODES, limit=12)
+@check(id="network-reach", group="connections", codes=_CODES, limit=12, needs="network")
 def network_reach(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can every platform and model provider be reached?"""
-    if not probes.network:
-        raise Skip("needs --network")
     found = probes.reach()
     if not found:
         raise Skip("no platform and no known provider is set up")

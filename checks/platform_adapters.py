@@ -42,6 +42,7 @@ _TARGET = "HERMES_LAZY_INSTALL_TARGET"
     group="platforms",
     codes=["PLATFORM-DEPS", "PLUGIN-NOT-REGISTERED"],
     by_release=True,
+    needs="hermes",
 )
 def platform_adapters(probes: Probes) -> Iterator[Finding]:
     """Can Hermes load every platform that is set up?"""

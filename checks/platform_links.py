@@ -12,7 +12,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     clock,
     count,
@@ -44,12 +43,10 @@ _SOME, _MANY = 20, 100
 """Counts of connections that the other side has closed but the gateway has not."""
 
 
-@check(id="platform-links", group="connections", codes=_CODES, limit=9)
+@check(id="platform-links", group="connections", codes=_CODES, limit=9, needs="gateway")
 def platform_links(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every connected platform have a live connection?"""
     gateways = probes.gateways()
-    if not gateways:
-        raise Skip("no gateway is running")
     for gateway in gateways:
         try:
             yield from _look(probes, gateway)

@@ -14,7 +14,6 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
-    Skip,
     check,
     clock,
     pattern,
@@ -70,12 +69,10 @@ _LONG = 200
 _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 
 
-@check(id="platform-states", group="connections", codes=_CODES)
+@check(id="platform-states", group="connections", codes=_CODES, needs="gateway")
 def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every platform connected, according to the gateway?"""
     gateways = probes.gateways()
-    if not gateways:
-        raise Skip("no gateway is running")
     state = probes.runtime().state
     asked = False
     for gateway in gateways:

@@ -58,11 +58,9 @@ _VERDICTS = {
 _STAGES = ("name", "connection", "certificate", "proxy")
 
 
-@check(id="provider-answers", group="connections", codes=_CODES, limit=20)
+@check(id="provider-answers", group="connections", codes=_CODES, limit=20, needs="network")
 def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every model provider answer?"""
-    if not probes.network:
-        raise Skip("needs --network")
     if not probes.paid_requests:
         raise Skip("not repeated, because each answer costs a token")
     found = probes.trials()

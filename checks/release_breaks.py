@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
-@check(id="release-breaks", group="platforms", codes=["QQ-IS-RECONNECT"], by_release=True)
+@check(
+    id="release-breaks",
+    group="platforms",
+    codes=["QQ-IS-RECONNECT"],
+    by_release=True,
+    needs="hermes",
+)
 def release_breaks(probes: Probes) -> Iterator[Finding]:
     """Can the installed Hermes start every configured platform?"""
     installed = probes.installation()

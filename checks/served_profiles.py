@@ -11,11 +11,9 @@ _BY_SETTINGS = (0, 20, 5)
 """Up to this release, Hermes goes by the settings of the root home, not by the list."""
 
 
-@check(id="served-profiles", group="gateway", codes=["GW-EXIT78"])
+@check(id="served-profiles", group="gateway", codes=["GW-EXIT78"], needs="profile")
 def served_profiles(probes: Probes) -> Iterator[Finding]:
     """May this profile start a gateway of its own?"""
-    if probes.home.profile is None:
-        raise Skip("this is not a profile")
     listed = probes.listed_by()
     if listed is None:
         raise Skip("the gateway of the root home does not list this profile")

@@ -35,7 +35,9 @@ _TEMPLATE = ("HOME", "USER", "LOGNAME", "PATH", "VIRTUAL_ENV", "HERMES_HOME")
 _LIGHT = ("RestartForceExitStatus", "RestartPreventExitStatus", "KillMode", "ExecReload")
 
 
-@check(id="service-age", group="supervision", codes=["GW-STALE-UNIT"], by_release=True)
+@check(
+    id="service-age", group="supervision", codes=["GW-STALE-UNIT"], by_release=True, needs="service"
+)
 def service_age(probes: Probes) -> Iterator[Finding]:
     """Does the service match the installed Hermes?"""
     units = [unit for unit in probes.supervision().units if unit.systemd and unit.declared]

@@ -17,7 +17,12 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="service-container", group="supervision", codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"])
+@check(
+    id="service-container",
+    group="supervision",
+    codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"],
+    needs="service",
+)
 def service_container(probes: Probes) -> Iterator[Finding]:
     """Does the container run and restart the gateway?"""
     found = probes.supervision()

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
-@check(id="service-job", group="supervision", codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"])
+@check(
+    id="service-job",
+    group="supervision",
+    codes=["GW-LAUNCHD-EIO", "GW-LAUNCHD-OLD-PLIST"],
+    needs="service",
+)
 def service_job(probes: Probes) -> Iterator[Finding]:
     """Has launchd loaded the job, and does it restart the gateway?"""
     jobs = [unit for unit in probes.supervision().units if unit.kind == "launchd"]

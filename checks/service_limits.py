@@ -10,7 +10,7 @@ _USUAL = 1024
 _SCANT = 256
 
 
-@check(id="service-limits", group="supervision", codes=["GW-FD-LIMIT-LOW"])
+@check(id="service-limits", group="supervision", codes=["GW-FD-LIMIT-LOW"], needs="service")
 def service_limits(probes: Probes) -> Iterator[Finding]:
     """Does the service allow enough open files?"""
     unit = probes.supervision().owner

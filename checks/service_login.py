@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 
-@check(id="service-login", group="supervision", codes=["GW-LINGER", "GW-NO-USER-BUS"])
+@check(
+    id="service-login", group="supervision", codes=["GW-LINGER", "GW-NO-USER-BUS"], needs="service"
+)
 def service_login(probes: Probes) -> Iterator[Finding]:
     """Do the user's services run without a login?"""
     found = probes.supervision()

@@ -14,7 +14,6 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
-    Skip,
     check,
     count,
     text,
@@ -41,12 +40,10 @@ class Loop(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-@check(id="service-state", group="supervision", codes=_CODES)
+@check(id="service-state", group="supervision", codes=_CODES, needs="service")
 def service_state(probes: Probes) -> Iterator[Finding]:
     """Does the service keep the gateway running?"""
     units = probes.supervision().units
-    if not units:
-        raise Skip("no service for the gateway")
     for unit in units:
         if unit.number("ExecMainStatus") in _NOT_STARTED:
             continue

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Unit
 
 
-@check(id="service-task", group="supervision", codes=["GW-WIN-SCHTASK"])
+@check(id="service-task", group="supervision", codes=["GW-WIN-SCHTASK"], needs="service")
 def service_task(probes: Probes) -> Iterator[Finding]:
     """Does the Windows task keep the gateway running?"""
     tasks = [unit for unit in probes.supervision().units if unit.kind == "windows-task"]

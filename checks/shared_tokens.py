@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 
 
-@check(id="shared-tokens", group="access", codes=["TOKEN-DUP"])
+@check(id="shared-tokens", group="access", codes=["TOKEN-DUP"], needs="bot")
 def shared_tokens(probes: Probes) -> Iterator[Finding]:
     """Does every home use its own bots?"""
     locked = {one.lock: one for one in probes.platforms() if one.lock}
-    if not locked:
-        raise Skip("no configured platform has a bot token")
     for one in probes.shared_tokens():
         platform = locked.get(one.scope)
         if platform is None or one.pid:  # `bot-identities` reports running gateways

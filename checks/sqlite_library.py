@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, listed, text
 
 
-@check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"])
+@check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"], needs="gateway")
 def sqlite_library(probes: Probes) -> Iterator[Finding]:
     """Is the gateway's SQLite safe for databases in WAL mode?"""
-    gateways = probes.gateways()
-    if not gateways:
-        raise Skip("no running gateway")
     found = probes.sqlite_library()
     if found is None or not found.risky:
         return

@@ -10,12 +10,16 @@ _OWN_FORMAT = ("openai", "elevenlabs", "mistral", "gemini")
 """Providers whose audio is already in Telegram's own format."""
 
 
-@check(id="voice-programs", group="platforms", codes=["PLATFORM-FFMPEG"], by_release=True)
+@check(
+    id="voice-programs",
+    group="platforms",
+    codes=["PLATFORM-FFMPEG"],
+    by_release=True,
+    needs="platform:telegram",
+)
 def voice_programs(probes: Probes) -> Iterator[Finding]:
     """Is ffmpeg installed for voice messages on Telegram?"""
     found = probes.resolved()
-    if not any(one.name == "telegram" for one in found.platforms):
-        raise Skip("Telegram is not configured")
     raw = found.world.raw
     voice, tts = (part if isinstance(part, dict) else {} for part in map(raw.get, ("voice", "tts")))
     always = voice.get("auto_tts") is True

@@ -14,7 +14,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     read_json,
     snapshot,
@@ -33,12 +32,11 @@ _SCRIPT = ("scripts", "whatsapp-bridge", "bridge.js")
     group="platforms",
     codes=["WA-NOT-PAIRED", "WA-NO-BRIDGE"],
     by_release=True,
+    needs="platform:whatsapp",
 )
 def whatsapp_bridge(probes: Probes) -> Iterator[Finding]:
     """Is WhatsApp paired, and is its bridge installed?"""
     found = probes.resolved()
-    if not any(one.name == "whatsapp" for one in found.platforms):
-        raise Skip("WhatsApp is not configured")
     block = Block(found.world, "whatsapp")
     yield from _login(probes, block)
     yield from _script(probes, block)

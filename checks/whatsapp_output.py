@@ -42,11 +42,14 @@ class _Reason(NamedTuple):
     code: str = "WA-BRIDGE"
 
 
-@check(id="whatsapp-output", group="platforms", codes=["WA-BRIDGE", "WA-NOT-PAIRED"])
+@check(
+    id="whatsapp-output",
+    group="platforms",
+    codes=["WA-BRIDGE", "WA-NOT-PAIRED"],
+    needs="platform:whatsapp",
+)
 def whatsapp_output(probes: Probes) -> Iterator[Finding]:
     """Did the WhatsApp bridge end without an error?"""
-    if not any(one.name == "whatsapp" for one in probes.platforms()):
-        raise Skip("WhatsApp is not configured")
     for gateway in probes.gateways():
         claim = (probes.claims(gateway) or {}).get("whatsapp")
         if claim is not None and claim.state == "connected":

@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Entrance
 
 
-@check(id="who-may-talk", group="access", codes=["AUTHZ-NO-LISTS", "AUTHZ-OPEN"], by_release=True)
+@check(
+    id="who-may-talk",
+    group="access",
+    codes=["AUTHZ-NO-LISTS", "AUTHZ-OPEN"],
+    by_release=True,
+    needs="platform",
+)
 def who_may_talk(probes: Probes) -> Iterator[Finding]:
     """Can approved users write to the bot, and only they?"""
-    doors = probes.doors() if probes.platforms() else []
+    doors = probes.doors()
     if not doors:
         raise Skip("no configured platform checks its users")
     paired = probes.pairing().approved

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Finding, Partly, Safety
+from hermes_doctor.plugins.needs import NEEDS, is_known
 from hermes_doctor.probes.probes import Probes
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Check(NamedTuple):
     limit: float
     by_release: tuple[str, ...] = ()
     """The codes that depend on knowledge about Hermes releases; skipped on newer releases."""
+    needs: str = ""
+    """What the home must have for the question to make sense (see `needs`); empty for nothing."""
 
 
 class Fix(NamedTuple):
@@ -60,19 +63,23 @@ def check(
     codes: Sequence[str],
     limit: float = 5.0,
     by_release: bool | Sequence[str] = False,
+    needs: str = "",
 ) -> Callable[[Look], Check]:
     """Declare a function as a check; the first line of its docstring is the question it answers.
 
     `by_release` lists the codes that depend on what this tool knows about Hermes releases; True
-    means all of them. On a release newer than that, they are skipped.
+    means all of them. On a release newer than that, they are skipped. `needs` names what the home
+    must have, one of `needs.NEEDS` or a platform; without it the check is skipped, not called.
     """
     _names(id, group, codes)
+    if needs and not is_known(needs):
+        raise ValueError(f"{id} needs {needs!r}, which is not one of {', '.join(NEEDS)}")
     rest = tuple(codes if by_release is True else by_release or ())
     if not set(rest) <= set(codes):
         raise ValueError(f"{id} does not declare every code of its by_release")
 
     def decorate(look: Look) -> Check:
-        return Check(id, group, tuple(codes), _first_line(look), look, limit, rest)
+        return Check(id, group, tuple(codes), _first_line(look), look, limit, rest, needs)
 
     return decorate
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.plugins import index
 from hermes_doctor.plugins.declare import Check, Fix
 from hermes_doctor.plugins.effects import read_effects
 from hermes_doctor.plugins.entry_points import installed_folders
@@ -51,13 +52,10 @@ class Plugins:
         checks: Loaded[Check],
         fixes: Callable[[], Loaded[Fix]],
         broken: Sequence[Broken],
-        pages: Sequence[Path],
         signatures: LogRuleChecks,
     ) -> None:
         self.checks = (*checks.items, *signatures.checks)
         self._folders = signatures.folders
-        self.pages = tuple(pages)
-        """The folders that hold one page per code."""
         self._broken = [*broken, *checks.broken, *signatures.broken]
         self._load_fixes = fixes
 
@@ -101,12 +99,10 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
     with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our output
         roots, broken = _roots(folders)
         loaded = _load(Check, roots)
-    pages = [builtin("docs/failures"), *(root / "docs" / "failures" for _, root in roots)]
     found = Plugins(
         loaded,
         lambda: _fixes(roots),
         broken,
-        [page for page in pages if page.is_dir()],
         _signatures(roots),
     )
     if len(roots) > 1:
@@ -201,19 +197,21 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
             for path, why in refused.items():
                 found.broken.append(Broken(path, why))
                 sys.modules[f"{package}.{path.name.partition('.')[0]}"] = None  # type: ignore[assignment]
+            indexed = index.read(folder, package, kind) if ours else {}
             for path in sorted(folder.glob("[!_]*.py")):
                 if path in refused:
                     continue
-                try:
-                    module = import_plugin(f"{package}.{path.stem}", patient=ours)
-                except BaseException as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                    found.broken.append(Broken(path, short_reason(error)))
-                    continue
-                for thing in vars(module).values():
-                    if not isinstance(thing, kind):
+                things = indexed.get(path.name)
+                if things is None:
+                    try:
+                        module = import_plugin(f"{package}.{path.stem}", patient=ours)
+                    except BaseException as error:
+                        if isinstance(error, KeyboardInterrupt):
+                            raise
+                        found.broken.append(Broken(path, short_reason(error)))
                         continue
+                    things = [one for one in vars(module).values() if isinstance(one, kind)]
+                for thing in things:
                     if thing.id in seen:
                         why = f"its id {thing.id} is taken by {seen[thing.id]}"
                         found.broken.append(Broken(path, why))

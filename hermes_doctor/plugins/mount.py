@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,8 @@ from types import ModuleType
 from typing import NoReturn
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.system import time_limits
-from hermes_doctor.system.once import CachedCall
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.system.once import CachedCall, start_thread
 from hermes_doctor.system.trust import why_untrusted
 
 IMPORT_LIMIT = 5.0
@@ -89,13 +88,12 @@ def import_plugin(name: str, *, patient: bool) -> ModuleType:
     """Import one file; one that takes too long is abandoned in its thread unless `patient`."""
     if patient:
         return importlib.import_module(name)
-    cell = CachedCall()
-    thread = threading.Thread(
-        target=cell.fill, args=(lambda: importlib.import_module(name),), daemon=True
-    )
-    thread.start()
-    if not time_limits.Stopwatch(cell.started_at).wait(cell.done, IMPORT_LIMIT):
-        raise TimeoutError
+    cell = CachedCall(name, IMPORT_LIMIT)
+    start_thread("plugin", cell, lambda: importlib.import_module(name))
+    try:
+        cell.wait()
+    except CouldNotLook:
+        raise TimeoutError from None
     if isinstance(cell.error, KeyboardInterrupt):  # raised by the plugin, not by the user
         raise ImportError(name=name)
     if cell.error is not None:

@@ -97,7 +97,7 @@ class ConfiguredProbes(InstalledProbes):
         """Dashboards of this home that other machines can use without a password."""
         from hermes_doctor.probes import dashboards
 
-        return dashboards.exposed_dashboards(self.home)
+        return dashboards.exposed_dashboards(self.home, self.command_lines())
 
     @once(limit=2)
     def shared_tokens(self) -> list[SharedBot]:
@@ -150,7 +150,7 @@ class ConfiguredProbes(InstalledProbes):
         """The requests that Hermes dumped to files."""
         from hermes_doctor.probes import oversized_files
 
-        return oversized_files.dumps(self.home)
+        return oversized_files.dumps(self.home, self.session_names())
 
     @once(limit=2)
     def traffic(self) -> Traffic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
@@ -61,6 +61,9 @@ class IncidentTracker:
         self.rates = Rates(now)
         self.compared = {rule.id for rule in self.rules if is_compared(rule)}
         self.adapters = Adapters() if any(rule.adapter for rule in self.rules) else None
+        # Each session has heads of its own in a log, so the same question comes hundreds of times.
+        self.wanted = cache(self._wanted)
+        self.may_begin = cache(self._may_begin)
         self.future: dict[str, list[LogEntry]] = {}
         """Entries from the future by source; they count if their whole source is ahead."""
 
@@ -90,11 +93,11 @@ class IncidentTracker:
             for one in same.values()
         )
 
-    def wanted(self, level: str, logger: str) -> bool:
+    def _wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
         return self.matcher.wanted(level, logger) or self._is_needed(level, logger)
 
-    def may_begin(self, level: str, logger: str) -> bool:
+    def _may_begin(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger can be more than the end of an incident."""
         return self.matcher.may_begin(level, logger) or self._is_needed(level, logger)
 

@@ -1,0 +1,64 @@
+"""What a check can need: a check whose subject is absent is skipped without being loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import text
+
+if TYPE_CHECKING:
+    from hermes_doctor.probes.probes import Probes
+
+PLATFORM = "platform:"
+"""Followed by the name of a platform, as in `platform:telegram`."""
+
+
+class Need(NamedTuple):
+    """Something that a home may have or not."""
+
+    is_there: Callable[[Probes], object]
+    why_not: str
+    """The reason for skipping a check that needs it."""
+
+
+NEEDS = {
+    "gateway": Need(lambda probes: probes.gateways(), "no gateway is running"),
+    "network": Need(lambda probes: probes.network, "needs --network"),
+    "service": Need(lambda probes: probes.supervision().units, "no service for the gateway"),
+    "env": Need(lambda probes: probes.env() is not None, "no .env"),
+    "jobs": Need(lambda probes: probes.jobs(), "no scheduled jobs, or their list cannot be read"),
+    "kanban": Need(
+        lambda probes: any(path.name == "kanban.db" for path in probes.databases().paths),
+        "no kanban board",
+    ),
+    "profile": Need(lambda probes: probes.home.profile is not None, "this is not a profile"),
+    "hermes": Need(lambda probes: probes.installation(), "no installed Hermes was found"),
+    "platform": Need(lambda probes: probes.platforms(), "no platform is set up"),
+    "bot": Need(
+        lambda probes: any(one.lock for one in probes.platforms()),
+        "no platform with a bot of its own is set up",
+    ),
+}
+
+
+def is_known(need: str) -> bool:
+    """Whether a check may declare this need."""
+    return need in NEEDS or (need.startswith(PLATFORM) and need != PLATFORM)
+
+
+def why_absent(probes: Probes, need: str) -> str | None:
+    """Why a check with this need does not apply to the home; None if it does.
+
+    Raises `CouldNotLook` if that is unknown.
+    """
+    if not need:
+        return None
+    if need.startswith(PLATFORM):
+        name = need.removeprefix(PLATFORM)
+        if any(one.name == name for one in probes.platforms()):
+            return None
+        return text("the platform {name} is not set up", name=name)
+    found = NEEDS[need]
+    return None if found.is_there(probes) else found.why_not
