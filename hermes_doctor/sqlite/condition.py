@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 4 * MEGABYTE
 """A database up to this size is examined as a whole, in memory."""
+SMALL_LOG = 16 * MEGABYTE
+"""SQLite reads a write-ahead log up to this size as a whole; a usual one has 4 MB."""
 SMALL_BYTES_DEEP = 64 * MEGABYTE
-QUICK_CHECK_SECONDS = 0.03
-"""Seconds for SQLite's own check of one database in a quick examination."""
+QUICK_CHECK_SECONDS = 0.05
+"""Seconds for SQLite's own check of one database in a quick examination, enough for about 60 MB."""
 QUERY_SECONDS = 0.01
 """Seconds for one query in a quick examination."""
 SMALL_QUERY_SECONDS = 0.5

@@ -51,12 +51,11 @@ class Examination:
         deep: bool,
         seconds: float,
         watch: WatchProgress | None,
+        here: bool,
     ) -> None:
-        self.watch = watch
-        self.open_files = files
-        self.found = found
-        self.deep = deep
-        self.seconds = seconds
+        self.watch, self.here = watch, here
+        self.open_files, self.found = files, found
+        self.deep, self.seconds = deep, seconds
 
     def run(self) -> Condition:
         how = self.how()
@@ -164,7 +163,11 @@ class Examination:
             raise CouldNotLook(
                 "it is in use, but its write-ahead log (-wal) or its index (-shm) is missing"
             )
-        return InProcess(self.found.files.path, file_state)
+        from hermes_doctor.sqlite.unlocked import open_large
+
+        small_log = self.found.files.wal.size <= condition.SMALL_LOG
+        here = self.here and small_log and not self.deep
+        return open_large(self.found.files.path, file_state, here=here)
 
     def ask_sqlite(self, reader: Reader, pages: DatabasePages) -> Condition:
         """Ask SQLite for its verdict and interpret it."""

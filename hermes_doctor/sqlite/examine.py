@@ -48,7 +48,8 @@ def examine(
         using = tuple(holders())
         before = database_files(path)
         try:
-            found = _once(path, using, deep=deep, seconds=seconds, watch=watch)
+            # After a first attempt that a writer has disturbed, SQLite's locks keep it away.
+            found = _once(path, using, deep=deep, seconds=seconds, watch=watch, here=not again)
         except CouldNotLook:
             if _unchanged(before):
                 raise
@@ -70,7 +71,13 @@ def _unchanged(before: DatabaseFiles) -> bool:
 
 
 def _once(
-    path: Path, holders: tuple[int, ...], *, deep: bool, seconds: float, watch: WatchProgress | None
+    path: Path,
+    holders: tuple[int, ...],
+    *,
+    deep: bool,
+    seconds: float,
+    watch: WatchProgress | None,
+    here: bool,
 ) -> Condition:
     beside = database_files(path)
     if beside.main.kind != "file":
@@ -84,7 +91,7 @@ def _once(
             return found._replace(journal=cut)
         from hermes_doctor.sqlite.examination import Examination
 
-        return Examination(book, found, deep, seconds, watch).run()
+        return Examination(book, found, deep, seconds, watch, here).run()
 
 
 def _cut_off(book: OpenFiles, found: Condition, *, deep: bool) -> JournalVerdict | None:

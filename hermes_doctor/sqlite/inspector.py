@@ -87,12 +87,16 @@ def say(answer: dict[str, Any]) -> None:
 
 
 def address(path: str, file_state: str) -> str:
-    """The file as an SQLite URI, with all special bytes escaped."""
-    escaped = "".join(
+    """The file as an SQLite URI, with the options for its state."""
+    return f"{escaped(path)}?{OPTIONS[file_state]}"
+
+
+def escaped(path: str) -> str:
+    """The file as an SQLite URI without options, with all special bytes escaped."""
+    return "file:" + "".join(
         chr(byte) if 48 <= byte < 58 or 65 <= (byte & 0xDF) < 91 or byte == 47 else f"%{byte:02x}"
         for byte in os.fsencode(path)
     )
-    return f"file:{escaped}?{OPTIONS[file_state]}"
 
 
 class TimedConnection:

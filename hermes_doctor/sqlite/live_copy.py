@@ -67,6 +67,7 @@ def copy(source: Path, target: Path, progress: Progress | None = None) -> CopyRe
                     if not reader.alive:
                         raise CannotFix("the process that kept it unchanged has stopped")
             follower.close_input()
+            follower.receive()  # it has opened the copy, which may be moved now
             places: list[Path] = []
             verdict = run_as_owner(target, lambda place: _finished(place, places))
             sha256, _, pieces = follower.receive()[1].partition(" ")
@@ -98,10 +99,15 @@ def _finished(place: Path, places: list[Path]) -> str:
 def _followed(target: Path) -> Iterator[Worker]:
     """Start a worker that hashes a file while it is written; we send it the final length so far."""
 
-    def follow(_: SendLine) -> str:
+    def follow(say: SendLine) -> str:
         arriving = map(int, lines_from_parent())
         next(arriving, None)  # now the file exists
-        pieces = disk.hash_while_written(target, arriving)
+
+        def lengths() -> Iterator[int]:
+            say("it is open")
+            yield from arriving
+
+        pieces = disk.hash_while_written(target, lengths())
         return f"{digests.combine(pieces)} {digests.to_text(pieces)}"
 
     with start_worker(target, follow) as follower:

@@ -207,6 +207,7 @@ def test_without_the_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     script.write_text(text.replace('b"open": ', 'b"no-such-call": '))
     monkeypatch.setattr(inspector, "__file__", str(script))
     monkeypatch.setattr(condition, "SMALL_BYTES", 0)
+    monkeypatch.setattr(condition, "SMALL_LOG", -1)
 
     found = examine(path)
 

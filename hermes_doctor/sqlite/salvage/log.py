@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
-from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+
+from hermes_doctor.sqlite.wal import checksum
 
 MAGICS = (0x377F0682, 0x377F0683)
 HEAD, FRAME = 32, 24
@@ -51,7 +51,7 @@ def read(fd: int, page_size: int) -> DamagedLog:
     proven = (
         magic in MAGICS
         and size == page_size
-        and _sum(head[:24], 0, 0, big=big) == struct.unpack_from(">2I", head, 24)
+        and checksum(head[:24], (0, 0), ">" if big else "<") == struct.unpack_from(">2I", head, 24)
     )
     if magic in MAGICS and size != page_size:
         return log
@@ -100,23 +100,8 @@ def read(fd: int, page_size: int) -> DamagedLog:
 
 
 def _frame(frame: bytes, before: tuple[int, ...], *, big: bool) -> tuple[int, int]:
-    first, second = _sum(frame[:8], before[0], before[1], big=big)
-    return _sum(frame[FRAME:], first, second, big=big)
-
-
-def _sum(data: bytes, first: int, second: int, *, big: bool) -> tuple[int, int]:
-    """Continue SQLite's checksum of a write-ahead log."""
-    words = array("I")
-    words.frombytes(data)
-    if (sys.byteorder == "big") != big:
-        words.byteswap()
-    even, odd = words[::2], words[1::2]
-    for one, two in zip(even, odd, strict=True):
-        first += one + second
-        second += two + (first & 0xFFFFFFFF)
-        first &= 0xFFFFFFFF
-        second &= 0xFFFFFFFF
-    return first, second
+    order = ">" if big else "<"
+    return checksum(frame[FRAME:], checksum(frame[:8], (before[0], before[1]), order), order)
 
 
 def _guess(fd: int, count: int, step: int) -> tuple[bytes, bool] | None:

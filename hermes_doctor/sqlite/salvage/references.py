@@ -93,10 +93,10 @@ def _from_indexes(
         for values, rowid in witness.entries(index):
             if rowid in wanted and isinstance(values[place], str | int):
                 done = completer.target.database.execute(
-                    f"UPDATE {quote_name(table)} SET {quote_name(child)} = ?1 "
-                    f"WHERE rowid = ?2 AND EXISTS (SELECT 1 FROM {quote_name(parent)} "
-                    f"WHERE {quote_name(column)} = ?1)",
-                    (values[place], rowid),
+                    f"UPDATE {quote_name(table)} SET {quote_name(child)} = ? "
+                    f"WHERE rowid = ? AND EXISTS (SELECT 1 FROM {quote_name(parent)} "
+                    f"WHERE {quote_name(column)} = ?)",
+                    (values[place], rowid, values[place]),
                 ).rowcount
                 if done:
                     fixed += 1
