@@ -24,26 +24,13 @@ from hermes_doctor.cli import (
     update_guard,
     watch_service,
 )
+from hermes_doctor.cli.front_page import EPILOG, PURPOSE, version_line
 from hermes_doctor.cli.whole_summaries import LONGEST, WholeSummaries
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
     from typer.models import CommandInfo
 
-EPILOG = """\b
-Start here:
-  hermes-doctor check          show what is wrong and what to do
-  hermes-doctor fix            show the repair plan; changes nothing
-  hermes-doctor fix --apply    back up, repair and check again
-  hermes-doctor demo           try all of it on an example home
-
-\b
-Exit codes:
-  0    no problem found, or everything was done and verified
-  1    problems found, or something was not done or was rolled back
-  2    could not run (wrong option, no home); nothing was changed
-  130  interrupted; no file is left half-written
-"""
 DIAGNOSE, REPAIR, BACK_UP = "Diagnose", "Repair", "Back up"
 UPDATE, WATCH, REFERENCE = "Update Hermes", "Watch", "Reference"
 TASKS = (DIAGNOSE, REPAIR, BACK_UP, UPDATE, WATCH, REFERENCE)
@@ -70,7 +57,7 @@ class GroupedCommands(WholeSummaries):
 app = typer.Typer(
     name="hermes-doctor",
     cls=GroupedCommands,
-    help="Find out why a Hermes bot is silent, and repair it without losing data.",
+    help=PURPOSE,
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,  # Rich would double the time of --help
@@ -101,9 +88,7 @@ app.command("demo", epilog=demo.EPILOG, rich_help_panel=REFERENCE)(demo.demo)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from hermes_doctor import __version__
-
-        typer.echo(f"hermes-doctor {__version__}")
+        typer.echo(version_line())
         raise typer.Exit
 
 
@@ -122,7 +107,7 @@ def _options(
 def build_only(words: Sequence[str], among: typer.Typer = app) -> None:
     """Register only the command that is called.
 
-    With all of them, `explain` takes 42 ms more CPU: 208 ms instead of 165 ms.
+    With all of them, `undo --help` takes 42 ms more CPU: 136 ms instead of 94 ms.
     """
     called = words[0] if words else None
     commands = [one for one in among.registered_commands if _name_of(one) == called]

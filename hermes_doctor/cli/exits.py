@@ -124,7 +124,7 @@ def _other(error: Exception) -> int:
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{_reason(error)}{name}", 2)
-    from hermes_doctor.examination.runner import describe_crash
+    from hermes_doctor.examination.running_checks import describe_crash
 
     return _say(
         f"This is a bug in hermes-doctor: {describe_crash(error)}. No file is left half-written. "

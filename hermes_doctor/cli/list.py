@@ -11,6 +11,9 @@ import typer
 from hermes_doctor.cli.options import JsonOption, PluginsOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.terminal.lines import Line
 
@@ -49,7 +52,7 @@ def listing(
     from hermes_doctor.terminal.show import show
 
     found = load_plugins(plugins)
-    table = _table(kind, found)
+    table = _table(kind, found, plugins or ())
     broken = [{"path": str(one.path), "why": one.why} for one in found.broken]
     if json:
         head = {"schema": "hermes-doctor/list/1", "kind": kind.value}
@@ -68,7 +71,7 @@ def listing(
     return 0
 
 
-def _table(kind: ListedKind, found: Plugins) -> list[dict[str, object]]:
+def _table(kind: ListedKind, found: Plugins, folders: Sequence[Path]) -> list[dict[str, object]]:
     if kind is ListedKind.CHECKS:
         return [
             {"id": c.id, "group": c.group, "question": c.question, "codes": list(c.codes)}
@@ -79,9 +82,11 @@ def _table(kind: ListedKind, found: Plugins) -> list[dict[str, object]]:
             {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
             for f in found.fixes
         ]
+    from hermes_doctor.plugins.pages import page_folders
+
     titles = {
         page.stem: page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-        for folder in found.pages
+        for folder in page_folders(folders)
         for page in folder.glob("*.md")
     }
     codes = sorted({code for check in found.checks for code in check.codes})

@@ -30,23 +30,25 @@ def main() -> None:
 
 
 def _run() -> object:
-    """Run the command; plain options of two commands are parsed without loading typer."""
-    from hermes_doctor.cli import quick_args
+    """Run the command; plain words are understood without loading typer."""
+    from hermes_doctor.cli import front_page, quick_args
 
-    if (asked := quick_args.of(quick_args.CHECK, sys.argv[1:])) is not None:
-        from hermes_doctor.cli import check_run
-
-        return check_run.run(**asked)
-    if (asked := quick_args.of(quick_args.CREATE, sys.argv[1:])) is not None:
-        from hermes_doctor.cli import backup_create
-
-        return backup_create.run(**asked)
-    from hermes_doctor.cli.commands import app, build_only
-
-    build_only(sys.argv[1:])
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        print(front_page.version_line())  # noqa: T201
+        return 0
+    if (asked := quick_args.parse(words)) is not None:
+        return asked()
     from shutil import get_terminal_size
 
+    columns = get_terminal_size().columns
+    if words in (["--help"], ["-h"]):
+        page = front_page.page(os.path.basename(sys.argv[0]), columns)
+        if page is not None:
+            print(page, end="")  # noqa: T201
+            return 0
     from hermes_doctor.cli import narrow_help
+    from hermes_doctor.cli.commands import app, build_only
 
-    width = narrow_help.use(get_terminal_size().columns)
-    return app(sys.argv[1:] or ["--help"], standalone_mode=False, **width)
+    build_only(words)
+    return app(words or ["--help"], standalone_mode=False, **narrow_help.use(columns))

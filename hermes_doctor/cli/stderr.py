@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 
 def capitalized(text: str) -> str:
     """Capitalise the first letter, unless the text begins with a file name."""
@@ -16,7 +14,7 @@ def capitalized(text: str) -> str:
 def tell(text: str) -> None:
     """Print what is being done now, if stderr is a terminal."""
     if sys.stderr.isatty():
-        typer.echo(f"  {text} …", err=True)
+        print(f"  {text} …", file=sys.stderr)  # noqa: T201
 
 
 def say(mark: str, style: str, text: str) -> None:
@@ -32,4 +30,4 @@ def print_document(data: dict[str, object]) -> None:
     """Print the JSON document on stdout."""
     from hermes_doctor.render import document
 
-    typer.echo(document.dump(data))
+    print(document.dump(data))  # noqa: T201

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,10 +15,6 @@ from hermes_doctor.cli.options import (
     VaultOption,
 )
 from hermes_doctor.cli.whole_summaries import WholeSummaries
-
-if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Trouble
 
 EPILOG = """\b
 Examples:
@@ -135,77 +130,32 @@ def watch(
     vault: VaultOption = None,
 ) -> int:
     """Check regularly, notify, and repair if asked to."""
-    from hermes_doctor.model import Trouble
-
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
-    from hermes_doctor import __version__
-    from hermes_doctor.cli import shared_options
-    from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
-    from hermes_doctor.cli.stderr import tell
-    from hermes_doctor.terminal.lines import tilde
-    from hermes_doctor.watch import assembly
+    from hermes_doctor.cli.watch_run import run
 
-    threshold = parse_fail_on(fail_on)
-    if also and not heal:
-        raise Trouble("--also needs --heal.")
-    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
-    healing = (
-        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
+    return run(
+        home,
+        interval,
+        once,
+        heal,
+        also,
+        after,
+        budget,
+        patience,
+        notify_on,
+        notify_command,
+        notify_webhook,
+        notify_hermes,
+        json,
+        network,
+        only,
+        skip,
+        fail_on,
+        plugins,
+        vault,
     )
-    where, gone = _where(home)
-    found = shared_options.load_plugins(plugins)
-    checks, codes = shared_options.select(found, only or [], skip or [])
-    made = assembly.assemble(
-        where,
-        found,
-        checks,
-        codes,
-        assembly.WatchOptions(interval, network, ways, healing),
-        json=json,
-        options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
-        page_options=shared_options.repeat_options(plugins=plugins),
-    )
-    import os
-    import sys
-
-    from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
-
-    unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
-    if not json and sys.stdout is not None and sys.stdout.isatty():
-        tell(f"checking {tilde(where.path)}")
-    if not once and not unknown:
-        made.run()
-        return 0
-    made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
-    report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
-    if gone is not None and not once and not json:
-        raise gone
-    if report is None:
-        return 2
-    say_blind([report])
-    return exit_code([report], threshold)
-
-
-def _where(option: Path | None) -> tuple[Home, Trouble | None]:
-    """The home, and a Trouble if it is missing, so that the watch can report it as away."""
-    import os
-
-    from hermes_doctor import home as homes
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.files import user_home
-    from hermes_doctor.watch.store import WatchStateFiles
-
-    try:
-        return homes.find(option), None
-    except Trouble as trouble:
-        named = option or Path(os.environ.get("HERMES_HOME", ""))
-        path = (named if named.parts else user_home() / ".hermes").expanduser()
-        home = homes.Home(path.resolve(), path)
-        if not named.parts and WatchStateFiles(home).load("") is None:
-            raise  # no home was named, and none was ever watched
-        return home, trouble
 
 
 def _refuse_stray_options(ctx: typer.Context) -> None:

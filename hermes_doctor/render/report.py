@@ -229,6 +229,9 @@ def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
         yield from _notes(report, notes)
         yield from _results(report)
         return
+    if "--deep" in report.options.split():  # its notes are shown now: to repeat it takes long
+        yield from _notes(report, notes)
+        notes = []
     passed = report.count_checks(Status.OK)
     open_ = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
     more = f"hermes-doctor check -v{report.options}"
@@ -267,12 +270,11 @@ def _results(report: Report) -> Iterator[Line]:
     if passed:
         parts = ", ".join(f"{group} {number}" for group, number in passed.items())
         yield row(("✓ ", "good"), f"Passed: {parts}. It took {report.seconds:.1f} s.", hang=2)
+    more = (" All: ", (f"hermes-doctor check --deep{report.options}", "command"))
     for check in report.checks:
         if check.status is Status.OK and check.reason:
-            deep = f"hermes-doctor check --deep{report.options}"
-            yield row(
-                ("· ", "faint"), f"Only in part: {check.reason}. All: ", (deep, "command"), hang=2
-            )
+            rest = () if "--deep" in report.options.split() else more
+            yield row(("· ", "faint"), f"Only in part: {check.reason}.", *rest, hang=2)
     yield from open_questions(report)
     for reason, skipped in _skipped(report).items():
         yield row(("· ", "faint"), (f"Skipped {', '.join(skipped)}: {reason}", "faint"), hang=2)

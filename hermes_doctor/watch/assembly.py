@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import runner
@@ -17,14 +18,14 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
-from hermes_doctor.watch import secret_options
-from hermes_doctor.watch.channels import Channel, CommandChannel, HermesChannel, WebhookChannel
 from hermes_doctor.watch.event_lines import EventPrinter
-from hermes_doctor.watch.heal import Healer
-from hermes_doctor.watch.notices import Notices
-from hermes_doctor.watch.repair_budget import RepairBudget
 from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.store import WatchStateFiles
+
+if TYPE_CHECKING:
+    from hermes_doctor.watch.channels import Channel
+    from hermes_doctor.watch.heal import Healer
+    from hermes_doctor.watch.notices import Notices
 
 SHORTEST = 1.0
 
@@ -117,6 +118,9 @@ def assemble(
 
 
 def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) -> Healer:
+    from hermes_doctor.watch.heal import Healer
+    from hermes_doctor.watch.repair_budget import RepairBudget
+
     memory = watch.memory
     return Healer(
         home=watch.home,
@@ -165,6 +169,12 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
                 choices=listed,
             )
         ) from None
+    if not (ways.command or ways.webhook or ways.hermes):
+        return None
+    from hermes_doctor.watch import secret_options
+    from hermes_doctor.watch.channels import CommandChannel, HermesChannel, WebhookChannel
+    from hermes_doctor.watch.notices import Notices
+
     channels: list[Channel] = []
     if ways.command:
         channels.append(CommandChannel(ways.command))
@@ -174,6 +184,4 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
         )
     if ways.hermes:
         channels.append(HermesChannel(home, ways.hermes))
-    if not channels:
-        return None
     return Notices(channels, str(home.path), threshold)

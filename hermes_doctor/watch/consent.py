@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import Finding, Report, Safety, Severity
-from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
+from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 from hermes_doctor.watch.changes import CurrentFinding, is_grave
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_doctor.examination.runner import describe_crash
+from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.schedule.systemd import SERVICE_VARIABLE
+from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal

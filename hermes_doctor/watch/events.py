@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.model import Severity
 from hermes_doctor.redaction import clean
 
@@ -45,8 +45,7 @@ class EventKind(enum.StrEnum):
 PRESENT = (EventKind.FOUND, EventKind.NEW, EventKind.WORSE, EventKind.BETTER)
 
 
-@dataclass(frozen=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """One thing that happened."""
 
     kind: EventKind
@@ -60,7 +59,7 @@ class WatchEvent:
     since: datetime | None = None
     command: str = ""
     """The command to type now."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = EMPTY
 
     @property
     def key(self) -> Key:

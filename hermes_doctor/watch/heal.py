@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.examination.answer_in_progress import is_answering
-from hermes_doctor.examination.runner import describe_crash
+from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins

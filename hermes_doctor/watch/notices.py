@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hermes_doctor.examination.runner import describe_crash
+from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.channels import Channel, Notice, NotSent
 from hermes_doctor.watch.events import PRESENT, EventKind, Key, WatchEvent

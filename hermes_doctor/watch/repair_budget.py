@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch.events import Key
+from hermes_doctor.watch.state import FailedRepair
 
 MAX_TRIES = 3
 """Failed repairs of one problem before the watch leaves it to a person."""
-
-
-class FailedRepair(NamedTuple):
-    """How often a repair failed, and until when it is not tried again."""
-
-    times: int
-    until: float
 
 
 @dataclass

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.examination.runner import describe_crash
+from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.message import count
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
@@ -21,10 +20,12 @@ from hermes_doctor.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.watch.event_lines import state_summary
 from hermes_doctor.watch.events import EventKind, WatchEvent
 from hermes_doctor.watch.home_reachable import reach_home
-from hermes_doctor.watch.notices import Notices
 from hermes_doctor.watch.signals import Signals, StopRequested
 from hermes_doctor.watch.state import MAX_DEEDS, WatchState
 from hermes_doctor.watch.store import WatchStateFiles
+
+if TYPE_CHECKING:
+    from hermes_doctor.watch.notices import Notices
 
 DAY = 86400.0
 HOUR = 3600.0
@@ -42,24 +43,29 @@ class RepairsFindings(Protocol):
         """Repair; return the events and whether to examine again at once."""
 
 
-@dataclass
 class Watch:
     """One watch on one home."""
 
-    home: Home
-    examine: Callable[[], Report]
-    print_event: Callable[[WatchEvent], None]
-    store: WatchStateFiles
-    interval: float
-    min_rounds: int
-    clock: MachineClock = field(default_factory=MachineClock)
-    signals: Signals = field(default_factory=Signals)
-    notices: Notices | None = None
-    healer: RepairsFindings | None = None
-    title: str = ""
-    """What is watched, for the first line."""
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        home: Home,
+        examine: Callable[[], Report],
+        print_event: Callable[[WatchEvent], None],
+        store: WatchStateFiles,
+        interval: float,
+        min_rounds: int,
+        clock: MachineClock | None = None,
+        signals: Signals | None = None,
+        notices: Notices | None = None,
+    ) -> None:
+        self.home, self.examine, self.print_event = home, examine, print_event
+        self.store, self.interval, self.min_rounds = store, interval, min_rounds
+        self.clock, self.signals = clock or MachineClock(), signals or Signals()
+        self.notices = notices
+        self.healer: RepairsFindings | None = None
+        self.title = ""
+        """What is watched, for the first line."""
         known = self.store.load(self.clock.boot)
         self.first_watch = known is None or not known.place
         """No watch has examined this home before."""

@@ -7,14 +7,13 @@ neither repeats its notices nor gets a new budget.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.events import Key
-from hermes_doctor.watch.repair_budget import FailedRepair
 
 MOST = 1000
 """Entries to keep of each kind."""
@@ -25,36 +24,43 @@ HEALING_FIELDS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
 """Fields that only a watch that heals writes."""
 
 
-@dataclass
+class FailedRepair(NamedTuple):
+    """How often a repair failed, and until when it is not tried again."""
+
+    times: int
+    until: float
+
+
 class WatchState:
     """The state of one watch."""
 
-    boot: str = ""
-    place: str = ""
-    """The identity of the home's folder, to notice when another one takes its place."""
-    pid: int = 0
-    began: str = ""
-    round_at: str = ""
-    clocks: ClockReading | None = None
-    """All clocks at the last round; they are valid only within the same boot."""
-    spacing: float = 0.0
-    """Seconds between the last two rounds."""
-    interval: float = 0.0
-    heals: bool = False
-    away: str = ""
-    """Why the home could not be examined in the last round."""
-    standing: dict[Key, CurrentFinding] = field(default_factory=dict)
-    unanswered: dict[str, int] = field(default_factory=dict)
-    repairs: list[float] = field(default_factory=list)
-    failures: dict[Key, FailedRepair] = field(default_factory=dict)
-    busy_since: float | None = None
-    """Since when a repair has been waiting for an answer that is being written."""
-    said: dict[Key, str] = field(default_factory=dict)
-    """By finding: the reason last reported for not repairing it."""
-    notified: dict[Key, tuple[str, float]] = field(default_factory=dict)
-    """By topic: the state last sent as a notice, and when."""
-    deeds: list[dict[str, Any]] = field(default_factory=list)
-    """The latest repairs, for `watch status`."""
+    def __init__(self) -> None:
+        self.boot = ""
+        self.place = ""
+        """The identity of the home's folder, to notice when another one takes its place."""
+        self.pid = 0
+        self.began = ""
+        self.round_at = ""
+        self.clocks: ClockReading | None = None
+        """All clocks at the last round; they are valid only within the same boot."""
+        self.spacing = 0.0
+        """Seconds between the last two rounds."""
+        self.interval = 0.0
+        self.heals = False
+        self.away = ""
+        """Why the home could not be examined in the last round."""
+        self.standing: dict[Key, CurrentFinding] = {}
+        self.unanswered: dict[str, int] = {}
+        self.repairs: list[float] = []
+        self.failures: dict[Key, FailedRepair] = {}
+        self.busy_since: float | None = None
+        """Since when a repair has been waiting for an answer that is being written."""
+        self.said: dict[Key, str] = {}
+        """By finding: the reason last reported for not repairing it."""
+        self.notified: dict[Key, tuple[str, float]] = {}
+        """By topic: the state last sent as a notice, and when."""
+        self.deeds: list[dict[str, Any]] = []
+        """The latest repairs, for `watch status`."""
 
     def forget_times(self) -> None:
         """Drop times of another boot, whose clocks do not compare."""
@@ -91,37 +97,37 @@ def document(memory: WatchState) -> dict[str, Any]:
 
 def parse(data: Any) -> WatchState:
     """Parse a stored state; bad data raises ValueError, KeyError, TypeError or AttributeError."""
-    return WatchState(
-        boot=str(data["boot"]),
-        place=str(data["place"]),
-        pid=int(data["pid"]),
-        began=str(data["began"]),
-        round_at=str(data["round_at"]),
-        clocks=_reading(data["clocks"]),
-        spacing=_number(data["spacing"]),
-        interval=_number(data["interval"]),
-        heals=bool(data["heals"]),
-        away=str(data["away"]),
-        standing={
-            (str(code), str(subject)): CurrentFinding(
-                Severity(severity), str(title), str(check), _count(seen), _count(grave)
-            )
-            for code, subject, severity, title, check, seen, grave in data["standing"]
-        },
-        unanswered={str(id): _count(count) for id, count in data["unanswered"].items()},
-        repairs=[_number(at) for at in data["repairs"]],
-        failures={
-            (str(code), str(subject)): FailedRepair(_count(times), _number(until))
-            for code, subject, times, until in data["failures"]
-        },
-        busy_since=None if data["busy_since"] is None else _number(data["busy_since"]),
-        said={(str(code), str(subject)): str(text) for code, subject, text in data["said"]},
-        notified={
-            (str(code), str(subject)): (str(state), _number(at))
-            for code, subject, state, at in data["notified"]
-        },
-        deeds=[dict(deed) for deed in data["deeds"]],
-    )
+    made = WatchState()
+    made.boot = str(data["boot"])
+    made.place = str(data["place"])
+    made.pid = int(data["pid"])
+    made.began = str(data["began"])
+    made.round_at = str(data["round_at"])
+    made.clocks = _reading(data["clocks"])
+    made.spacing = _number(data["spacing"])
+    made.interval = _number(data["interval"])
+    made.heals = bool(data["heals"])
+    made.away = str(data["away"])
+    made.standing = {
+        (str(code), str(subject)): CurrentFinding(
+            Severity(severity), str(title), str(check), _count(seen), _count(grave)
+        )
+        for code, subject, severity, title, check, seen, grave in data["standing"]
+    }
+    made.unanswered = {str(id): _count(count) for id, count in data["unanswered"].items()}
+    made.repairs = [_number(at) for at in data["repairs"]]
+    made.failures = {
+        (str(code), str(subject)): FailedRepair(_count(times), _number(until))
+        for code, subject, times, until in data["failures"]
+    }
+    made.busy_since = None if data["busy_since"] is None else _number(data["busy_since"])
+    made.said = {(str(code), str(subject)): str(text) for code, subject, text in data["said"]}
+    made.notified = {
+        (str(code), str(subject)): (str(state), _number(at))
+        for code, subject, state, at in data["notified"]
+    }
+    made.deeds = [dict(deed) for deed in data["deeds"]]
+    return made
 
 
 def _number(value: Any) -> float:

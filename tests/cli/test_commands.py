@@ -69,6 +69,18 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def pasted(line: str) -> support.Done:
+    """A line pasted into a shell: that splits it into words, and a warm process does the rest."""
+    said = subprocess.run(
+        ["bash", "-c", f"hermes-doctor() {{ printf '%s\\0' \"$@\"; }}; {line}"],
+        env=environ(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return support.doctor(*said.stdout.split("\0")[:-1])
+
+
 def terminal(
     *args: str | Path, columns: int = 80, answer: str = "", command: str = "", **more: str
 ) -> tuple[int, str]:
@@ -419,7 +431,7 @@ def test_confirm_is_left_in_a_pipe(sick: Path) -> None:
     assert "no terminal is open" in done.out
     hint = f"hermes-doctor fix CFG-YAML --apply --yes --home {sick}"
     assert hint in done.out
-    assert shell(hint).returncode == 0
+    assert pasted(hint).code == 0
     assert (sick / "config.yaml").read_text() == "a: 1\n"
 
 
@@ -533,15 +545,15 @@ def test_hints_work_when_pasted(tmp_path: Path, name: str) -> None:
     offered = commands(support.doctor("check", "--home", home).out)
     assert len(offered) == 2
     for hint in offered:
-        done = shell(hint)
-        assert done.returncode == 0, (hint, done.stderr)
+        done = pasted(hint)
+        assert done.code == 0, (hint, done.err)
 
     plan = commands(support.doctor("fix", "--home", home).out)
     assert [one for one in plan if "--apply" in one]
-    applied = shell(plan[-1])
+    applied = pasted(plan[-1])
     assert (home / ".env").read_bytes() == b"A=1\n"
-    [back] = [one for one in commands(applied.stdout) if " undo " in one]
-    assert shell(f"{back} --yes").returncode == 0
+    [back] = [one for one in commands(applied.out) if " undo " in one]
+    assert pasted(f"{back} --yes").code == 0
     assert (home / ".env").read_bytes() == MARKED
 
 
@@ -551,7 +563,7 @@ def test_hints_by_environment(sick: Path) -> None:
 
     hint = f"hermes-doctor fix --home {sick}"
     assert f"{hint}  " in done.out
-    shell(f"{hint} --apply")
+    pasted(f"{hint} --apply")
     assert (sick / ".env").read_bytes() == b"A=1\n"
 
 
@@ -717,7 +729,7 @@ def test_hints_repeat_codes_and_vault(sick: Path, tmp_path: Path) -> None:
 
     hint = f"hermes-doctor fix ENV-BOM --apply --home {sick} --vault {vault}"
     assert hint + "\n" in done.out
-    shell(hint)
+    pasted(hint)
     assert list(vault.iterdir())
     listed = support.doctor("backup", "list", "--home", sick, "--vault", tmp_path / "other").out
     assert f"backup create --home {sick} --vault {tmp_path / 'other'}" in listed
@@ -733,19 +745,25 @@ def test_a_full_disk_for_the_output_is_said(home: Path) -> None:
     assert "No space left on device" in done.stderr.splitlines()[0]
 
 
+ENCODINGS: list[dict[str, str]] = [
+    {"LANG": "C", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+    {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    {"PYTHONIOENCODING": "gbk"},
+    {"PYTHONIOENCODING": "latin-1"},
+    {"PYTHONIOENCODING": "utf-8"},
+]
+ENCODED = [["check"], ["fix"], ["explain", "CFG-YAML"], ["list"], ["--help"]]
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "args"),
     [
-        {"LANG": "C", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
-        {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"PYTHONIOENCODING": "gbk"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"PYTHONIOENCODING": "utf-8"},
+        # `make test` has each encoding and each command once; `make test-all` has every pair.
+        pytest.param(one, args, marks=() if row in (0, column) else pytest.mark.wide)
+        for column, one in enumerate(ENCODINGS)
+        for row, args in enumerate(ENCODED)
     ],
     ids=str,
-)
-@pytest.mark.parametrize(
-    "args", [["check"], ["fix"], ["explain", "CFG-YAML"], ["list"], ["--help"]]
 )
 def test_encodings(sick: Path, settings: dict[str, str], args: list[str]) -> None:
     """No encoding of the output makes a command fail."""
@@ -863,14 +881,15 @@ def test_demo_keep(tmp_path: Path) -> None:
     place = tmp_path / "my temp"
     place.mkdir()
 
-    done = shell("hermes-doctor demo --keep", TMPDIR=str(place))
+    done = support.doctor("demo", "--keep", env={"TMPDIR": str(place)})
 
-    assert done.returncode == 0
+    assert done.code == 0
     [folder] = place.iterdir()
     assert (folder / "home" / "config.yaml").exists()
-    [hint] = re.findall(r"Try it yourself: (hermes-doctor check .*)", done.stdout)
-    assert shell(f"{hint} --json").returncode == 1
-    assert len(json.loads(shell(f"{hint} --json").stdout)["findings"]) >= 5
+    [hint] = re.findall(r"Try it yourself: (hermes-doctor check .*)", done.out)
+    done = pasted(f"{hint} --json")
+    assert done.code == 1
+    assert len(done.json["findings"]) >= 5
 
 
 SLOW = {"rich", "sqlite_utils", "psutil", "importlib.metadata", "zipfile", "dotenv"}
@@ -945,7 +964,7 @@ def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
 
 def loaded_after(code: str) -> set[str]:
     """The modules that are loaded in a new process after some code."""
-    code = f"import sys; from hermes_doctor.plugins import load; {code}; print(*sys.modules)"
+    code = f"import sys; from hermes_doctor.plugins import load\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environ(), capture_output=True, text=True
     )
@@ -953,31 +972,70 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_loading_the_checks_loads_only_what_they_use(home: Path) -> None:
+IMPORTING = """
+from hermes_doctor.plugins.mount import import_plugin
+for path in sorted(load.builtin("{folder}").glob("[!_]*.py")):
+    if '"needs": ""' in listed[path.name] or '"needs"' not in listed[path.name]:
+        import_plugin(f"hermes_doctor.{folder}.{{path.stem}}", patient=True)
+"""
+"""Imports the files of a folder, without the checks that need something."""
+LISTED = """
+import json
+listed = json.loads((load.builtin("{folder}") / "index.json").read_text())
+listed = {{name: json.dumps(one) for name, one in listed.items()}}
+"""
+
+
+def importing(folder: str) -> str:
+    """The code that loads the plugins and then imports the files of a folder."""
+    return (f"load.load().fixes\n{LISTED}{IMPORTING}").format(folder=folder)
+
+
+def test_the_checks_import_only_what_they_use(home: Path) -> None:
     """No check imports at its top what the check of a healthy home never uses."""
     quiet = "import hermes_doctor.processes.gateway_processes as p; assert p.all_pids; "
     quiet += "p.all_pids = lambda: []"
 
-    loaded = loaded_after("load.load()")
+    loaded = loaded_after(importing("checks"))
 
-    assert "hermes_doctor.checks.env_encoding" in loaded
-    assert loaded - imported("check", "--home", str(home), patch=quiet) == set()
+    assert "hermes_doctor.checks.env_shadows" in loaded
+    assert loaded - imported("check", "--home", str(home), patch=quiet) - {"json"} == set()
 
 
-def test_loading_the_fixes_loads_nothing_else() -> None:
-    """A report names the fixes on offer, which does not take what they would do."""
-    loaded = loaded_after("load.load().fixes") - loaded_after("load.load()")
+def test_the_fixes_import_nothing_else() -> None:
+    """What no check uses, a fix imports only when it is planned."""
+    loaded = loaded_after(importing("fixes")) - loaded_after(importing("checks"))
 
     assert "hermes_doctor.fixes.rewrite_env" in loaded
     assert {name for name in loaded if not name.startswith("hermes_doctor.fixes")} == set()
 
 
-def test_modules_of_help() -> None:
-    """`--help` and `--version` load neither checks nor probes."""
-    for word in ("--help", "--version"):
-        loaded = imported(word)
-        assert not loaded & (SLOW - {"importlib.metadata"})
-        assert not {m for m in loaded if m.startswith(("hermes_doctor.checks", "yaml", "sqlite3"))}
+def test_naming_the_fixes_imports_none() -> None:
+    """A report names the fixes on offer."""
+    loaded = loaded_after("load.load().fixes")
+
+    assert loaded - loaded_after("load.load()") == {"hermes_doctor.fixes"}
+
+
+@pytest.mark.parametrize("words", ["--help", "-h", "--version", "explain CFG-YAML"])
+def test_modules_of_short_commands(words: str) -> None:
+    """They load neither the parser of options nor checks nor probes."""
+    loaded = imported(*words.split())
+
+    assert loaded & (SLOW | PARSER | COMPILING) == set()
+    plugins = ("hermes_doctor.checks.", "hermes_doctor.fixes.", "hermes_doctor.api")
+    assert not {name for name in loaded if name.startswith((*plugins, "yaml", "sqlite3"))}
+
+
+def test_modules_of_one_round(home: Path) -> None:
+    """`watch --once` loads what `check` loads, and nothing that repairs or sends notices."""
+    state = f"import os; os.environ['XDG_STATE_HOME'] = {str(home.parent / 'state')!r}"
+
+    loaded = imported("watch", "--once", "--home", str(home), patch=state)
+
+    assert "hermes_doctor.watch.rounds" in loaded
+    assert loaded & ((SLOW | PARSER | COMPILING) - {"psutil"}) == set()
+    not_loaded(loaded, *(f"hermes_doctor.watch.{name}" for name in ("heal", "channels", "notices")))
 
 
 IMPATIENT = "from hermes_doctor.cli import progress_bars; progress_bars.LARGE = 0; " + COMMAND

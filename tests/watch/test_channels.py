@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -242,7 +241,7 @@ def test_a_command_in_a_file(tmp_path: Path) -> None:
 def test_no_sign_steers_a_terminal_or_breaks_a_parser() -> None:
     """A name of a file may hold anything."""
     odd = "a\x1b]0;gone\x07b\nc\udc80\u202ed"
-    event = replace(EVENT, subject=odd, title=f"{odd} is wrong", command=f"fix {odd}")
+    event = EVENT._replace(subject=odd, title=f"{odd} is wrong", command=f"fix {odd}")
     said = Notice(event, f"/home/{odd}", frozenset())
     line = json.dumps(said.document(), ensure_ascii=False)
 

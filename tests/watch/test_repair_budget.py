@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes_doctor.schedule.durations import Budget
-from hermes_doctor.watch.repair_budget import MAX_TRIES, FailedRepair, RepairBudget
+from hermes_doctor.watch.repair_budget import MAX_TRIES, RepairBudget
+from hermes_doctor.watch.state import FailedRepair
 
 KEY = ("A", "thing")
 

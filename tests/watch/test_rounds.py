@@ -18,9 +18,8 @@ from hermes_doctor.watch import home_reachable
 from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.events import EventKind, WatchEvent
-from hermes_doctor.watch.repair_budget import FailedRepair
 from hermes_doctor.watch.signals import Signals
-from hermes_doctor.watch.state import WatchState
+from hermes_doctor.watch.state import FailedRepair, WatchState
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
 from tests.helpers.watch_parts import Heard, finding, report, watch
@@ -231,7 +230,8 @@ def test_after_a_repair_it_looks_at_once(home: Path) -> None:
             return [], bool(report.findings)
 
     signals = Slow(2)
-    made, _, _ = watch(home, [SICK, WELL], signals=signals, healer=Heals())
+    made, _, _ = watch(home, [SICK, WELL], signals=signals)
+    made.enable(Heals())
     made.run()
 
     assert signals.waits == [0, 30.0]

@@ -1,0 +1,43 @@
+"""Implements `explain` without typer, so that typer need not be loaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def run(code: str, plugins: Sequence[Path] | None = None) -> int:
+    """Print the page of a code."""
+    from hermes_doctor.plugins.pages import page_folders
+
+    pages = {
+        page.stem.lower(): page
+        for folder in page_folders(plugins or ())
+        for page in folder.glob("*.md")
+    }
+    page = pages.get(code.lower())
+    if page is None:
+        from hermes_doctor.cli.shared_options import suggestion
+        from hermes_doctor.message import sentences, text
+        from hermes_doctor.model import Trouble
+
+        raise Trouble(
+            sentences(
+                text("Unknown code {code!r}.", code=code),
+                suggestion(code, {name: one.stem for name, one in pages.items()}),
+                "See: hermes-doctor list codes",
+            )
+        )
+    content = page.read_text(encoding="utf-8")
+    if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        console = Console(width=min(Console().width, 90))
+        console.print(Markdown(content))
+    else:
+        from hermes_doctor.terminal.lines import fit_encoding
+
+        print(fit_encoding(content, sys.stdout), end="")  # noqa: T201
+    return 0

@@ -1,0 +1,99 @@
+"""Implements `watch` without typer, so that typer need not be loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Trouble
+
+
+def run(
+    home: Path | None = None,
+    interval: str = "30s",
+    once: bool = False,
+    heal: bool = False,
+    also: Sequence[str] | None = None,
+    after: int = 3,
+    budget: str = "3/30m",
+    patience: str = "10m",
+    notify_on: str = "error",
+    notify_command: str | None = None,
+    notify_webhook: str | None = None,
+    notify_hermes: str | None = None,
+    json: bool = False,
+    network: bool = False,
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] | None = None,
+    fail_on: str = "error",
+    plugins: Sequence[Path] | None = None,
+    vault: Path | None = None,
+) -> int:
+    """Check regularly, or once; return the exit code."""
+    from hermes_doctor import __version__
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.cli.stderr import tell
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.terminal.lines import tilde
+    from hermes_doctor.watch import assembly
+
+    threshold = parse_fail_on(fail_on)
+    if also and not heal:
+        raise Trouble("--also needs --heal.")
+    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
+    healing = (
+        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
+    )
+    where, gone = _where(home)
+    found = shared_options.load_plugins(plugins)
+    checks, codes = shared_options.select(found, only or [], skip or [])
+    made = assembly.assemble(
+        where,
+        found,
+        checks,
+        codes,
+        assembly.WatchOptions(interval, network, ways, healing),
+        json=json,
+        options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
+        page_options=shared_options.repeat_options(plugins=plugins),
+    )
+    from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+
+    unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
+    if not json and sys.stdout is not None and sys.stdout.isatty():
+        tell(f"checking {tilde(where.path)}")
+    if not once and not unknown:
+        made.run()
+        return 0
+    made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
+    report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
+    if gone is not None and not once and not json:
+        raise gone
+    if report is None:
+        return 2
+    say_blind([report])
+    return exit_code([report], threshold)
+
+
+def _where(option: Path | None) -> tuple[Home, Trouble | None]:
+    """The home, and a Trouble if it is missing, so that the watch can report it as away."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.system.files import user_home
+    from hermes_doctor.watch.store import WatchStateFiles
+
+    try:
+        return homes.find(option), None
+    except Trouble as trouble:
+        named = option or Path(os.environ.get("HERMES_HOME", ""))
+        path = (named if named.parts else user_home() / ".hermes").expanduser()
+        home = homes.Home(path.resolve(), path)
+        if not named.parts and WatchStateFiles(home).load("") is None:
+            raise  # no home was named, and none was ever watched
+        return home, trouble
