@@ -12,9 +12,11 @@ A fix is a function that turns one finding into steps, writing nothing:
     def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
         \"\"\"Rewrite .env as UTF-8 without a byte order mark.\"\"\"
 
-A check that yields nothing found nothing wrong. It raises `Skip(why)` if the question does not
-apply, and raises or yields `CouldNotLook(why)` if there is no answer. Anything else that it raises
-is reported as a crash, and the other checks go on. It reads through `probes`, never with `open()`.
+A check that yields nothing found nothing wrong. With `needs="gateway"` it is skipped, and not even
+loaded, unless a gateway runs; `plugins/needs.py` lists the needs. It raises `Skip(why)` if the
+question does not apply for another reason, and raises or yields `CouldNotLook(why)` if there is no
+answer. Anything else that it raises is reported as a crash, and the other checks go on. It reads
+through `probes`, never with `open()`.
 
 A finding has a `title` (the symptom), a `detail` (its effect, then its cause) and a `next` step.
 Make them with `text("{platform} rejects the app secret", platform=label)`: whole sentences with
@@ -22,10 +24,10 @@ named values.
 
 A fix yields `ReplaceSpan`, `ReplaceFile`, `ReplaceDatabase`, `MoveAside`, `Remove`, `SetMode`,
 `SetOwner`, `GatewayStep` and others, and raises `CannotFix(why)` to decline. It imports them inside
-its function: a report loads every fix to name it. Its `safety` is `SAFE` (applied by `--apply`),
-`CONFIRM` (asks first) or `MANUAL` (only described). `then` names the fix that comes next if this
-one is not enough. With `personal=True` it is applied only for the person who is named, with
-`optional=True` only if its code is named.
+its function, because the fixes of an operator's folder are all loaded for a report. Its `safety` is
+`SAFE` (applied by `--apply`), `CONFIRM` (asks first) or `MANUAL` (only described). `then` names the
+fix that comes next if this one is not enough. With `personal=True` it is applied only for the
+person who is named, with `optional=True` only if its code is named.
 """
 
 from __future__ import annotations

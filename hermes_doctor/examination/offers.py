@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import queue
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
@@ -15,7 +14,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Finding
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import threads, time_limits
+from hermes_doctor.system import time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.steps.base import Step
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 MAX_PLANS = 40
 """How many findings are planned; a report with more offers the rest without asking."""
 MAX_STEPS = 1000
-"""How many steps of a plan are asked for; one that has more does not refuse."""
+"""How many steps of a plan are looked at; a longer plan counts as not refusing."""
 LIMIT = 10.0
 """Seconds for all plans together; what is not planned by then is offered without asking."""
 
@@ -38,22 +37,18 @@ def refusals(
     known = {fix.id: fix for fix in fixes}
     chosen = [one for one in findings if one.fix in known][:MAX_PLANS]
     found: dict[tuple[str, str, str], str] = {}
-    done: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def work() -> None:
         for finding in chosen:
             reason = _refusal(probes, known[finding.fix or ""], finding)
             if reason:
                 found[(*finding.key, finding.fix or "")] = reason
-        done.put(None)
 
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of the report
-        threads.start(partial(work), "offers")
-        try:
-            done.get(timeout=time_limits.stretch(LIMIT))
-        except queue.Empty:  # its thread is abandoned: planning only reads
-            return dict(found)
-    return found
+        thread = threading.Thread(target=work, name="offers", daemon=True)
+        thread.start()
+        thread.join(time_limits.stretch(LIMIT))  # then it is abandoned: planning only reads
+    return dict(found)
 
 
 def _refusal(probes: Probes, fix: Fix, finding: Finding) -> str | None:
@@ -66,7 +61,7 @@ def _refusal(probes: Probes, fix: Fix, finding: Finding) -> str | None:
                 break
     except CannotFix as why:
         return str(why)
-    except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001
+    except BaseException:  # noqa: BLE001 (a real Ctrl-C does not arrive in this thread)
         return None
     return None
 

@@ -31,12 +31,15 @@ from hermes_doctor.model import (
 )
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system.files import list_folder, read_head, reason, size
+from hermes_doctor.system.once import limited
 
 _CREATED = pattern(rb'"created_at": "([0-9T:.+-]+)"')
 _BACKUP = pattern(r"\d{8}-\d{6}-[0-9a-f]{5}")
 _WHOLE = b'"whole": true'
 _HEAD = 4096
 """Bytes at the start of a manifest that say when the backup was made, and of what."""
+DISK = 2.0
+"""Seconds within which the disk must answer."""
 
 
 class _Problems:
@@ -209,7 +212,7 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
 def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
     problem = problems.of(DATA)
     try:
-        said = [_history(probes, bool(problem))]
+        said = [limited("size of the history", DISK, lambda: _history(probes, bool(problem)))]
     except CouldNotLook:
         if problem is None:
             raise
@@ -220,7 +223,10 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
             said.append(count(len(jobs), "scheduled job"))
     except CouldNotLook:
         pass
-    said.append(_newest_backup(probes))
+    try:
+        said.append(limited("backups", DISK, lambda: _newest_backup(probes)))
+    except CouldNotLook:
+        said.append("age of the backup unknown")
     shown = ", ".join(filter(None, said))
     if problem:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.gateway import control
-from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.gateway.handoff import Handoff
-from hermes_doctor.gateway.hermes_command import refuse_other_profile, unit_name
-from hermes_doctor.gateway.manager_commands import owner_of
-from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
-from hermes_doctor.steps.base import Step
-from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.steps.machine import InstallService
 from hermes_doctor.supervisors import scope as supervisors_scope
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.steps.base import Step
+    from hermes_doctor.steps.gateway import GatewayStep
+    from hermes_doctor.steps.machine import InstallService
 
 _PASSING = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def install_service(probes: Probes) -> Iterator[Step]:
     """The steps that install a user unit and move the gateway under it."""
-    alone = control.gateway_control(probes)
     found = probes.supervision()
-    if not isinstance(alone, Detached) or found.units:
-        raise CannotFix(
-            text("The gateway runs {control} already. Nothing to do.", control=alone.describe())
-        )
-    if not found.booted:
+    if not found.booted and not found.units:
+        # Asked before the imports below, which cost a report 40 ms: many gateways run in containers
+        # and on servers without systemd, and each of their reports asks this.
         raise CannotFix(
             "systemd is not running, so no service can be installed. Start the gateway from your "
             "own supervisor."
+        )
+    from hermes_doctor.gateway import control
+    from hermes_doctor.gateway.detached import Detached
+    from hermes_doctor.gateway.handoff import Handoff
+    from hermes_doctor.gateway.hermes_command import refuse_other_profile, unit_name
+    from hermes_doctor.gateway.manager_commands import owner_of
+    from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
+    from hermes_doctor.steps.gateway import GatewayStep
+    from hermes_doctor.steps.machine import InstallService
+
+    alone = control.gateway_control(probes)
+    if not isinstance(alone, Detached) or found.units:
+        raise CannotFix(
+            text("The gateway runs {control} already. Nothing to do.", control=alone.describe())
         )
     scope = supervisors_scope.of_user(owner_of(probes.home).uid)
     if scope is None:
@@ -69,6 +73,11 @@ def install_service(probes: Probes) -> Iterator[Step]:
 
 def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
     """The gateway step for removing the unit: the gateway is moved to a background process."""
+    from hermes_doctor.gateway.detached import Detached
+    from hermes_doctor.gateway.handoff import Handoff
+    from hermes_doctor.gateway.systemd import SystemdUnit
+    from hermes_doctor.steps.gateway import GatewayStep
+
     alone = Detached(probes.home, probes.installation())
     unit = SystemdUnit(probes.home, action.unit, action.manager)
     why = "its service is removed"
@@ -77,6 +86,8 @@ def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
 
 def refuse_temporary_home(home: Path) -> None:
     """Refuse a home in a temporary folder: after the next boot its service would only fail."""
+    import tempfile
+
     for place in (*_PASSING, tempfile.gettempdir()):
         if home.is_relative_to(os.path.realpath(place)):
             raise CannotFix(

@@ -15,6 +15,7 @@ from hermes_doctor.system.once import CachedCall, once
 if TYPE_CHECKING:
     from hermes_doctor.model import TextCopy
     from hermes_doctor.processes.connection import Connection
+    from hermes_doctor.processes.gateway_processes import CommandLines
     from hermes_doctor.processes.oom_kills import Kill
     from hermes_doctor.processes.process_stat import ProcessDetails, Stat
     from hermes_doctor.settings.config_file import ConfigFile
@@ -120,6 +121,13 @@ class CoreProbes:
         return process_stat.exists(pid)
 
     @once(limit=2)
+    def command_lines(self) -> CommandLines:
+        """The command lines of all processes, read once for everything that is searched there."""
+        from hermes_doctor.processes import gateway_processes
+
+        return gateway_processes.command_lines()
+
+    @once(limit=2)
     def vitals(self, pid: int) -> ProcessDetails:
         """The state of one process, from the kernel."""
         from hermes_doctor.processes import process_stat
@@ -127,18 +135,25 @@ class CoreProbes:
         return process_stat.read_vitals(pid)
 
     @once(limit=2)
+    def socket_table(self, pid: int) -> bytes:
+        """The kernel's rows of all TCP sockets in the network namespace of a process."""
+        from hermes_doctor.processes import sockets
+
+        return sockets.read_table(pid)
+
+    @once(limit=2)
     def connections(self, pid: int) -> list[Connection]:
         """The network connections of a process."""
         from hermes_doctor.processes import sockets
 
-        return sockets.of(pid)
+        return sockets.of(pid, self.socket_table)
 
     @once(limit=2)
     def listeners(self, pid: int) -> list[Connection]:
         """All listening sockets in the network namespace of a process, also those of others."""
         from hermes_doctor.processes import sockets
 
-        return sockets.all_listeners(pid)
+        return sockets.all_listeners(pid, self.socket_table)
 
     @once(limit=3)
     def socket_owner(self, inode: int) -> int | None:
@@ -191,6 +206,17 @@ class CoreProbes:
         from hermes_doctor.system import space
 
         return space.of(self.home.path)
+
+    @once(limit=2)
+    def session_names(self) -> list[str]:
+        """The sorted names of the session files, and of one more than the limit if there are more.
+
+        Several probes need them: reading the names of 50,000 files takes 50 ms.
+        """
+        from hermes_doctor.probes.oversized_files import MOST_SESSIONS
+        from hermes_doctor.system.files import first_names
+
+        return first_names(self.home / "sessions", MOST_SESSIONS + 1)
 
     @once(limit=2)
     def sessions(self) -> int:

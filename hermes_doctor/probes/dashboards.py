@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.processes import gateway_command, gateway_processes
+from hermes_doctor.processes import gateway_command
+from hermes_doctor.processes.gateway_processes import CommandLines
 from hermes_doctor.processes.home_of import home_by_environment, is_same_folder
 from hermes_doctor.settings.api_server import is_local
 
@@ -19,11 +20,10 @@ class Dashboard(NamedTuple):
     host: str
 
 
-def exposed_dashboards(home: Home) -> list[Dashboard]:
-    """Return the dashboards of this home that anyone on the network can use."""
+def exposed_dashboards(home: Home, lines: CommandLines) -> list[Dashboard]:
+    """Return which of these processes are dashboards that anyone on the network can use."""
     found = []
-    for pid in gateway_processes.all_pids():
-        argv = gateway_processes.command_line_of(pid)
+    for pid, argv, _ in lines:
         if "--insecure" not in argv or not gateway_command.runs_command(argv, "dashboard"):
             continue
         host = _option(argv, "--host")

@@ -34,7 +34,7 @@ class GatewayProbes(CoreProbes):
         """The running gateways of this home."""
         from hermes_doctor.processes import gateway_processes
 
-        return gateway_processes.gateways_of(self.home)
+        return gateway_processes.gateways_of(self.home, self.command_lines())
 
     @once(limit=6)
     def supervision(self) -> Supervision:
@@ -148,7 +148,7 @@ class GatewayProbes(CoreProbes):
         """The running gateways of other homes on this machine."""
         from hermes_doctor.probes import other_gateways
 
-        return list(other_gateways.running_elsewhere(self.home))
+        return list(other_gateways.running_elsewhere(self.home, self.command_lines()))
 
     @once(limit=2)
     def gateway_log(self) -> str:

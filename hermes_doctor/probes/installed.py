@@ -52,7 +52,8 @@ class InstalledProbes(GatewayProbes):
             found = self.installation()
         except CouldNotLook:
             found = None
-        return unsaved_turns.find(self.home, found.release if found else None)
+        release = found.release if found else None
+        return unsaved_turns.find(self.home, release, self.session_names)
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:

@@ -18,6 +18,7 @@ from hermes_doctor.processes.home_of import (
 from hermes_doctor.processes.lineage import command_line
 
 if TYPE_CHECKING:
+    from hermes_doctor.processes.gateway_processes import CommandLines
     from hermes_doctor.processes.runtime_files import Runtime
 
 BELIEVING = (0, 17)
@@ -35,9 +36,9 @@ class OtherGateway(NamedTuple):
     """Whether Hermes takes it for the gateway of this home and does not start another one."""
 
 
-def running_elsewhere(home: Home) -> Iterator[OtherGateway]:
-    """Yield the running gateways of other homes on this machine, as far as they can be seen."""
-    for one in gateway_processes.candidates():
+def running_elsewhere(home: Home, lines: CommandLines) -> Iterator[OtherGateway]:
+    """Yield the running gateways of other homes among these processes, as far as we may see."""
+    for one in gateway_processes.candidates(lines):
         if one.claim and one.works and not is_same_folder(one.claim.home, home.path):
             yield OtherGateway(one.gateway.pid, one.claim.home)
 

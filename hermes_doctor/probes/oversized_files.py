@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system.files import folder_entries, reason
+from hermes_doctor.system.files import folder_entries, reason, snapshot
 
 MOST = 50_000
 """The maximum number of entries read from one folder."""
+MOST_SESSIONS = 100_000
+"""The maximum number of session files whose names are read."""
+DUMP = "request_dump_"
 WEIGHED = 4_000
 """The number of dumps that are measured; the total is extrapolated from them."""
 
@@ -52,21 +57,22 @@ def logs(home: Home) -> list[LogFile]:
     return sorted(found, key=lambda one: one.size, reverse=True)
 
 
-def dumps(home: Home) -> Dumps:
-    """Count the dumped requests and add up their sizes."""
-    seen = count = weighed = total = 0
+def dumps(home: Home, names: Sequence[str]) -> Dumps:
+    """Count the dumped requests and add up their sizes; `names` are those of the session files."""
+    found = names[bisect_left(names, DUMP) : bisect_left(names, DUMP + chr(sys.maxunicode))]
+    weighed = total = 0
     newest = 0.0
-    for entry in _entries(home / "sessions"):
-        seen += 1
-        if not entry.name.startswith("request_dump_"):
-            continue
-        count += 1
-        if weighed < WEIGHED and (st := _stat(entry)) is not None:
+    for name in found:
+        st = snapshot(home / "sessions" / name)
+        if st.kind == "file":
             weighed += 1
-            total += st.st_size
-            newest = max(newest, st.st_mtime)
-    size = total * count // weighed if weighed else 0
-    return Dumps(count, size, datetime.fromtimestamp(newest, UTC) if newest else None, seen >= MOST)
+            total += st.size
+            newest = max(newest, st.mtime_ns / 1e9)
+        if weighed >= WEIGHED:
+            break
+    size = total * len(found) // weighed if weighed else 0
+    last = datetime.fromtimestamp(newest, UTC) if newest else None
+    return Dumps(len(found), size, last, len(names) > MOST_SESSIONS)
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.network.reach import HostResult
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.unrestored_rows import UnrestoredRows
+    from hermes_doctor.processes.connection import Connection
     from hermes_doctor.sqlite.retired_log import RetiredRows
     from hermes_doctor.sqlite.unsaved_messages import UnsavedMessages
 
@@ -82,8 +83,14 @@ class Probes(StoreProbes):
             for one in (self.reach() if self.network else ())
             if one.addresses
         }
+        shared = [self.connections(pid)]
+
+        def connections() -> list[Connection]:
+            """Return the answer that other checks share, and then what is new."""
+            return shared.pop() if shared else sockets.of(pid)
+
         return links.wait_for_links(
-            lambda: sockets.of(pid),
+            connections,
             lambda found: links.assign(
                 self.platforms(), found, providers=others, addresses=addresses
             ),

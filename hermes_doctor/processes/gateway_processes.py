@@ -35,6 +35,10 @@ BEGINNING = timedelta(minutes=6)
 """The longest start: after many starts in a row a gateway waits up to 5 minutes for its lock."""
 
 
+CommandLines = list[tuple[int, list[str], bool]]
+"""Each process with its command line, and whether Hermes' process title replaced it."""
+
+
 class Candidate(NamedTuple):
     """A process with the command line of a gateway, and the home that it works on, if known."""
 
@@ -75,10 +79,11 @@ def _noted(home: Path, gateway: Gateway) -> bool:
     return any(life.pid == number and life.began >= early for life in lives if not life.ended)
 
 
-def gateways_of(home: Home) -> list[Gateway]:
+def gateways_of(home: Home, lines: CommandLines | None = None) -> list[Gateway]:
     """Return the running gateways of this home.
 
-    Gateways of other homes, and processes that only look like a gateway, are left out.
+    Gateways of other homes, and processes that only look like a gateway, are left out. `lines` are
+    the command lines of all processes, if they have been read already.
     """
     found: dict[int, Gateway] = {}
     lock = home / LOCK
@@ -89,7 +94,7 @@ def gateways_of(home: Home) -> list[Gateway]:
         if _titled_or_gateway(pid) or _wrote(lock, pid):
             found[pid] = gateway
     doubtful = []
-    for candidate in candidates():
+    for candidate in candidates(lines):
         if candidate.claim is None:
             if _conceivable(home, candidate.gateway):
                 doubtful.append(candidate.gateway.pid)
@@ -147,10 +152,12 @@ def homes_in_use() -> list[Path]:
     return sorted({claim.home for claim in claims if is_reachable(claim.home)})
 
 
-def candidates() -> Iterator[Candidate]:
+def candidates(lines: CommandLines | None = None) -> Iterator[Candidate]:
     """Yield every process that is a gateway by its command line, with its home."""
-    for pid, argv in _suspects():
+    for pid, argv, has_title in command_lines() if lines is None else lines:
         titled = not is_gateway(argv)
+        if titled and not has_title:
+            continue
         gateway = _gateway(pid)
         if gateway is None:
             continue
@@ -159,19 +166,16 @@ def candidates() -> Iterator[Candidate]:
             claim = home_by_environment(pid, profile_in(argv))
         if titled and claim is not None and claim.locked is False:
             continue  # neither the process title nor an open file proves a gateway
-        if claim is not None or (not titled and process_stat.exists(pid)):
+        if claim is not None or (not titled and _words(pid)[0] == argv):  # else it has just ended
             yield Candidate(gateway, claim)
 
 
-def _suspects() -> Iterator[tuple[int, list[str]]]:
-    """Yield processes with the command line of a gateway or with Hermes' process title.
+def command_lines() -> CommandLines:
+    """Return the command lines of all processes that we may see.
 
     On Linux it reads /proc directly, because a machine has hundreds of other processes.
     """
-    for pid in all_pids():
-        argv, titled = _words(pid)
-        if titled or is_gateway(argv):
-            yield pid, argv
+    return [(pid, *_words(pid)) for pid in all_pids()]
 
 
 def _words(pid: int) -> tuple[list[str], bool]:
@@ -240,11 +244,6 @@ def all_pids() -> list[int]:
         import psutil
 
         return psutil.pids()
-
-
-def command_line_of(pid: int) -> list[str]:
-    """Return the command line of a process; empty when it has ended or a title replaced it."""
-    return _words(pid)[0]
 
 
 def _gateway(pid: int) -> Gateway | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes_doctor.message import text
@@ -36,19 +36,29 @@ LARGEST = 64 * 1024 * 1024
 """The most bytes that are read of a table; some 400,000 sockets."""
 
 
-def of(pid: int) -> list[Connection]:
+def read_table(pid: int) -> bytes:
+    """Read the kernel's rows of all TCP sockets in the network namespace of a process.
+
+    Connections that the process opens later are not among them.
+    """
+    return b"\n".join(
+        _read(f"/proc/{pid}/net/{name}").partition(b"\n")[2] for name in ("tcp", "tcp6")
+    )
+
+
+def of(pid: int, read: Callable[[int], bytes] = read_table) -> list[Connection]:
     """Return every TCP connection of a process, with its listening sockets."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(pid)
     own = socket_inodes(pid)
-    return _timed(pid, _table(pid, own)) if own else []
+    return _timed(pid, _rows(read(pid), own)) if own else []
 
 
-def all_listeners(pid: int) -> list[Connection]:
+def all_listeners(pid: int, read: Callable[[int], bytes] = read_table) -> list[Connection]:
     """Return all listening sockets in the network namespace of a process, also of others."""
     if not os.path.isdir("/proc/self/net"):
         return _by_psutil(None)
-    return [one for one in _table(pid, None) if one.state == "LISTEN"]
+    return [one for one in _rows(read(pid), None) if one.state == "LISTEN"]
 
 
 def process_with_socket(inode: int) -> int | None:
@@ -92,8 +102,8 @@ def socket_inodes(pid: int) -> set[int]:
     return found
 
 
-def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
-    """Return the rows of the kernel's tables with some inodes, or all that listen if None.
+def _rows(table: bytes, wanted: set[int] | None) -> list[Connection]:
+    """Return the rows of the kernel's table with some inodes, or all that listen if None.
 
     A connection in TIME_WAIT belongs to no process any more. It is included if it has the same
     remote address as one of the wanted connections.
@@ -102,16 +112,15 @@ def _table(pid: int, wanted: set[int] | None) -> list[Connection]:
     ended = []
     places = set()
     marks = None if wanted is None else {str(inode).encode() for inode in wanted}
-    for name in ("tcp", "tcp6"):
-        for line in _read(f"/proc/{pid}/net/{name}").splitlines()[1:]:
-            fields = line.split(None, 10)
-            if len(fields) < 10:
-                continue
-            if fields[3] == b"0A" if marks is None else fields[9] in marks:
-                found.append(fields)
-                places.add(fields[2])
-            elif fields[3] == b"06":
-                ended.append(fields)
+    for line in table.splitlines():
+        fields = line.split(None, 10)
+        if len(fields) < 10:
+            continue
+        if fields[3] == b"0A" if marks is None else fields[9] in marks:
+            found.append(fields)
+            places.add(fields[2])
+        elif fields[3] == b"06":
+            ended.append(fields)
     found += [fields for fields in ended if marks is not None and fields[2] in places]
     return [parse_row([field.decode("ascii") for field in fields]) for fields in found]
 

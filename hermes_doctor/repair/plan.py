@@ -8,7 +8,8 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor.examination.runner import describe_crash, examine
+from hermes_doctor.examination.runner import examine
+from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
 from hermes_doctor.plugins.declare import Fix

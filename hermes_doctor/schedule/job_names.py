@@ -8,6 +8,9 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.system.files import user_home
 
+SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
+"""Environment variable that the unit of `watch install` sets."""
+
 
 def state_folder() -> Path:
     """The folder where the watches of this user store their state."""

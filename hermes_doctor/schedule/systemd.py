@@ -13,14 +13,11 @@ from pathlib import Path
 
 from hermes_doctor.gateway.systemd import SystemdManager as Systemctl
 from hermes_doctor.model import CannotFix
+from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home
-
-SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
-"""Environment variable that the unit of `watch install` sets."""
-
 
 _UNIT = """\
 # Made by `hermes-doctor watch install`; remove it with `hermes-doctor watch remove`.

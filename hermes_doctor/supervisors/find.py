@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.lineage import (
     Ancestor,
     ControlGroup,
@@ -93,6 +94,9 @@ def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Superv
         blind = False
     pid = running[0].pid if running else None
     found, owner = _by_system(home, pid, unsure)
+    if owner is None and pid is not None and _has_ended(pid):  # as one that crashes again and again
+        pid = None
+        found, owner = _by_system(home, pid, unsure)
     if owner is not None and owner.home != home.path:
         owner = owner._replace(home=home.path)  # the running process counts, not the definition
     mine = [unit for unit in found if unit.home == home.path and not _same(unit, owner)]
@@ -115,6 +119,11 @@ def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Superv
         booted=os.path.isdir("/run/systemd/system"),
         wsl=_in_windows(),
     )
+
+
+def _has_ended(pid: int) -> bool:
+    seen = process_stat.stat(pid)
+    return seen is None or seen.doing == "Z"
 
 
 def _in_windows() -> bool:

@@ -10,7 +10,6 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from hermes_doctor.system import sparse_files
@@ -51,6 +50,8 @@ def blocks(fd: int) -> Iterator[memoryview]:
 
 def _ahead(fd: int) -> Iterator[memoryview]:
     """Yield the blocks of a file; each is read while the caller uses the previous one."""
+    from concurrent.futures import ThreadPoolExecutor
+
     here, other = _room(BLOCK), _room(BLOCK)
     at = 0
     if not enable_direct_io(fd):

@@ -26,8 +26,9 @@ _NOT_BY_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, err
 """Errors of the kernel when it cannot copy between two files; read and write may still work."""
 FEW = 32
 """Up to this number, files and folders are synced one by one."""
-DIRECT = 256 * 1024
-"""Bytes from which a copy is written with direct I/O."""
+DIRECT = 64 * 1024
+"""Bytes from which a copy is written with direct I/O; with 256 KB, four times the bytes of small
+files are read back after the sync, which takes 0.2 s more of a first backup of 1 GB."""
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 Progress = Callable[[int], None]

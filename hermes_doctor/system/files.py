@@ -6,6 +6,7 @@ Only regular files are opened, reads are bounded, and access times are kept wher
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -206,24 +207,28 @@ def read_tail(path: Path, length: int) -> tuple[bytes, Snapshot]:
 
 def list_folder(folder: Path, limit: int = 20_000) -> list[str]:
     """Return the sorted names in a folder; none if it is missing, CouldNotLook above `limit`."""
-    names: list[str] = []
+    names = first_names(folder, limit + 1)
+    if len(names) > limit:
+        raise too_many(folder, limit)
+    return names
+
+
+def too_many(folder: Path, limit: int) -> CouldNotLook:
+    """Make the error for a folder that has more names than we read."""
+    return CouldNotLook(
+        text("{folder}: contains more than {limit} entries", folder=folder.name, limit=limit)
+    )
+
+
+def first_names(folder: Path, limit: int) -> list[str]:
+    """Return, sorted, the first names that the file system lists; none if the folder is missing."""
     try:
         with _folder(folder) as fd, os.scandir(fd) as entries:
-            for entry in entries:
-                names.append(entry.name)
-                if len(names) > limit:
-                    raise CouldNotLook(
-                        text(
-                            "{folder}: contains more than {limit} entries",
-                            folder=folder.name,
-                            limit=limit,
-                        )
-                    )
+            return sorted([entry.name for entry in itertools.islice(entries, limit)])
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:
         raise CouldNotLook(reason(error, folder)) from error
-    return sorted(names)
 
 
 def folder_entries(folder: Path, limit: int) -> Iterator[os.DirEntry[str]]:

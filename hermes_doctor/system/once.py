@@ -1,16 +1,21 @@
-"""Call a probe method once per run, share its result, and give up after a time limit."""
+"""Call a probe method once per run, share its result, and give up after a time limit.
+
+A method must not hang a check run: on a dead network drive a read never returns, and nothing can
+interrupt it. So its callers wait only until the limit, and the thread that reads is abandoned. A
+watched thread (see `watched`) runs the method itself, because another thread watches the limit. Any
+other thread lets a new thread run it, and waits.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system import threads, time_limits
+from hermes_doctor.system import time_limits, watched
 
 DEEP = 120
 """How many times longer a deep check run may take."""
@@ -21,22 +26,89 @@ T = TypeVar("T")
 class CachedCall:
     """The result of one call, or the exception that it raised."""
 
-    __slots__ = ("answer", "done", "error", "started_at")
+    __slots__ = ("answer", "clock", "done", "error", "limit", "name", "owner")
 
-    def __init__(self) -> None:
-        self.started_at = time.monotonic()
+    def __init__(self, name: str, limit: float) -> None:
+        self.name = name.replace("_", " ")
+        self.limit = limit
+        self.clock = time_limits.Stopwatch()
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
+        self.owner: object = None
+        """Who makes the call: a watched thread, or the cell itself for a new thread. None: nobody
+        does, and the next caller will."""
 
-    def fill(self, ask: Callable[[], Any]) -> None:
-        """Make the call and store its result or its exception."""
+    def fill(self, owner: object, ask: Callable[[], Any]) -> None:
+        """Make the call and store its result or exception, unless it was given up by then."""
+        answer, error = None, None
         try:
-            self.answer = ask()
-        except BaseException as error:
-            self.error = error
-        finally:
+            answer = ask()
+        except BaseException as raised:
+            error = raised
+        with watched.deciding:
+            if self.owner is not owner or self.done.is_set():
+                return
+            if isinstance(error, watched.Abandoned):
+                self.owner = None
+                return
+            self.answer, self.error = answer, error
             self.done.set()
+
+    def is_overdue(self) -> bool:
+        """Whether the limit has passed; only the watching thread may ask."""
+        return self.clock.read() >= self.limit
+
+    def give_up(self) -> None:
+        """Let all callers know that the limit has passed."""
+        self.error = self.too_slow()
+        self.done.set()
+
+    def wait(self) -> bool:
+        """Wait until it is done; return False if the caller must ask again.
+
+        That is so if nobody makes the call any more, or if another thread has taken it over.
+        """
+        if self.done.is_set():
+            return True
+        begun = self.clock
+
+        def changed() -> bool:
+            return self.owner is None or self.clock is not begun
+
+        clock = time_limits.Stopwatch(begun.started_at)
+        if clock.wait(self.done, self.limit, useless=changed):
+            return True
+        if changed():
+            return False
+        raise self.too_slow()
+
+    def too_slow(self) -> CouldNotLook:
+        """The exception for a caller that waited until the limit."""
+        return CouldNotLook(
+            text(
+                "reading the {what} took longer than {seconds:g} s",
+                what=self.name,
+                seconds=self.limit,
+            )
+        )
+
+
+def start_thread(name: str, cell: CachedCall, ask: Callable[[], Any]) -> None:
+    """Let a new thread make a call; if it hangs, it is left alone."""
+    cell.owner = cell
+    threading.Thread(target=cell.fill, args=(cell, ask), name=name, daemon=True).start()
+
+
+def limited(name: str, limit: float, ask: Callable[[], T]) -> T:
+    """Call a function in a new thread; raise CouldNotLook if it takes longer than the limit."""
+    cell = CachedCall(name, limit)
+    start_thread(f"probe-{name}", cell, ask)
+    cell.wait()
+    if cell.error is not None:
+        raise cell.error
+    answer: T = cell.answer
+    return answer
 
 
 class CallCache(Protocol):
@@ -53,37 +125,35 @@ S = TypeVar("S", bound=CallCache)
 def once(
     limit: float,
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Run a method at most once for each set of arguments, in a thread of its own.
+    """Run a method at most once for each set of arguments.
 
-    The thread enforces the limit: when a read hangs (a dead network drive, a driver that never
-    answers), callers get `CouldNotLook` once `limit` seconds have passed since it began, and the
-    thread is left behind. A busy machine gets more time (see `time_limits`), and a deep check run
-    gets `DEEP` times as much.
+    Callers get `CouldNotLook` once `limit` seconds have passed since it began. A busy machine gets
+    more time (see `time_limits`), and a deep check run gets `DEEP` times as much.
     """
 
     def decorate(look: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         @functools.wraps(look)
         def ask(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             key = (look.__name__, args, tuple(sorted(kwargs.items())))
-            with self.guard:
-                cell = self.cells.get(key)
-                mine = cell is None
-                if cell is None:
-                    cell = self.cells[key] = CachedCall()
-            if mine:
-                question = functools.partial(look, self, *args, **kwargs)
-                threads.start(functools.partial(cell.fill, question), f"probe-{look.__name__}")
-            patience = limit * (DEEP if self.deep else 1)
-            clock = time_limits.Stopwatch(cell.started_at)
-            if not cell.done.is_set() and not clock.wait(cell.done, patience):
-                what = look.__name__.replace("_", " ")
-                raise CouldNotLook(
-                    text(
-                        "reading the {what} took longer than {seconds:g} s",
-                        what=what,
-                        seconds=patience,
-                    )
-                )
+            worker = watched.current()
+            question = functools.partial(look, self, *args, **kwargs)
+            while True:
+                if worker is not None and worker.abandoned:
+                    raise watched.Abandoned
+                with self.guard:
+                    cell = self.cells.get(key)
+                    if cell is None:
+                        patience = limit * (DEEP if self.deep else 1)
+                        cell = self.cells[key] = CachedCall(look.__name__, patience)
+                    mine = cell.owner is None and not cell.done.is_set()
+                    if mine:
+                        cell.owner, cell.clock = worker or cell, time_limits.Stopwatch()
+                if mine and worker is not None:
+                    worker.call(cell, functools.partial(cell.fill, worker, question))
+                elif mine:
+                    start_thread(f"probe-{look.__name__}", cell, question)
+                if cell.wait():
+                    break
             if cell.error is not None:
                 # A fresh instance for each caller: a traceback is not shared between threads.
                 if isinstance(cell.error, CouldNotLook):

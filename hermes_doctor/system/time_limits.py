@@ -12,11 +12,12 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Callable
 
 MOST = 20.0
 """The highest factor."""
 EXTRA = 60.0
-"""The most additional seconds on a busy machine: what really hangs must end there, too."""
+"""The most additional seconds on a busy machine: so that a real hang also ends there."""
 SLICE = 0.1
 """Seconds of one wait, after which the factor is measured again."""
 _FRESH = 0.05
@@ -43,10 +44,10 @@ def stretch(seconds: float) -> float:
 class Stopwatch:
     """Counts the seconds that an idle machine would have taken; each thread needs its own."""
 
-    __slots__ = ("_last", "_spent", "_started_at")
+    __slots__ = ("_last", "_spent", "started_at")
 
     def __init__(self, started_at: float | None = None) -> None:
-        self._started_at = self._last = time.monotonic() if started_at is None else started_at
+        self.started_at = self._last = time.monotonic() if started_at is None else started_at
         self._spent = 0.0
 
     def read(self) -> float:
@@ -54,14 +55,23 @@ class Stopwatch:
         now = time.monotonic()
         self._spent += (now - self._last) / factor()
         self._last = now
-        return max(self._spent, now - self._started_at - EXTRA)
+        return max(self._spent, now - self.started_at - EXTRA)
 
-    def wait(self, event: threading.Event, limit: float) -> bool:
-        """Wait for the event until `limit` seconds are counted; return whether it came."""
+    def wait(
+        self, event: threading.Event, limit: float, useless: Callable[[], bool] | None = None
+    ) -> bool:
+        """Wait for the event until `limit` seconds are counted; return whether it came.
+
+        It also ends when waiting has become useless.
+        """
         left = limit - (time.monotonic() - self._last)  # most events come before the first `read`
+        if left <= 0:
+            left = limit - self.read()
         while left > 0:
             if event.wait(min(left, SLICE)):
                 return True
+            if useless and useless():
+                break
             left = limit - self.read()
         return event.is_set()
 

@@ -115,7 +115,7 @@ def _running(home: Home) -> Gateway | None:
 def _finds_hermes(gateway: Gateway) -> bool:
     """Whether the gateway was started with a `hermes` on its PATH; true if that is unknown."""
     environ = environment(gateway.pid)
-    if environ is None:
+    if not environ:  # also empty for a moment while a program starts
         return True
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
     return any(os.access(os.path.join(one, launcher.NAME), os.X_OK) for one in folders if one)

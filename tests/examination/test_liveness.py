@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.examination import liveness
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.gateway import control
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Report, Rung, RungState, Status
+from hermes_doctor.plugins.declare import Check
 from hermes_doctor.probes import pulse, traffic
 from hermes_doctor.probes.network import health
 from hermes_doctor.probes.probes import Probes
@@ -23,7 +25,7 @@ from hermes_doctor.render import document
 from hermes_doctor.supervisors.find import Supervision
 from tests.helpers import fake_gateway, support
 from tests.helpers.fake_gateway import SECRET
-from tests.helpers.one_check import ask
+from tests.helpers.one_check import PLUGINS, ask
 from tests.probes.test_probes import pretender
 
 NAMES = (
@@ -157,8 +159,9 @@ def test_lock_of_another(home: Path) -> None:
         assert climb(home)["lock"].hold is RungState.FAILED
 
 
-def test_beginning(home: Path, tmp_path: Path) -> None:
+def test_beginning(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that has not got its lock yet has not lost it; what the last one said is not its own."""
+    monkeypatch.setattr(pulse, "WATCH", 0.2)
     fake_gateway.ended(home)
     with pretender(tmp_path, {"HERMES_HOME": str(home)}):
         found = climb(home)
@@ -296,21 +299,19 @@ def test_listening(home: Path) -> None:
 # -- what holds for all of it ----------------------------------------------------------------
 
 
-def groups() -> list[str]:
+def checks() -> list[Check]:
     """The checks of the running gateway and of storage."""
-    from tests.helpers.one_check import PLUGINS
-
-    return [one.id for one in PLUGINS.checks if one.group in ("gateway", "storage")]
+    return [one for one in PLUGINS.checks if one.group in ("gateway", "storage")]
 
 
-def test_looking_changes_nothing(home: Path) -> None:
+def test_looking_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a byte and not a time of a home whose gateway runs, answers, or does not."""
+    monkeypatch.setattr(pulse, "LONG", 0.5)
     for api in (None, "answers", "silent"):
         with fake_gateway.gateway(home, platforms=SERVES, api=api):
             before = support.tree(home)
             climb(home)
-            for id in groups():
-                ask(id, home)
+            examine(Probes(Home(home)), checks())
             assert support.tree(home) == before
 
 
@@ -320,7 +321,8 @@ def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"hermes_doctor.processes.{name}", Path("/nowhere"))
     monkeypatch.setattr("hermes_doctor.processes.process_stat._has_proc", lambda: False)
     with fake_gateway.gateway(home, platforms=SERVES) as running:
-        statuses = {id: ask(id, home)[0].status for id in groups()}
+        results, _ = examine(Probes(Home(home)), checks())
+        statuses = {one.id: one.status for one in results}
         found = climb(home)
 
     assert Status.CRASHED not in statuses.values(), statuses

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.api import Check, check
-from hermes_doctor.examination import runner
+from hermes_doctor.examination import running_checks
 from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip, Status
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import time_limits
+from hermes_doctor.system.once import once
 from tests.helpers import support
 
 Look = Callable[[Probes], Iterator[Finding | CouldNotLook]]
@@ -94,6 +95,27 @@ def test_limit_each(probes: Probes) -> None:
     assert [finding.subject for finding in findings] == ["x"]
 
 
+def test_each_call_is_made_in_the_thread_of_its_check(home: Path) -> None:
+    """A probe is handed over to another thread only outside of checks."""
+    thread_ids = []
+
+    class Asked(Probes):
+        @once(limit=5)
+        def where(self) -> int:
+            thread_ids.append(threading.get_ident())
+            return 1
+
+    def look(probes: Probes) -> Iterator[Finding]:
+        thread_ids.append(threading.get_ident())
+        probes.where()  # type: ignore[attr-defined]
+        yield found()
+
+    examine(Asked(Home(home)), [ask(look)])
+    Asked(Home(home)).where()
+
+    assert thread_ids[0] == thread_ids[1] and thread_ids[2] != threading.get_ident()
+
+
 def test_limit_for_all(probes: Probes) -> None:
     """When the time for all is used up, checks that run and checks that wait are unknown."""
     ended = threading.Event()
@@ -102,7 +124,7 @@ def test_limit_for_all(probes: Probes) -> None:
         ended.wait(200)
         yield from ()
 
-    checks = [ask(slow, f"c{n}", limit=10) for n in range(runner.AT_ONCE + 3)]
+    checks = [ask(slow, f"c{n}", limit=10) for n in range(running_checks.AT_ONCE + 3)]
     clock = time.monotonic()
     results, _ = examine(probes, checks, limit=0.3)
     took = time.monotonic() - clock
@@ -110,8 +132,8 @@ def test_limit_for_all(probes: Probes) -> None:
 
     assert took < time_limits.stretch(3)
     assert {result.status for result in results} == {Status.UNKNOWN}
-    assert "longer than" in (results[0].reason or "")
-    assert "used up" in (results[-1].reason or "")
+    assert "used up while it ran" in (results[0].reason or "")
+    assert "used up before it ran" in (results[-1].reason or "")
 
 
 def test_deep_stretches_the_limits(home: Path) -> None:

@@ -238,10 +238,16 @@ def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[Straw, subprocess.Popen[bytes]]]:
+def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look often, and wait for little."""
+    monkeypatch.setattr("hermes_doctor.gateway.base.LOOK_EVERY", 0.2)
+
+
+@pytest.fixture
+def running(tmp_path: Path, sooner: None) -> Iterator[tuple[Straw, subprocess.Popen[bytes]]]:
     """A gateway of straw that nobody looks after."""
     made = straw(tmp_path)
-    process = made.start(SECRET="of the shell", INVOCATION_ID="x", _HERMES_GATEWAY="1", DRAIN="4")
+    process = made.start(SECRET="of the shell", INVOCATION_ID="x", _HERMES_GATEWAY="1", DRAIN="1")
     yield made, process
     end(process)
 
@@ -307,7 +313,7 @@ def test_refused_stop(
     assert (process.poll(), log.gateway) == (None, None)
 
 
-def test_ends_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_later(tmp_path: Path, sooner: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stop that takes effect after we have given up is not forgotten: it is started again."""
     monkeypatch.setattr("hermes_doctor.repair.gateway.STOP_LIMIT", 1.0)
     monkeypatch.setattr("hermes_doctor.gateway.startup_proof.SETTLE", 0.3)
@@ -346,7 +352,7 @@ def test_wakes_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GRACE", "WAKING", "LOOK_EVERY"):
         monkeypatch.setattr(f"hermes_doctor.gateway.base.{name}", 0.5)
     made = straw(tmp_path)
-    process = made.start(DRAIN="5")
+    process = made.start(DRAIN="2")
     try:
         process.send_signal(signal.SIGSTOP)
         until(lambda: Probes(made.home).pulse().halted)
@@ -395,7 +401,7 @@ def test_silence_without_a_heartbeat(
             assert "again and again for" in service.notes()[0]
         else:
             with pytest.raises(CannotFix, match="it was not killed"):
-                service.stop(3)
+                service.stop(1)
             assert process.poll() is None
     finally:
         process.kill()

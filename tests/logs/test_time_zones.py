@@ -150,3 +150,13 @@ def test_of_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hours(time_zones.of_process(os.getpid(), {})) == 5.5
     monkeypatch.setattr(time_zones, "_LOCAL", Path("no/such/file"))
     assert time_zones.of_process(os.getpid(), {}) is None
+
+
+@pytest.mark.parametrize("name", ["UTC", "Etc/UTC", "Europe/Berlin", "Africa/Abidjan", "Etc/GMT"])
+def test_utc_is_known_without_the_tables(name: str) -> None:
+    """The short way for UTC gives the same times as the tables do for every zone."""
+    found = time_zones.of_name(name)
+    at = datetime(2026, 7, 1, 12, 0)
+
+    assert (found is UTC) == (name in ("UTC", "Etc/UTC"))
+    assert at.replace(tzinfo=found).timestamp() == at.replace(tzinfo=ZoneInfo(name)).timestamp()

@@ -17,9 +17,14 @@ NOW = datetime.now(UTC)
 
 
 def write(home: Path, *lines: str) -> None:
-    """A log whose last line was written now."""
+    """A log whose last line was written now.
+
+    The settings are older, so that the home does not look freshly copied.
+    """
     support.put(home / "logs" / "gateway.log", "\n".join(lines) + "\n")
     os.utime(home / "logs" / "gateway.log", (NOW.timestamp(), NOW.timestamp()))
+    for name in ("config.yaml", ".env"):
+        os.utime(home / name, (NOW.timestamp() - 3600,) * 2)
 
 
 def read(

@@ -10,6 +10,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.probes import other_gateways
 from hermes_doctor.processes import runtime_files
+from hermes_doctor.processes.gateway_processes import command_lines
 from tests.helpers import fake_gateway, support
 
 
@@ -32,8 +33,8 @@ def test_named_in_a_copy(
         support.put(home / "gateway_state.json", json.dumps(said | {"gateway_state": state}))
         found = other_gateways.named_in(Home(home), runtime_files.find(Home(home)), release)
         own = other_gateways.named_in(Home(other), runtime_files.find(Home(other)), release)
-        seen = [one.pid for one in other_gateways.running_elsewhere(Home(home))]
-        beside = [one.pid for one in other_gateways.running_elsewhere(Home(other))]
+        seen = [one.pid for one in other_gateways.running_elsewhere(Home(home), command_lines())]
+        beside = [one.pid for one in other_gateways.running_elsewhere(Home(other), command_lines())]
 
     assert found is not None
     assert (found.pid, found.home, found.blocks) == (running.pid, other, blocks)

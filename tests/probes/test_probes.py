@@ -249,6 +249,16 @@ def test_gateway_by_environment(home: Path, tmp_path: Path) -> None:
     assert pids(home) == []
 
 
+def test_a_gateway_that_has_just_ended(home: Path) -> None:
+    """It is not a gateway that cannot be seen, although its command line was read before."""
+    argv = ["/usr/bin/python3", "-m", "hermes_cli.main", "gateway", "run"]
+    with subprocess.Popen(["sleep", "60"], env={}) as child:
+        lines = [(child.pid, argv, False)]
+        assert gateway_processes.gateways_of(Home(home), lines) == [], "it runs another program"
+        child.kill()
+    assert gateway_processes.gateways_of(Home(home), lines) == []
+
+
 def test_gateway_of_the_user(tmp_path: Path) -> None:
     """Without HERMES_HOME it is ~/.hermes of the process's own HOME."""
     home = support.healthy(tmp_path / "user" / ".hermes")
@@ -458,7 +468,8 @@ def test_a_symlinked_home(home: Path, tmp_path: Path) -> None:
 def test_report_names_the_gateway(home: Path, tmp_path: Path) -> None:
     """The line about the gateway says that it runs, and for how long."""
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
-        done = support.doctor("check", "--home", home)
+        soon = {"hermes_doctor.probes.pulse.WATCH": 0.2}
+        done = support.doctor("check", "--home", home, settings=soon)
 
         [line] = [one for one in done.out.splitlines() if one.startswith("  gateway ")]
         assert re.search(rf"running for \d+ s \(process {pid}\)", line)

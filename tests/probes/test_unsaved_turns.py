@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from hermes_doctor.home import Home
-from hermes_doctor.probes import unsaved_turns
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.probes import oversized_files, unsaved_turns
 from tests.helpers import support
 
 
@@ -28,3 +32,24 @@ def test_odd_files(home: Path) -> None:
 def test_nothing(home: Path) -> None:
     """A home without any of these folders."""
     assert not any(unsaved_turns.find(Home(home)))
+
+
+def test_old_and_odd_transcripts(home: Path) -> None:
+    """Of the names in the folder of sessions, only recent transcripts with messages count."""
+    message, meta = '{"role": "user"}\n', '{"role": "session_meta"}\n'
+    for name, said in {"new": message, "old": message, "ordinary": meta, "empty": ""}.items():
+        support.put(home / "sessions" / f"{name}.jsonl", said)
+    os.utime(home / "sessions" / "old.jsonl", (1e9, 1e9))
+    names = ["empty.jsonl", "gone.jsonl", "new.jsonl", "old.jsonl", "ordinary.jsonl", "x.json"]
+
+    found = unsaved_turns.find(Home(home), (0, 19, 1), lambda: names)
+
+    assert [one.path.name for one in found.diverted] == ["new.jsonl"]
+
+
+def test_too_many_names(home: Path) -> None:
+    """More names than are read are said, instead of judging some of them."""
+    names = ["a.jsonl"] * (oversized_files.MOST_SESSIONS + 1)
+
+    with pytest.raises(CouldNotLook, match="sessions: contains more than 100000 entries"):
+        unsaved_turns.find(Home(home), None, lambda: names)

@@ -118,6 +118,7 @@ class World:
         self.asked: list[tuple[str, ...]] = []
         patch.setattr(commands, "ask", self.ask)
         patch.setattr(lineage, "_MARKS", ())
+        patch.setattr(supervisors_find, "_has_ended", lambda pid: False)
 
     def ask(self, *command: str, **options: Any) -> commands.CommandOutput:
         """Answer as recorded."""
@@ -213,6 +214,20 @@ def test_not_its_main_process(home: Path, etc: Path, world: World) -> None:
     assert found.owner is None
     assert found.revives is False
     assert [unit.name for unit in found.units] == ["hermes-gateway.service"]
+
+
+def test_it_has_just_ended(home: Path, etc: Path, world: World) -> None:
+    """A gateway that crashes and is restarted again and again is seen, and gone a moment later."""
+    support.put(etc / "hermes-gateway.service", system_unit(home))
+    world.group("0::/\n")  # the kernel says nothing about a process that is gone
+    world.says("systemctl show", SHOWN)
+    assert find(home, 99).revives is False
+
+    world.patch.setattr(supervisors_find, "_has_ended", lambda pid: True)
+    found = find(home, 99)
+
+    assert found.owner is not None and found.owner.name == "hermes-gateway.service"
+    assert found == find(home)
 
 
 def test_manager_is_silent(home: Path, etc: Path, world: World) -> None:

@@ -85,7 +85,7 @@ def test_waiting_ends(running: dict[str, float]) -> None:
 
 
 class Slow(Probes):
-    """Takes three times its limit by the clock."""
+    """Takes six times its limit by the clock, so that a real load changes nothing."""
 
     looks = 0
 
@@ -93,7 +93,7 @@ class Slow(Probes):
     def slow(self) -> str:
         """Answers, but slowly."""
         self.looks += 1
-        time.sleep(0.6)
+        time.sleep(1.2)
         return "here"
 
 
@@ -101,7 +101,7 @@ def test_a_look_on_a_busy_machine(running: dict[str, float], home: Path) -> None
     """What would hang on an idle machine is waited for on a busy one."""
     with pytest.raises(CouldNotLook):
         Slow(Home(home)).slow()
-    running["runnable"] = 20.0
+    running["runnable"] = 40.0
     assert Slow(Home(home)).slow() == "here"
 
 

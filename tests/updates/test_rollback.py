@@ -94,7 +94,8 @@ def test_the_branch_of_before_comes_back_where_it_was(checkout: Checkout) -> Non
 
 def test_what_was_changed_by_hand_is_in_the_stash(checkout: Checkout) -> None:
     """So is a file that git did not know and that the commit would write over."""
-    checkout.update("git merge -q up; git rm -q --cached run.py; git commit -qm gone")
+    who = "-c user.name=a -c user.email=a@b"
+    checkout.update(f"git merge -q up; git rm -q --cached run.py; git {who} commit -qm gone")
     support.put(checkout.path / "run.py", "not yours\n")
     support.put(checkout.path / "pyproject.toml", PROJECT.format("0.19.0") + "# mine\n")
     support.put(checkout.path / "unknown.txt", "stays\n")

@@ -146,6 +146,8 @@ def test_a_gateway_without_hermes_on_its_path(
         with subprocess.Popen(
             ["/bin/sleep", "600"], env={"PATH": str(folder)}, stdin=subprocess.DEVNULL
         ) as child:
+            while not Path(f"/proc/{child.pid}/environ").read_bytes():
+                pass  # the program is being started
             found = Gateway(child.pid, later)
             monkeypatch.setattr(Probes, "gateways", lambda _, found=found: (found,))
             seen = chats(user)

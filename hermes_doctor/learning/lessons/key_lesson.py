@@ -74,7 +74,8 @@ def _keys(config: Any, gateway: Any, sources: list[str]) -> Iterator[str]:
     for text in sources:
         yield from (f"model.{key}" for key in _MODEL.findall(text))
     for constant in config._normalize_custom_provider_entry.__code__.co_consts:
-        if isinstance(constant, frozenset):
+        # From Python 3.12 on, these include constants of comprehensions. Only this set has names.
+        if isinstance(constant, frozenset) and "base_url" in constant:
             yield from (f"provider.{word}" for word in constant)
     for field in fields(gateway.PlatformConfig):
         yield f"platform.{field.name}"
