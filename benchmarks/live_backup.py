@@ -2,10 +2,11 @@
 
     python -m benchmarks.live_backup [--rounds 5]
 
-All in one run, round by round, as a ratio; with the CPU time of both, which is more reliable than
-the wall clock on a busy machine. Bars: the writer gets no error, the backup has every message that
-was committed before it started and the whole earlier history, SQLite's integrity check passes, and
-it takes at most twice as long as copying the database and its write-ahead log.
+All in one run, round by round and in alternating order, as a ratio; with the CPU time of both,
+which is more reliable than the wall clock on a busy machine. Bars: the writer gets no error, the
+backup has every message that was committed before it started and the whole earlier history,
+SQLite's integrity check passes, and it takes at most twice as long as copying the database and its
+write-ahead log.
 
 Each round has its own writer: at its thousandth write a Hermes process rewrites its whole search
 index, which takes many seconds and makes a write-ahead log of hundreds of megabytes.
@@ -17,10 +18,8 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import shutil
 import sqlite3
-import statistics
 import struct
 import subprocess
 import sys
@@ -29,10 +28,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks import history
 from benchmarks.salvage import RELEASE
+from benchmarks.timing import Cost, environment, load, middle, once
 from tools import real_home, releases
 
 TIMES = 4
@@ -64,17 +64,6 @@ history.close()
 print(json.dumps({"written": written, "errors": errors, "kept": kept, "longest": longest}))
 """
 """Writes until its input ends; stores the number of committed messages in a file."""
-
-
-class Cost(NamedTuple):
-    """The time that a command took."""
-
-    seconds: float
-    processor: float
-    """CPU seconds, including those of child processes."""
-
-    def __str__(self) -> str:
-        return f"{self.seconds:6.2f} s ({self.processor:.2f} s of processor)"
 
 
 @dataclass
@@ -133,21 +122,14 @@ def patient() -> Iterator[Path]:
 
 def timed(command: list[str]) -> Cost:
     """Return the cost of a command on an idle disk; raise if it fails."""
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     os.sync()
     time.sleep(1)
-    start, used = time.perf_counter(), processor()
-    done = subprocess.run(command, capture_output=True, text=True, env=environ)
-    cost = Cost(time.perf_counter() - start, processor() - used)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
-    return cost
+    return once(command, environment(), must=True)
 
 
-def processor() -> float:
-    """Return the CPU seconds of all commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def seconds(cost: Cost) -> str:
+    """Say what a command took."""
+    return f"{cost.wall:6.2f} s ({cost.cpu:.2f} s of CPU)"
 
 
 def backup(folder: Path, writer: Writer, messages: int) -> tuple[Cost, int, list[str]]:
@@ -226,21 +208,21 @@ def main() -> int:
     rounds = []
     with patient() as folder:
         size = (folder / "home" / "state.db").stat().st_size
-        print(f"{size >> 20} MB under a writer", flush=True)
+        print(f"{load()}; {size >> 20} MB under a writer", flush=True)
         one(folder, 0)  # warms up
         for number in range(1, options.rounds + 1):
             done = one(folder, number)
             rounds.append(done)
             print(
-                f"backup {done.ours}   cp + fsync {done.copy}   "
-                f"{done.ours.seconds / done.copy.seconds:5.2f}   writer: {done.committed} + "
+                f"backup {seconds(done.ours)}   cp + fsync {seconds(done.copy)}   "
+                f"{done.ours.wall / done.copy.wall:5.2f}   writer: {done.committed} + "
                 f"{done.written - done.committed} messages, at most {done.longest * 1000:.0f} ms",
                 *done.wrong,
                 flush=True,
             )
     # A ratio per round, because other disk activity affects both methods.
-    ratio = statistics.median(one.ours.seconds / one.copy.seconds for one in rounds)
-    print(f"live backup: {ratio:.2f} times cp with fsync (bar: at most {BAR:g})")
+    ratio, spread = middle([one.ours.wall / one.copy.wall for one in rounds])
+    print(f"live backup: {ratio:.2f} ± {spread / 2:.2f} times cp with fsync (bar: at most {BAR:g})")
     return int(ratio > BAR or any(one.wrong for one in rounds))
 
 

@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.timing import environment, load
+
 BAR = 150
 OFTEN = 0.02
 DEFAULT_FILES = 200_000
@@ -48,7 +50,7 @@ def measured(command: list[str]) -> Peak:
     """Run a command and measure its memory."""
     peak = Peak()
     started = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
     while process.poll() is None:
         rss = pss = 0
         for pid in _family(process.pid):
@@ -144,6 +146,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--others", action="store_true", help="Also list, verify, prune, restore.")
     options = parser.parse_args()
+    print(load())
     folder = Path(tempfile.mkdtemp(prefix="memory-", dir=options.folder))
     missed = False
     try:

@@ -7,6 +7,7 @@ import os
 import resource
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,24 +34,39 @@ def environment(**extra: str) -> dict[str, str]:
     return kept | extra
 
 
-def once(command: Sequence[str], environ: Mapping[str, str]) -> Cost:
-    """Return the cost of one run, with that of all processes which it leaves behind."""
+def once(command: Sequence[str], environ: Mapping[str, str], *, must: bool = False) -> Cost:
+    """Return the cost of one run, with that of all processes which it leaves behind.
+
+    With `must`, a command that fails is an error.
+    """
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     others = _ours()
     before, start = _used(), time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    process.wait()
-    wall = time.perf_counter() - start
-    while orphans := _ours() - others:
-        for pid in orphans:
-            os.waitpid(pid, 0)
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+        process.wait()
+        wall = time.perf_counter() - start
+        while orphans := _ours() - others:
+            for pid in orphans:
+                os.waitpid(pid, 0)
+        errors.seek(0)
+        if must and process.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed with exit code {process.returncode}")
+        _refuse_failure(command, process.returncode, errors.read())
     return Cost(wall, _used() - before)
+
+
+def _refuse_failure(command: Sequence[str], code: int, errors: bytes) -> None:
+    """Raise if the command did not do its work; 1 is also the exit code for problems found."""
+    if code not in (0, 1) or b"Traceback (most recent call last)" in errors:
+        said = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        raise RuntimeError(f"{' '.join(command)} failed with exit code {code}: {said}")
 
 
 def _ours() -> set[int]:
@@ -76,13 +92,14 @@ def in_turn(commands: Sequence[Sequence[str]], runs: int, environ: Mapping[str, 
 
 
 def _middle(costs: Sequence[Cost]) -> Cost:
-    used = [cost.cpu for cost in costs]
-    quarters = statistics.quantiles(used, n=4) if len(used) > 1 else [used[0]] * 3
-    return Cost(
-        statistics.median(cost.wall for cost in costs),
-        statistics.median(used),
-        quarters[2] - quarters[0],
-    )
+    cpu, spread = middle([cost.cpu for cost in costs])
+    return Cost(statistics.median(cost.wall for cost in costs), cpu, spread)
+
+
+def middle(values: Sequence[float]) -> tuple[float, float]:
+    """Return the median, and the range in which the middle half of the values lies."""
+    quarters = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+    return statistics.median(values), quarters[2] - quarters[0]
 
 
 def load() -> str:

@@ -10,7 +10,6 @@ trick in the copy, and compare the two. The docstring of each such trick states 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
 import statistics
@@ -19,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.startup import RELEASE
-from benchmarks.timing import once
+from benchmarks.timing import environment, load, once
 from tests.helpers.real.gateways import gateway
 from tools import real_home
 
@@ -63,8 +62,7 @@ def used(home: Path) -> None:
 
 def measured(trees: list[Path], home: Path, runs: int) -> list[list[float]]:
     """Return the CPU milliseconds of each run by tree; the first two rounds write the bytecode."""
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environ |= {"HERMES_HOME": str(home), "HOME": str(home.parent)}
+    environ = environment(HERMES_HOME=str(home), HOME=str(home.parent))
     found: list[list[float]] = [[] for _ in trees]
     for number in range(runs + 2):
         for at in random.sample(range(len(trees)), len(trees)):
@@ -82,6 +80,7 @@ def main() -> int:
     parser.add_argument("trees", type=Path, nargs="*")
     asked = parser.parse_args()
     trees = [Path(__file__).parent.parent, *(tree.absolute() for tree in asked.trees)]
+    print(load())
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o700)
     try:

@@ -134,25 +134,25 @@ def cut_off(files: Files) -> None:
     sick, home = PLACE / "sick", PLACE / "killed"
     before = recorded_formats.contents(sick)
     halfway: list[int] = []
-    with crash_server.serving(alone=True) as server:
+    server = crash_server.serving(alone=True)
 
-        def killed(at: int) -> str:
-            shutil.rmtree(home, ignore_errors=True)
-            crash_server.clone(sick, home)
-            server(*APPLY, "--home", home, cuts=[crash_server.Cut(at, "kill")])
-            return next((str(one["state"]) for one in crash_server.journals(home)), "")
+    def killed(at: int) -> str:
+        shutil.rmtree(home, ignore_errors=True)
+        crash_server.clone(sick, home)
+        server(*APPLY, "--home", home, cuts=[crash_server.Cut(at, "kill")])
+        return next((str(one["state"]) for one in crash_server.journals(home)), "")
 
-        whole = server(*APPLY, "--home", crash_server.clone(sick, home))
-        after = recorded_formats.contents(home)
-        for at in range(len(whole.calls)):
-            state = killed(at)
-            if state == "committing" and _mixed(recorded_formats.contents(home), before, after):
-                halfway.append(at)
-            elif state == "verifying":
-                break
-        home.rename(PLACE / "unverified")
-        killed(halfway[len(halfway) // 2])
-        home.rename(PLACE / "halfway")
+    whole = server(*APPLY, "--home", crash_server.clone(sick, home))
+    after = recorded_formats.contents(home)
+    for at in range(len(whole.calls)):
+        state = killed(at)
+        if state == "committing" and _mixed(recorded_formats.contents(home), before, after):
+            halfway.append(at)
+        elif state == "verifying":
+            break
+    home.rename(PLACE / "unverified")
+    killed(halfway[len(halfway) // 2])
+    home.rename(PLACE / "halfway")
     for name in ("halfway", "unverified"):
         files[name] = {"before": before, "after": after}
 

@@ -34,6 +34,8 @@ FORMAT = 2
 """Format of the record; another number gives new environments."""
 Files = dict[str, list[int]]
 """Size and modification time of each file."""
+_seen: set[Path] = set()
+"""The environments that were found to be complete; tests ask hundreds of times."""
 
 
 def cache() -> Path:
@@ -52,7 +54,8 @@ def python_of(version: str) -> Path:
         return python_of_checkout(Path(os.environ.get(CHECKOUTS, "")) / version)
     place = folder(version)
     python = place / "bin" / "python"
-    if _is_complete(place, version):
+    if place in _seen or _is_complete(place, version):
+        _seen.add(place)
         return python
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / f"{place.name}.lock").open("w") as lock:  # tests may install in parallel
