@@ -4,19 +4,27 @@ PYTHON ?= $(firstword $(shell for p in python3.13 python3.12 python3.11 python3;
 VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
-WORKERS := -n 3 --dist worksteal --durations 20 --durations-min 1
+WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test test-all lint format signatures bench screenshot codes clean
+.PHONY: demo test test-all lint format signatures index bench screenshot codes clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
 
-test: $(VENV)/dev
+test: $(VENV)/compiled
 	$(BIN)/python -m pytest $(WORKERS)
 
-# Also the tests that need several releases of Hermes, systemd, Docker, restic or age.
-test-all: $(VENV)/dev
+# Also the tests that need several releases of Hermes, systemd, Docker, restic or age, and every case
+# of those of which `make test` tries a sample.
+test-all: $(VENV)/compiled
 	$(BIN)/python -m pytest $(WORKERS) --all
+
+# Two processes compile a part of the tests each; otherwise each of the four workers compiles all of
+# them. The test run itself shows what is wrong with them.
+$(VENV)/compiled: $(VENV)/tests
+	@$(BIN)/python -m pytest --collect-only -q tests/[a-r]* > /dev/null 2>&1 & \
+	$(BIN)/python -m pytest --collect-only -q tests/[s-z]* > /dev/null 2>&1; wait
+	@touch $@
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -31,10 +39,13 @@ format: $(VENV)/dev
 signatures: $(VENV)/dev
 	$(BIN)/python -m tools.compile_signatures
 
+index: $(VENV)/dev
+	$(BIN)/python -m tools.index_plugins
+
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.databases
-	$(BIN)/python -m benchmarks.crowd
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.profiles
 	$(BIN)/python -m benchmarks.watch
 	$(BIN)/python -m benchmarks.live_backup
@@ -56,7 +67,11 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/dev: $(VENV)/installed
+$(VENV)/tests: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/dev: $(VENV)/tests
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 

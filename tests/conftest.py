@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import own_gateways, requirements, support
+from tests.helpers import budget, own_gateways, requirements, support
 from tools import real_home, releases
 
 RELEASES = ("0.13.0", "0.16.0", "0.19.0")
@@ -42,7 +42,7 @@ own_gateways.hide_those_of_other_tests()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that `make test-all` uses."""
-    wide = "also run tests that need several releases of Hermes, systemd, Docker, restic or age"
+    wide = "try every case; run tests that need several releases, systemd, Docker, restic or age"
     parser.addoption("--all", action="store_true", help=wide)
 
 
@@ -87,6 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let homes lie in memory, where there is room: otherwise most of the time of these tests
     goes into waiting for a disk at each commit of each database.
     """
+    budget.everything = bool(config.getoption("--all"))
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
         return
     free = os.statvfs(MEMORY)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,7 @@ def test_modes_and_owners_are_of_today(home: Path) -> None:
 def test_tampering_is_noticed_in_every_backup_that_shares(home: Path) -> None:
     """One file of the vault, two names: both backups are damaged, and the third does not share."""
     first, second = back_up(home), back_up(home)
+    time.sleep(0.05)  # so that the changed copy has another time
     support.clobber(first.copy_of(entry(first, ".env")), b"X", 3)
     store = Vault(Home(home))
 

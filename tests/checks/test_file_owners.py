@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.probes.file_owners import OwnerScan
+from hermes_doctor.probes.probes import Probes
 from tests.helpers import fix_cycle, support
 from tests.helpers.one_check import ask
 
@@ -31,6 +33,16 @@ def test_healthy(home: Path) -> None:
     result, findings = ask("file-owners", home)
 
     assert (result.status, findings) == ("ok", [])
+
+
+def test_too_many_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick check names the option with which it checks more; a deep one has no such advice."""
+    monkeypatch.setattr(Probes, "owners", lambda _: OwnerScan((), 4001, whole=False))
+
+    quick, deep = (ask("file-owners", home, deep=deep)[0].reason for deep in (False, True))
+
+    assert quick == "checked only the first 4001 files; --deep checks more of them"
+    assert deep == "checked only the first 4001 files"
 
 
 @ROOT_ONLY

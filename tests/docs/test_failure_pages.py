@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "failures").glob("*.md"))
@@ -15,7 +16,7 @@ LONGEST_SYMPTOM = 60
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"^ {4}.*$|`[^`]*`", re.MULTILINE)
 
-on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+on_every_page = each(PAGES)
 
 
 def refused(text: str) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.docs.test_failure_pages import refused
+from tests.helpers.each import each
 from tools import screenshot
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ def test_install() -> None:
     assert f"`{name}`" in README
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@each(DOCUMENTS)
 def test_no_wrong_package(path: Path) -> None:
     """No document has a command that installs the unrelated project."""
     assert not _WRONG_PACKAGE.search(" ".join(path.read_text(encoding="utf-8").split()))
@@ -110,7 +111,7 @@ def test_wrong_package(command: str, wrong: bool) -> None:
     assert bool(_WRONG_PACKAGE.search(command)) is wrong
 
 
-@pytest.mark.parametrize("path", IN_PLAIN_ENGLISH, ids=lambda path: path.name)
+@each(IN_PLAIN_ENGLISH)
 def test_words(path: Path) -> None:
     """The documents do not use words that a reader with little English does not know."""
     assert refused(path.read_text(encoding="utf-8")) == []

@@ -3,14 +3,16 @@
 Every call that can change a disk is counted at the operating system's interface, which is finer
 than the functions of `hermes_doctor.system.disk`. At the N-th call the fork kills itself, gets a
 disk error, or gets a signal. `python -m tests.helpers.crash_server` is the warm process;
-`serving()` starts one and stops it.
+`serving()` starts one, which stops with the tests.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import fnmatch
+import functools
 import hashlib
 import json
 import os
@@ -20,7 +22,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -121,25 +123,31 @@ class Server(warm_server.Server):
     """The warm process, which interrupts its forks at the requested calls."""
 
     def __call__(
-        self, *args: str | Path, cuts: Sequence[Cut] = (), env: Mapping[str, str] | None = None
+        self,
+        *args: str | Path,
+        cuts: Sequence[Cut] = (),
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] = {},
     ) -> Ended:
-        """Run the command once."""
+        """Run the command once; `settings` are names in modules, such as limits."""
         said = self.ask(
             *map(str, args),
             env=support.environ({"COLUMNS": "100", **(env or {})}),
             cwd=ROOT,
             timeout=120,
             cuts=[vars(cut) for cut in cuts],
+            settings=dict(settings),
         )
         calls = tuple(Call(*call) for call in json.loads(said["notes"] or "[]"))
         return Ended(said["code"], said["out"], said["err"], calls)
 
 
-@contextlib.contextmanager
-def serving(module: str = __name__, *, alone: bool = False) -> Iterator[Server]:
-    """Run a warm process for a block; with `alone`, it sees no other processes."""
-    with contextlib.closing(Server(module, alone=alone)) as server:
-        yield server
+@functools.cache
+def serving(module: str = "tests.helpers.crash_server", *, alone: bool = False) -> Server:
+    """Return a warm process for all tests of this one; with `alone`, it sees no other processes."""
+    server = Server(module, alone=alone)
+    atexit.register(server.close)
+    return server
 
 
 # -- in the warm process -------------------------------------------------------------------

@@ -58,7 +58,9 @@ class CutTool:
         """Run the command of this copy."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", "hermes_doctor", *map(str, args)],
-            env=support.environ(env) | {"PYTHONPATH": str(self.folder)},
+            # Compiled once, not by each of a dozen commands.
+            env=support.environ({**env, "PYTHONDONTWRITEBYTECODE": None})
+            | {"PYTHONPATH": str(self.folder)},
             cwd=os.path.realpath(self.folder),
             stdin=subprocess.DEVNULL,
             capture_output=True,

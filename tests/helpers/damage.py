@@ -58,14 +58,24 @@ def add(db: sqlite3.Connection, number: int) -> None:
     )
 
 
-def with_log(path: Path, rows: int = 30, *, index: bool = True, then: str = "") -> Path:
+def add_many(db: sqlite3.Connection, start: int, number: int, at_once: int) -> None:
+    """Add messages, so many in one transaction: a long log takes time wherever it is read."""
+    for first in range(start, start + number, at_once):
+        db.execute("BEGIN")
+        for n in range(first, min(first + at_once, start + number)):
+            add(db, n)
+        db.execute("COMMIT")
+
+
+def with_log(
+    path: Path, rows: int = 30, *, at_once: int = 5, index: bool = True, then: str = ""
+) -> Path:
     """Add messages that are in the write-ahead log only, as a killed process leaves them."""
     beside = path.with_name("writing.db")
     shutil.copy(path, beside)
     with opened(beside) as db:
         db.execute("PRAGMA wal_autocheckpoint=0")
-        for n in range(rows):
-            add(db, 10_000 + n)
+        add_many(db, 10_000, rows, at_once)
         db.execute(then or "SELECT 1")
         for suffix in ("", "-wal", "-shm") if index else ("", "-wal"):
             shutil.copy(f"{beside}{suffix}", f"{path}{suffix}")
@@ -380,13 +390,11 @@ def another_life(path: Path, *, before: int = 400, after: int = 40, until: str =
     other = Path(shutil.copy(path, folder / "writing.db"))
     with opened(other) as db:
         db.execute("PRAGMA wal_autocheckpoint=0")
-        for n in range(before):
-            add(db, 5_000 + n)
+        add_many(db, 5_000, before, at_once=40)
         db.execute("UPDATE sessions SET started_at = 1700000000 + rowid")
         db.execute("PRAGMA wal_checkpoint(RESTART)")
         db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('other', 'cli', 1.7e9)")
-        for n in range(after):
-            add(db, 6_000 + n)
+        add_many(db, 6_000, after, at_once=8)
         db.execute("UPDATE messages SET session_id = 'other' WHERE id % 2 AND timestamp > 6019")
         db.execute(until or "SELECT 1")
         for suffix in ("", "-wal", "-shm"):

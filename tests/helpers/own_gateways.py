@@ -9,6 +9,7 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.probes import other_gateways
 from hermes_doctor.probes.other_gateways import OtherGateway
+from hermes_doctor.processes.gateway_processes import CommandLines
 
 _real = other_gateways.running_elsewhere
 _OWN = re.compile(r".*/pytest-\d+/(?:popen-gw\d+/)?[^/]+|/tmp/hd-[^/]+")
@@ -19,9 +20,9 @@ def hide_those_of_other_tests() -> None:
     other_gateways.running_elsewhere = _near
 
 
-def _near(home: Home) -> Iterator[OtherGateway]:
+def _near(home: Home, lines: CommandLines) -> Iterator[OtherGateway]:
     folder = _folder(home.path)
-    return (one for one in _real(home) if folder is None or _folder(one.home) == folder)
+    return (one for one in _real(home, lines) if folder is None or _folder(one.home) == folder)
 
 
 def _folder(path: Path) -> str | None:

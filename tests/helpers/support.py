@@ -193,11 +193,22 @@ def doctor(
     cwd: Path | None = None,
     user: int | None = None,
     timeout: float = 60,
+    terminal: str | None = None,
+    settings: Mapping[str, object] = {},
 ) -> Done:
-    """Run the command as an operator would, in a fork of a warm process."""
+    """Run the command as an operator would, in a fork of a warm process.
+
+    On a terminal, what it says is there only. `settings` are names in modules, such as limits.
+    """
     assert not {name for name in env or () if name.startswith(("PYTHON", "LC_", "LANG"))}
     said = warm_server.shared().ask(
-        *map(str, args), env=environ(env), cwd=cwd or Path.cwd(), timeout=timeout, user=user
+        *map(str, args),
+        env=environ(env),
+        cwd=cwd or Path.cwd(),
+        timeout=timeout,
+        user=user,
+        terminal=terminal,
+        settings=dict(settings),
     )
     return Done(said["code"], said["out"], said["err"])
 

@@ -97,7 +97,7 @@ def watch(
         interval=more.pop("interval", 30.0),
         min_rounds=more.pop("after", 3),
         clock=clock,
-        title="watches",
         **more,
     )
+    made.title = "watches"
     return made, heard, clock

@@ -11,6 +11,7 @@ from hermes_doctor.knowledge.releases import parse_release as numbers
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.real import resolver_questions
+from tests.helpers.real.made_homes import Made
 from tests.helpers.real.misread_files import CASES, Case
 from tests.helpers.real.release_homes import Patient
 from tools import lessons, releases
@@ -25,9 +26,7 @@ def test_every_fix(version: str, tmp_path: Path) -> None:
     cases = {name: case for name, case in CASES.items() if version in case.only}
     homes = {name: _home(tmp_path / str(n), case) for n, (name, case) in enumerate(cases.items())}
     wrong = []
-    for name, answer in _asked(version, tmp_path / "before", cases, homes).items():
-        if not cases[name].sick(answer):
-            wrong.append(f"{name}: Hermes sees no fault: {answer}")
+    copies = _copies(tmp_path / "before", cases, homes)
     for name, case in cases.items():
         done = Patient(version, homes[name]).doctor("fix", case.code, "--apply", "--yes", "--json")
         runs = [item for run in done.json["repair"]["runs"] for item in run["items"]]
@@ -35,7 +34,12 @@ def test_every_fix(version: str, tmp_path: Path) -> None:
             wrong.append(f"{name}: done {runs}")
         if (case.code in done.codes) is bool(case.fix):
             wrong.append(f"{name}: found {done.codes}")
-    for name, answer in _asked(version, tmp_path / "after", cases, homes).items():
+    copies += _copies(tmp_path / "after", cases, homes)
+    answers = iter(resolver_questions.theirs(version, tmp_path, copies))
+    for name, answer in zip(cases, answers, strict=False):
+        if not cases[name].sick(answer):
+            wrong.append(f"{name}: Hermes sees no fault: {answer}")
+    for name, answer in zip(cases, answers, strict=True):
         if cases[name].fix and not cases[name].sound(answer):
             wrong.append(f"{name}: not sound after the fix: {answer}")
     assert not wrong, "\n".join(wrong)
@@ -50,16 +54,14 @@ def _home(folder: Path, case: Case) -> Path:
     return home
 
 
-def _asked(
-    version: str, folder: Path, cases: dict[str, Case], homes: dict[str, Path]
-) -> dict[str, resolver_questions.Fields]:
-    """What Hermes answers about copies of the homes: it may write into them."""
-    folder.mkdir()
-    copies = [
+def _copies(
+    folder: Path, cases: dict[str, Case], homes: dict[str, Path]
+) -> list[tuple[Path, Made]]:
+    """Copies of the homes for Hermes to answer about: it may write into them."""
+    return [
         (support.copy_home(homes[name], folder / str(n)), case.made())
         for n, (name, case) in enumerate(cases.items())
     ]
-    return dict(zip(cases, resolver_questions.theirs(version, folder, copies), strict=True))
 
 
 @pytest.mark.parametrize("version", ["0.13.0", releases.ALL[-1]])

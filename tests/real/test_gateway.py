@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,35 +134,6 @@ def test_each_home_has_its_own_gateway(hermes_home: MakeHome) -> None:
     assert [pids(home) for home in (old, new, idle)] == [[], [], []]
 
 
-def test_look_alikes_are_no_gateways(hermes_home: MakeHome) -> None:
-    """Shells, one-liners and watchers that only speak of a gateway are none, with or without it."""
-    home = hermes_home("0.19.0")
-    wait = "import sys; sys.stdin.read()"
-    hold = f"lock = open({str(home / 'gateway.lock')!r}, 'a'); {wait}"
-    look_alikes = [
-        ["bash", "-c", "read line # hermes gateway run"],
-        ["bash", "-c", "read line; : python -m hermes_cli.main gateway run"],
-        [sys.executable, "-c", wait, "hermes", "gateway", "run"],
-        [sys.executable, "-c", hold, "python", "-m", "hermes_cli.main", "gateway", "run"],
-        ["timeout", "60", "cat", "-", "hermes", "gateway", "run"],
-    ]
-    with beside(home, *look_alikes):
-        assert pids(home) == []
-        with gateway("0.19.0", home) as running:
-            assert pids(home) == [running.pid]
-
-
-def test_gateway_whose_files_are_deleted(hermes_home: MakeHome) -> None:
-    """`hermes gateway status` of another home may delete them; the process still holds the lock."""
-    home = hermes_home("0.19.0")
-    with gateway("0.19.0", home) as running:
-        (home / "gateway.lock").unlink()
-        (home / "gateway.pid").unlink()
-        found = pids(home)
-
-    assert found == [running.pid]
-
-
 @pytest.mark.wide
 @pytest.mark.parametrize("python", ["absolute", "by name"])
 def test_gateway_that_a_service_starts(python: str, hermes_home: MakeHome) -> None:
@@ -208,94 +181,110 @@ def test_gateway_of_a_profile(hermes_home: MakeHome) -> None:
     assert (root / "profiles" / "coder").resolve() in used
 
 
-@pytest.mark.parametrize("version", GATEWAYS)
-def test_all_homes(version: str, hermes_home: MakeHome, tmp_path: Path) -> None:
-    """No home is named and none is usual: the one in use is found, with all its profiles."""
-    root = hermes_home(version)
-    profiles = [root / "profiles" / name for name in ("coder", "writer")]
-    for profile in profiles:
-        support.put(profile / "config.yaml", support.CONFIG)
-    nowhere = tmp_path / "nowhere"
-    nowhere.mkdir()
-    with gateway(version, root):
-        done = support.doctor("check", "--json", "--all-homes", env=machine(nowhere))
-    reports = {report["home"]: report for report in done.json["homes"]}
-
-    wanted = [str(path.resolve()) for path in (root, *profiles)]
-    assert set(wanted) <= set(reports)
-    assert reports[wanted[0]]["hermes"]["version"] == version
-
-
-# -- looking -------------------------------------------------------------------------------
+# -- looking, and what must not be done under a gateway ------------------------------------
 
 
 @pytest.mark.parametrize("version", GATEWAYS)
-def test_check_changes_nothing(version: str, hermes_home: MakeHome) -> None:
-    """Not a byte, mode, owner or time of any file while the gateway holds its files and locks."""
+def test_one_gateway(version: str, hermes_home: MakeHome, tmp_path: Path) -> None:
+    """One gateway, looked at in many ways: at work, standing still, and without its files."""
     patient = Patient(version, hermes_home(version))
-    with gateway(version, patient.home) as running, running.frozen():
-        before = support.tree(patient.home)
-        done = patient.check()
-        after = support.tree(patient.home)
+    home = patient.home
+    for name in ("coder", "writer"):
+        support.put(home / "profiles" / name / "config.yaml", support.CONFIG)
+    backup = patient.doctor("backup", "create", "--json").json["id"]
+    with beside(home, *look_alikes(home)):
+        assert pids(home) == []
+        with gateway(version, home) as running:
+            assert pids(home) == [running.pid]
+            is_found_among_all_homes(patient, tmp_path / "nowhere")
+            goes_on_meanwhile(patient)
+            with running.frozen():
+                is_not_changed(patient)
+                keeps_its_database(patient, running.pid, backup)
+                lose(home / "kanban.db", ("tasks", "session_id"))
+                # What this release would heal at a start is an error while a gateway runs on it.
+                assert patient.finding("KANBAN-SCHEMA")["severity"] == "error"
+            # `hermes gateway status` of another home may delete them; it still holds the lock.
+            (home / "gateway.lock").unlink()
+            (home / "gateway.pid").unlink()
+            assert pids(home) == [running.pid]
+    with contextlib.suppress(sqlite3.OperationalError):  # it lacks it still, or was healed
+        lose(home / "kanban.db", ("tasks", "session_id"))
+    assert patient.finding("KANBAN-SCHEMA")["severity"] == "info"
 
-    loud = {one["code"] for one in done.json["findings"] if one["severity"] != "info"}
-    assert loud - {"GW-UNSUPERVISED"} == {"GW-SUSPENDED"}  # as it is, and nothing else
-    assert after == before
+
+def look_alikes(home: Path) -> list[list[str]]:
+    """Shells, one-liners and watchers that only speak of a gateway."""
+    wait = "import sys; sys.stdin.read()"
+    hold = f"lock = open({str(home / 'gateway.lock')!r}, 'a'); {wait}"
+    return [
+        ["bash", "-c", "read line # hermes gateway run"],
+        ["bash", "-c", "read line; : python -m hermes_cli.main gateway run"],
+        [sys.executable, "-c", wait, "hermes", "gateway", "run"],
+        [sys.executable, "-c", hold, "python", "-m", "hermes_cli.main", "gateway", "run"],
+        ["timeout", "60", "cat", "-", "hermes", "gateway", "run"],
+    ]
 
 
-def test_check_beside_a_working_gateway(hermes_home: MakeHome) -> None:
+def is_found_among_all_homes(patient: Patient, nowhere: Path) -> None:
+    """No home is named and none is usual: the one in use is found, with all its profiles."""
+    nowhere.mkdir()
+    done = support.doctor("check", "--json", "--all-homes", env=machine(nowhere))
+    reports = {report["home"]: report for report in done.json["homes"]}
+    root = patient.home.resolve()
+    wanted = [str(root), *(str(root / "profiles" / name) for name in ("coder", "writer"))]
+    assert set(wanted) <= set(reports)
+    assert reports[wanted[0]]["hermes"]["version"] == patient.version
+
+
+def goes_on_meanwhile(patient: Patient) -> None:
     """The gateway goes on meanwhile: no file comes or goes but its own, nothing else changes."""
     own = ("logs/", "cron/", "state/", "gateway", "kanban", "state.db", "response_store.db")
-    patient = Patient("0.19.0", hermes_home("0.19.0"))
-    with gateway("0.19.0", patient.home) as running:
-        before = support.contents(patient.home)
-        done = [patient.check() for _ in range(3)]
-        after = support.contents(patient.home)
-        assert pids(patient.home) == [running.pid]
-
+    before = support.contents(patient.home)
+    done = [patient.check() for _ in range(3)]
+    after = support.contents(patient.home)
     assert [one.code for one in done] == [0, 0, 0]
     changed = {name for name in before.keys() | after if before.get(name) != after.get(name)}
     assert [name for name in sorted(changed) if not name.startswith(own)] == []
     assert {facts[1:3] for facts in after.values()} == {facts[1:3] for facts in before.values()}
 
 
-@pytest.mark.parametrize("version", GATEWAYS)
-def test_lost_column_under_a_running_gateway(version: str, hermes_home: MakeHome) -> None:
-    """What this release would heal at a start is an error while a gateway runs on it."""
-    patient = Patient(version, hermes_home(version))
-    with gateway(version, patient.home) as running, running.frozen():
-        lose(patient.home / "kanban.db", ("tasks", "session_id"))
-        found = patient.finding("KANBAN-SCHEMA")
-
-    assert found["severity"] == "error"
-    assert patient.finding("KANBAN-SCHEMA")["severity"] == "info"
+def is_not_changed(patient: Patient) -> None:
+    """Not a byte, mode, owner or time of any file while the gateway holds its files and locks."""
+    before = support.tree(patient.home)
+    done = patient.check()
+    after = support.tree(patient.home)
+    loud = {one["code"] for one in done.json["findings"] if one["severity"] != "info"}
+    assert loud - {"GW-UNSUPERVISED"} == {"GW-SUSPENDED"}  # as it is, and nothing else
+    assert after == before
 
 
-# -- what must not be done under a gateway -------------------------------------------------
-
-
-@pytest.mark.parametrize("version", GATEWAYS)
-def test_database_in_use_is_not_replaced(version: str, hermes_home: MakeHome) -> None:
+def keeps_its_database(patient: Patient, pid: int, backup: str) -> None:
     """Where the gateway must not be stopped nothing is changed; for a fix and for a restore."""
-    patient = Patient(version, hermes_home(version))
-    backup = patient.doctor("backup", "create", "--json").json["id"]
     inside = patient.env | {"_HERMES_GATEWAY": "1"}
     options = ("--yes", "--home", patient.home)
-    with gateway(version, patient.home) as running, running.frozen():
-        support.clobber(patient.home / "state.db")
-        before = support.tree(patient.home, times=False, vault=True)
-        fixed = support.doctor("fix", "DB-NOTADB", "--apply", *options, env=inside)
-        restored = support.doctor("backup", "restore", backup, "state.db", *options, env=inside)
-        after = support.tree(patient.home, times=False, vault=True)
+    path = patient.home / "state.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:  # else the log has the first page, too
+        assert db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    begin = path.read_bytes()[:16]
+    support.clobber(path)
+    before = support.tree(patient.home, times=False, vault=True)
+    fixed = support.doctor("fix", "DB-NOTADB", "--apply", *options, env=inside)
+    restored = support.doctor("backup", "restore", backup, "state.db", *options, env=inside)
+    after = support.tree(patient.home, times=False, vault=True)
+    support.clobber(path, begin)
 
     assert fixed.code == 1
     assert "inside the gateway" in " ".join(fixed.out.split())
     assert restored.code == 2
     assert len(restored.err.splitlines()) == 1
     for one in (fixed.out, restored.err):
-        assert f"process {running.pid}" in " ".join(one.split())
+        assert f"process {pid}" in " ".join(one.split())
         assert "Traceback" not in one
     assert after == before
+
+
+# -- programs that open the database during a repair ---------------------------------------
 
 
 @contextmanager

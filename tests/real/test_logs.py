@@ -93,6 +93,7 @@ def read_in(machine: Machine, home: Path) -> tuple[list[LogEntry], list[object]]
     return [LogEntry(*one) for one in found], unread
 
 
+@pytest.mark.wide
 def test_journal(tmp_path: Path) -> None:
     """What a unit printed, and what its manager says of its end."""
     home = tmp_path / "home"

@@ -68,6 +68,7 @@ def answers(home):
         found["lets in"] = [let("friend"), let("stranger")]
     return found
 
+load_gateway_config()  # imports what every answer needs, once for all of them
 for home in HOMES:
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -195,11 +196,15 @@ CASES = {
 }
 
 
-def ask(version: str, folder: Path, homes: list[Path]) -> list[dict[str, Any]]:
-    """What a release says of each home; it is asked about copies, where it may write."""
-    copies = [
+def copies(folder: Path, homes: list[Path]) -> list[Path]:
+    """Copies of homes, where a release may write."""
+    return [
         support.copy_home(home, folder / str(number) / "home") for number, home in enumerate(homes)
     ]
+
+
+def ask(version: str, folder: Path, copies: list[Path]) -> list[dict[str, Any]]:
+    """What a release says of each home."""
     script = f"HOMES = {[str(one) for one in copies]!r}\n{SCRIPT}"
     said = real_home.run(version, support.healthy(folder / "scratch"), script)
     lines = [line for line in said.splitlines() if line.startswith("answer ")]
@@ -223,7 +228,7 @@ def test_before_and_after(version: str, tmp_path: Path) -> None:
         home.chmod(0o700)
         homes.append(home)
 
-    before = ask(version, tmp_path / "before", homes)
+    before = copies(tmp_path / "before", homes)
     for home, one in zip(homes, cases.values(), strict=True):
         patient = Patient(version, home)
         if one.after is None:
@@ -232,9 +237,9 @@ def test_before_and_after(version: str, tmp_path: Path) -> None:
             done = patient.doctor("fix", one.code, "--apply", "--yes", "--json")
             assert done.code == 0, (one, done.out)
             assert done.json["repair"]["runs"], one
-    after = ask(version, tmp_path / "after", homes)
+    answers = ask(version, tmp_path, before + copies(tmp_path / "after", homes))
 
-    for name, was, now in zip(cases, before, after, strict=True):
+    for name, was, now in zip(cases, answers[: len(homes)], answers[len(homes) :], strict=True):
         one = cases[name]
         assert {key: was.get(key) for key in one.before} == one.before, (name, was)
         if one.after is not None:

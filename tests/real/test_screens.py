@@ -11,6 +11,7 @@ import pwd
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import demo_home
-from tests.helpers import requirements, support
+from tests.helpers import support
 from tests.helpers.real import chat_partner, qq
 from tests.helpers.real.containers import OUTSIDE, Project, engine
 from tests.helpers.real.gateways import Running, free_port, gateway, sealed, until
@@ -29,6 +30,8 @@ from tools import releases
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
+RENEWAL = 15.0
+"""Seconds in which Hermes may renew a login: a rejected one is no finding before."""
 DOCTOR = (sys.executable, "-m", "hermes_doctor")
 NETWORK = """
 model:
@@ -98,6 +101,7 @@ def answering_bot(home: Path, platform: qq.Qq) -> Iterator[Running]:
         yield running
 
 
+@pytest.mark.wide
 def test_healthy(user: Path, platform: qq.Qq) -> None:
     """A bot under systemd that has just answered, with a backup."""
     home = user / ".hermes"
@@ -148,49 +152,61 @@ def test_dead_provider(user: Path, platform: qq.Qq) -> None:
     with gateway(VERSION, home, extra=alone(platform)):
         until(lambda: platform.sessions() > 0, "the session")
         chat(platform, "Are you there?", "authentication failed")
+        time.sleep(RENEWAL)
         until(lambda: "PROVIDER-401" in look(user), "the time in which a login may be renewed")
         shown = look(user)
 
     compare("dead-provider", shown)
 
 
-def test_dead_qq(user: Path, platform: qq.Qq) -> None:
-    """The bot worked; after a restart QQ rejects its secret."""
+def test_one_bot(user: Path, platform: qq.Qq, tmp_path: Path) -> None:
+    """A bot that answered, and what became of it: killed, of another user, damaged, locked out."""
     home = user / ".hermes"
-    with answering_bot(home, platform):
-        pass
-    platform.tell("token bad")
-    with gateway(VERSION, home, extra=alone(platform)):
-        log = home / "logs" / "errors.log"
-        until(lambda: log.exists() and "100016" in log.read_text(), "the rejected secret")
-        shown = look(user)
+    killed, stopped = tmp_path / "killed", tmp_path / "stopped"
+    with answering_bot(home, platform) as running, running.frozen():
+        support.copy_home(home, killed)  # what a killed one leaves
+    support.copy_home(home, stopped)
 
-    compare("dead-qq", shown)
-
-
-def test_gateway_down(user: Path, platform: qq.Qq) -> None:
-    """The gateway was killed, and nothing restarts it."""
-    home = user / ".hermes"
-    with answering_bot(home, platform) as running:
-        running.process.kill()
-        running.process.wait()
-    shown = look(user)
-
-    compare("gateway-down", shown)
-
-
-def test_truncated_database(user: Path, platform: qq.Qq) -> None:
-    """A disk was full, and the second half of state.db is missing."""
-    home = user / ".hermes"
-    with answering_bot(home, platform):
-        pass
+    # A disk was full, and the second half of state.db is missing.
     path = home / "state.db"
     for name in ("state.db-wal", "state.db-shm"):
         (home / name).unlink(missing_ok=True)
     os.truncate(path, path.stat().st_size // 4096 // 2 * 4096)
-    shown = look(user)
+    compare("truncated-database", look(user))
 
-    compare("truncated-database", shown)
+    # The gateway was killed, and nothing restarts it.
+    replace(home, killed)
+    compare("gateway-down", look(user))
+    if not os.geteuid():
+        another_user(user)
+
+    # After a restart QQ rejects its secret.
+    replace(home, stopped)
+    platform.tell("token bad")
+    log = home / "logs" / "errors.log"
+    with gateway(VERSION, home, extra=alone(platform)):
+        until(lambda: log.exists() and "100016" in log.read_text(), "the rejected secret")
+        compare("dead-qq", look(user))
+
+
+def replace(home: Path, other: Path) -> None:
+    """Put a copy in the place of a home."""
+    shutil.rmtree(home)
+    support.copy_home(other, home)
+
+
+def another_user(user: Path) -> None:
+    """Root looks at the home of somebody else."""
+    nobody = pwd.getpwnam("nobody")
+    for path in (user, *user.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    root = user.parent / "root"
+    root.mkdir()
+    env = support.environ(machine(root, releases.python_of(VERSION).parent))
+    shown = screen([*DOCTOR, "check", "--home", user / ".hermes"], env, root)
+    compare("another-user", steady(shown, (str(user), "/home/nobody")))
+    for path in (user, *user.rglob("*")):
+        os.chown(path, 0, 0, follow_symlinks=False)
 
 
 def test_seven_problems(users: Path) -> None:
@@ -218,6 +234,7 @@ def test_network(user: Path, platform: qq.Qq) -> None:
     compare("network", shown)
 
 
+@pytest.mark.wide
 def test_container(users: Path, platform: qq.Qq, hermes_home: MakeHome) -> None:
     """The gateway runs in a container; `check` runs on the host."""
     folder, home = users / "alice" / "bot", users / "alice" / "data"
@@ -236,27 +253,6 @@ def test_container(users: Path, platform: qq.Qq, hermes_home: MakeHome) -> None:
         shown = steady(screen(command, env, folder), (str(folder.parent), "/home/alice"))
 
     compare("container", shown)
-
-
-def test_home_of_another_user(user: Path, platform: qq.Qq) -> None:
-    """Root looks at the home of somebody else, whose gateway was killed."""
-    if os.geteuid():
-        requirements.missing("only root can look at the home of somebody else")
-    nobody = pwd.getpwnam("nobody")
-    home = user / ".hermes"
-    chat_partner.set_up(home, platform)
-    with gateway(VERSION, home, extra=alone(platform)) as running:
-        until(lambda: platform.sessions() > 0, "the session")
-        running.process.kill()
-        running.process.wait()
-    for path in (user, home, *home.rglob("*")):
-        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
-    root = user.parent / "root"
-    root.mkdir()
-    env = support.environ(machine(root, releases.python_of(VERSION).parent))
-    shown = screen([*DOCTOR, "check", "--home", home], env, root)
-
-    compare("another-user", steady(shown, (str(user), "/home/nobody")))
 
 
 def test_a_pipe_gets_the_same(users: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.records.journal import Journals
 from tests.helpers import support
-from tests.helpers.real.controlled_gateways import VERSION, ward
+from tests.helpers.real.controlled_gateways import VERSION, Ward, ward
 from tests.helpers.real.gateways import answers, until
 from tests.helpers.real.release_homes import ROWS, MakeHome
 from tests.helpers.support import copy_home
@@ -31,80 +31,94 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_brought_back(hermes_home: MakeHome) -> None:
-    """Restarted in order, killed and started again, each time a new process of this very home."""
-    home = hermes_home(VERSION)
-    with ward(copy_home(home, home.parent / "other" / "home")) as other, ward(home) as one:
-        first, beside = one.pid, other.pid
-        (one.home / "gateway.lock").unlink()
-
-        asked = one.doctor("fix", "GW-LOCK-LOST", "--apply")
-        assert asked.code == 1 and one.pid == first, "it interrupts a gateway, so it asks first"
-        done = one.fix("GW-LOCK-LOST")
-
-        assert done.code == 0, done.out + done.err
-        [run] = done.json["repair"]["runs"]
-        assert (run["gateway"], run["items"][0]["outcome"]) == ("started", "verified")
-        assert any("it has been running for" in note for note in run["items"][0]["notes"]), run
-        second = one.pid
-        assert second != first and not alive(first)
-        log = (one.home / "logs" / "gateway.log").read_text()
-        assert "as a planned gateway stop" in log, "it was told, so that it drained"
-        assert not (one.home / ".gateway-planned-stop.json").exists()
-        assert answers(one.port)
-        environ = Path(f"/proc/{second}/environ").read_bytes().split(b"\0")
-        assert f"HERMES_HOME={one.home.resolve()}".encode() in environ
-        assert not [name for name in environ if name.startswith(b"_HERMES_GATEWAY")]
-        again = one.fix("GW-LOCK-LOST")
-        assert (again.code, again.json["repair"]["runs"]) == (0, []) and one.pid == second
-
-        os.kill(second, signal.SIGKILL)
-        until(lambda: not alive(second), "its end")
-        inside = support.doctor(
-            *("fix", "GW-DOWN", "--apply", "--yes", "--json", "--home", one.home),
-            env=one.env | {"_HERMES_GATEWAY": "1"},
-        )
-        [planned] = [p for p in inside.json["repair"]["plan"] if p["code"] == "GW-DOWN"]
-        assert inside.code == 1 and "inside the gateway" in planned["refusal"]
-        done = one.fix("GW-DOWN")
-
-        assert done.code == 0, done.out + done.err
-        third = one.pid
-        assert third not in (first, second)
-        assert answers(one.port), "what .env says is enough for it"
-        assert "GW-DOWN" not in one.check().codes
-        again = one.fix("GW-DOWN")
-        assert (again.code, again.json["repair"]["runs"]) == (0, []) and one.pid == third
-        assert other.pid == beside and answers(other.port)
-
-
 @pytest.mark.long
-def test_frozen(hermes_home: MakeHome) -> None:
-    """A loop that does not turn is killed, and only that process; the other home's goes on."""
+def test_brought_back(hermes_home: MakeHome) -> None:
+    """Restarted in order, killed, frozen and suspended: each time there is a new process of this
+    very home, and the gateway of another home goes on."""
     home = hermes_home(VERSION)
     with ward(copy_home(home, home.parent / "other" / "home")) as other, ward(home) as one:
-        first, beside = one.pid, other.pid
-        one.freeze()
-        assert "GW-LOOP-BLOCKED" in one.check().codes
-
-        done = one.fix("GW-LOOP-BLOCKED")
-
-        assert done.code == 0, done.out + done.err
-        [item] = done.json["repair"]["runs"][0]["items"]
-        assert f"process {first} was frozen and was killed" in item["notes"][0]
-        assert one.pid != first and answers(one.port)
-        assert not (one.home / ".gateway-planned-stop.json").exists()
+        beside = other.pid
+        restarted(one)
+        killed(one)
+        frozen(one)
+        suspended(one)
         assert other.pid == beside and answers(other.port)
 
-        second = one.pid
-        os.kill(second, signal.SIGSTOP)
-        until(lambda: Path(f"/proc/{second}/stat").read_text().split()[2] == "T", "it to stand")
-        done = one.fix("GW-SUSPENDED")
 
-        assert done.code == 0, done.out + done.err
-        [item] = done.json["repair"]["runs"][0]["items"]
-        assert not [note for note in item["notes"] if "killed" in note], "woken, it drains"
-        assert one.pid != second and answers(one.port)
+def restarted(one: Ward) -> None:
+    """In order, by a fix that needs it."""
+    first = one.pid
+    (one.home / "gateway.lock").unlink()
+
+    asked = one.doctor("fix", "GW-LOCK-LOST", "--apply")
+    assert asked.code == 1 and one.pid == first, "it interrupts a gateway, so it asks first"
+    done = one.fix("GW-LOCK-LOST")
+
+    assert done.code == 0, done.out + done.err
+    [run] = done.json["repair"]["runs"]
+    assert (run["gateway"], run["items"][0]["outcome"]) == ("started", "verified")
+    assert any("it has been running for" in note for note in run["items"][0]["notes"]), run
+    second = one.pid
+    assert second != first and not alive(first)
+    log = (one.home / "logs" / "gateway.log").read_text()
+    assert "as a planned gateway stop" in log, "it was told, so that it drained"
+    assert not (one.home / ".gateway-planned-stop.json").exists()
+    assert answers(one.port)
+    environ = Path(f"/proc/{second}/environ").read_bytes().split(b"\0")
+    assert f"HERMES_HOME={one.home.resolve()}".encode() in environ
+    assert not [name for name in environ if name.startswith(b"_HERMES_GATEWAY")]
+    again = one.fix("GW-LOCK-LOST")
+    assert (again.code, again.json["repair"]["runs"]) == (0, []) and one.pid == second
+
+
+def killed(one: Ward) -> None:
+    """Killed by somebody else, and started again."""
+    first = one.pid
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not alive(first), "its end")
+    inside = support.doctor(
+        *("fix", "GW-DOWN", "--apply", "--yes", "--json", "--home", one.home),
+        env=one.env | {"_HERMES_GATEWAY": "1"},
+    )
+    [planned] = [p for p in inside.json["repair"]["plan"] if p["code"] == "GW-DOWN"]
+    assert inside.code == 1 and "inside the gateway" in planned["refusal"]
+    done = one.fix("GW-DOWN")
+
+    assert done.code == 0, done.out + done.err
+    third = one.pid
+    assert third != first
+    assert answers(one.port), "what .env says is enough for it"
+    assert "GW-DOWN" not in one.check().codes
+    again = one.fix("GW-DOWN")
+    assert (again.code, again.json["repair"]["runs"]) == (0, []) and one.pid == third
+
+
+def frozen(one: Ward) -> None:
+    """A loop that does not turn is killed, and only that process."""
+    first = one.pid
+    one.freeze()
+    assert "GW-LOOP-BLOCKED" in one.check().codes
+
+    done = one.fix("GW-LOOP-BLOCKED")
+
+    assert done.code == 0, done.out + done.err
+    [item] = done.json["repair"]["runs"][0]["items"]
+    assert f"process {first} was frozen and was killed" in item["notes"][0]
+    assert one.pid != first and answers(one.port)
+    assert not (one.home / ".gateway-planned-stop.json").exists()
+
+
+def suspended(one: Ward) -> None:
+    """A suspended process is woken, so that it can drain."""
+    second = one.pid
+    os.kill(second, signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{second}/stat").read_text().split()[2] == "T", "it to stand")
+    done = one.fix("GW-SUSPENDED")
+
+    assert done.code == 0, done.out + done.err
+    [item] = done.json["repair"]["runs"][0]["items"]
+    assert not [note for note in item["notes"] if "killed" in note], "woken, it drains"
+    assert one.pid != second and answers(one.port)
 
 
 def test_repaired_under_a_writing_gateway(hermes_home: MakeHome) -> None:

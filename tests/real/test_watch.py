@@ -25,6 +25,13 @@ from tests.scenarios.test_watch_process import watching
 from tools import releases
 
 pytestmark = pytest.mark.real
+SOONER = """
+import hermes_doctor.gateway.startup_proof
+hermes_doctor.gateway.startup_proof.SETTLE = 1.0
+from hermes_doctor.__main__ import main
+main()
+"""
+"""The command, which does not wait long for a gateway to stay up."""
 
 
 def alive(pid: int) -> bool:
@@ -43,7 +50,7 @@ def test_a_gateway_that_is_killed_comes_back(hermes_home: MakeHome) -> None:
     with ward(home) as one:
         options = ("--heal", "--after", "2", "--budget", "2/30m")
         env: dict[str, str | None] = {**one.env}
-        with watching(home, *options, env=env) as child:
+        with watching(home, *options, env=env, program=("-c", SOONER)) as child:
             child.until("gateway running")
             seen = {one.pid}
             for number in range(1, 3):

@@ -17,7 +17,11 @@ from tests.helpers import requirements, support
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
-PYTHONS = ("3.11", "3.12", "3.13")
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+PYTHONS = [
+    pytest.param(version, marks=[] if version == OWN else pytest.mark.wide)
+    for version in ("3.11", "3.12", "3.13")
+]
 HOSTILE = "import os\nos.write(2, b'HOSTILE')\nraise SystemExit('HOSTILE')\n"
 
 
@@ -110,8 +114,9 @@ def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_pat
     if python is None:
         requirements.missing(f"Python {version} is not installed")
     place = tmp_path / "venv"
-    run(python, "-m", "venv", place, cwd=tmp_path)
-    run(place / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    run(python, "-m", "venv", "--without-pip", place, cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
+    run(*pip, "install", "--quiet", wheel, cwd=tmp_path)
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
 
     def doctor(*args: str | Path) -> str:

@@ -9,22 +9,20 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import crash_server, support
-from tests.helpers.crash_server import Cut, Server
+from tests.helpers.crash_server import Call, Cut, Server
 
 MOMENTS = ("backing-up", "staging", "committing", "verifying")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving() as serving:
-        yield serving
+    return crash_server.serving()
 
 
 @pytest.fixture
@@ -33,12 +31,22 @@ def sick(tmp_path: Path) -> Path:
     return crash_server.sick(tmp_path / "home")
 
 
+REHEARSED: dict[str, tuple[Call, ...]] = {}
+
+
+def rehearsed(server: Server, home: Path, *codes: str) -> tuple[Call, ...]:
+    """The calls of a whole fix of such a home; each kind of home is rehearsed once."""
+    kind = repr((codes, sorted(crash_server.state(home).items())))
+    if kind not in REHEARSED:
+        copy = crash_server.clone(home, home.with_name("rehearsal"))
+        REHEARSED[kind] = server("fix", *codes, "--apply", "--yes", "--home", copy).calls
+        shutil.rmtree(copy)
+    return REHEARSED[kind]
+
+
 def cut_off(server: Server, home: Path, moment: str, *codes: str) -> str:
     """Kill a fix in the middle of what it does; the run's id."""
-    copy = home.with_name("rehearsal")
-    crash_server.clone(home, copy)
-    calls = server("fix", *codes, "--apply", "--yes", "--home", copy).calls
-    shutil.rmtree(copy)
+    calls = rehearsed(server, home, *codes)
     saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
     swaps = [n for n, c in enumerate(calls) if c.name == "exchange"]
     at = {

@@ -44,8 +44,10 @@ def running(home: Path) -> list[int]:
 
 
 def fix(home: Path, env: dict[str, str], *words: str) -> support.Done:
-    """`fix --apply` without a terminal."""
-    return support.doctor("fix", *words, "--apply", "--home", home, env=env, timeout=120)
+    """`fix --apply` without a terminal, which watches a new gateway for a second only."""
+    settle = {"hermes_doctor.gateway.startup_proof.SETTLE": 1.0}
+    words = ("fix", *words, "--apply", "--home", str(home))
+    return support.doctor(*words, env=env, timeout=120, settings=settle)
 
 
 def test_stopped_on_purpose(home: Path, env: dict[str, str]) -> None:

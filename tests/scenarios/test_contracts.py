@@ -13,7 +13,8 @@ import pytest
 from hermes_doctor import api
 from hermes_doctor.model import Safety
 from hermes_doctor.plugins import load
-from tests.helpers import support
+from tests.helpers import budget, support
+from tests.helpers.each import each
 from tests.helpers.provider_mistakes import MISTAKES
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +57,7 @@ def test_everything_loads() -> None:
     assert len(LOADED.checks) + len(LOADED.fixes) >= len(PLUGIN_FILES)
 
 
-@pytest.mark.parametrize("code", CODES)
+@each(CODES)
 def test_page(code: str) -> None:
     """Every code that a check declares has its page with the fixed headings, each with words."""
     text = (ROOT / "docs" / "failures" / f"{code}.md").read_text(encoding="utf-8")
@@ -184,7 +185,7 @@ ALLOWED = {"checks": frozenset[str](), "fixes": frozenset({"sqlite_utils"})}
 """Beside the standard library and the API: what the tool depends on and only fixes may load."""
 
 
-@pytest.mark.parametrize("path", PLUGIN_FILES, ids=lambda path: path.name)
+@each(PLUGIN_FILES)
 def test_imports(path: Path) -> None:
     """Checks and fixes import from hermes_doctor.api only: what they can do, everybody can."""
     for module in imported(path):
@@ -228,7 +229,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", ENGINE, ids=lambda path: str(path.relative_to(ROOT)))
+@each(ENGINE)
 def test_engine_names_no_plugin(path: Path) -> None:
     """The engine names no check, no fix and no code; examples of a command's help may."""
     words = {check.id for check in LOADED.checks} | {fix.id for fix in LOADED.fixes} | set(CODES)
@@ -256,7 +257,7 @@ def test_renderers_know_no_home() -> None:
             ), f"{path.name} imports {module}"
 
 
-@pytest.mark.parametrize("path", PLUGIN_FILES, ids=lambda path: path.name)
+@each(PLUGIN_FILES)
 def test_every_plugin_has_its_tests(path: Path) -> None:
     """A file of tests with the same name; mistakes about providers have one for all of them."""
     shared = {mistake.code for mistake in MISTAKES.values()}
@@ -390,7 +391,7 @@ def test_list_agrees(home: Path) -> None:
         assert [next(iter(item.values())) for item in listed["items"]] == names
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", budget.share(CODES, one_of=6))
 def test_explain(code: str) -> None:
     """`explain` prints the page, in any case of the letters."""
     page = (ROOT / "docs" / "failures" / f"{code}.md").read_text()

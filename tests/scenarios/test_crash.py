@@ -1,12 +1,14 @@
-"""SIGKILL at every write of a repair, an undo and a restore: before or after, never between."""
+"""SIGKILL at every write of a repair, an undo and a restore: before or after, never between.
+
+`make test-all` kills at every boundary, `make test` at some of each kind.
+"""
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,20 +17,19 @@ import pytest
 
 from hermes_doctor.home import is_database
 from hermes_doctor.sqlite import joined_copy
-from tests.helpers import crash_server
-from tests.helpers.crash_server import Cut, Ended, Server
+from tests.helpers import budget, crash_server
+from tests.helpers.crash_server import Call, Cut, Ended, Server
 
 NO_EXCHANGE = (Cut(-1, "no-renameat2"),)
 """A file system on which two names cannot be exchanged."""
-CHUNKS = 6
+CHUNKS = 3
 """A scenario's boundaries are shared out over this many tests, so that they run side by side."""
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving(alone=True) as serving:
-        yield serving
+    return crash_server.serving(alone=True)
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +53,25 @@ class Scenario:
     before: dict[str, tuple[Any, ...]]
     after: dict[str, tuple[Any, ...]]
     cuts: tuple[Cut, ...]
-    calls: int
+    calls: tuple[Call, ...]
     contents: dict[str, list[bytes | None]]
     """What SQLite sees in each database before and after."""
 
     def again(self, *cuts: Cut) -> Ended:
         """Run the command on the home as it is now."""
         return self.server(*self.command, "--home", self.home, cuts=cuts)
+
+    def sample(self, number: int, step: int = 1) -> Sequence[Cut]:
+        """Where to kill it, at every so many boundaries; some are enough for `make test`.
+
+        Every switch of a file is among them, and one of each kind of the other calls.
+        """
+
+        def kind(cut: Cut) -> tuple[str, str, int]:
+            name = self.calls[cut.at].name
+            return name, cut.how, cut.at if name == "exchange" else -1
+
+        return budget.sample(self.cuts[::step], number, kind)
 
 
 def put(template: Path, home: Path) -> Path:
@@ -86,7 +99,7 @@ def rehearse(server: Server, template: Path, home: Path, *command: str) -> Scena
         crash_server.state(template),
         crash_server.state(home),
         tuple(cuts),
-        len(whole.calls),
+        whole.calls,
         {
             name: [joined_content(place / name) for place in (template, home)]
             for name in ("state.db", "kanban.db")
@@ -155,11 +168,6 @@ def backups(home: Path) -> list[str]:
     return [path.parent.name for path in made if not path.parent.name.endswith(".partial")]
 
 
-def mine(cuts: Sequence[Cut], chunk: int, step: int = 1) -> Iterator[Cut]:
-    """The share of one test, every so many of them."""
-    return itertools.islice(cuts, chunk * step, None, CHUNKS * step)
-
-
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """A fix that is killed leaves each path before or after; the next fix ends it; undo undoes."""
@@ -167,7 +175,7 @@ def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: P
     scene = rehearse(server, sick, home, "fix", "--apply", "--yes")
     assert scene.before != scene.after
     times = crash_server.modified(sick)
-    for n, cut in enumerate(mine(scene.cuts, chunk)):
+    for n, cut in enumerate(scene.sample(20)[chunk::CHUNKS]):
         cut_off = killed(scene, cut)
         known = backups(home)
         if n % 3 == 0:
@@ -196,7 +204,7 @@ def test_fix_not_killed(server: Server, sick: Path, tmp_path: Path) -> None:
     """One boundary past the last the run comes to its end: there are no others."""
     scene = rehearse(server, sick, tmp_path / "home", "fix", "--apply", "--yes")
     put(sick, scene.home)
-    assert scene.again(Cut(scene.calls, "kill")).code == 0
+    assert scene.again(Cut(len(scene.calls), "kill")).code == 0
     assert crash_server.state(scene.home) == scene.after
     assert len(scene.cuts) > 100
 
@@ -208,7 +216,7 @@ def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: 
     assert server("fix", "--apply", "--yes", "--home", home).code == 0
     scene = rehearse(server, crash_server.clone(home, tmp_path / "fixed"), home, "undo", "--yes")
     assert scene.after == crash_server.state(sick)
-    for n, cut in enumerate(mine(scene.cuts, chunk)):
+    for n, cut in enumerate(scene.sample(15)[chunk::CHUNKS]):
         cut_off = killed(scene, cut)
         known = backups(home)
         if n % 4 == 0:
@@ -235,7 +243,7 @@ def test_restore_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_pat
     template = crash_server.clone(home, tmp_path / "mended")
     scene = rehearse(server, template, home, "backup", "restore", made, "--yes")
     assert scene.after == crash_server.state(sick)
-    for cut in mine(scene.cuts, chunk, step=2):
+    for cut in scene.sample(11, step=2)[chunk::CHUNKS]:
         cut_off = killed(scene, cut)
         known = backups(home)
         noticed(scene, cut_off)
@@ -272,7 +280,8 @@ def test_recovery_killed_anywhere(
     ended = server("undo", "--yes", "--home", home, cuts=bare)
     assert crash_server.state(home) == scene.before, ended.said
     effective = [n + 1 for n, call in enumerate(ended.calls[:-1]) if call.effect]
-    for n in [0, *effective][:: 1 if links else 2]:
+    kills = [0, *effective][:: 1 if links else 2]
+    for n in budget.sample(kills, 6, lambda n: ended.calls[n].name == "exchange"):
         put(template, home)
         assert server("undo", "--yes", "--home", home, cuts=(Cut(n, "kill"), *bare)).code == -9
         between(scene)
@@ -285,7 +294,7 @@ def test_recovery_killed_anywhere(
 def test_backup_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> None:
     """A backup that is killed is none: the next one is whole and nothing of the first is left."""
     scene = rehearse(server, sick, tmp_path / "home", "backup", "create")
-    for cut in scene.cuts[::3]:
+    for cut in scene.sample(6, step=3):
         killed(scene, cut)
         noticed(scene, [])
         assert scene.again().code == 0
@@ -308,7 +317,7 @@ def test_over_an_earlier_backup_killed_anywhere(
     whole_run = server("backup", *command, "--home", home)
     cuts = [n for n, call in enumerate(whole_run.calls) if n == 0 or whole_run.calls[n - 1].effect]
     assert len(cuts) > 10
-    for n in cuts[:: max(1, len(cuts) // 12)]:
+    for n in budget.sample(cuts[:: max(1, len(cuts) // 12)], 6):
         put(template, home)
         assert server("backup", *command, "--home", home, cuts=(Cut(n, "kill"),)).code == -9
         assert crash_server.state(home) == crash_server.state(template), "the home itself"
@@ -330,7 +339,7 @@ def test_prune_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> No
         assert server("backup", "create", "--home", home).code == 0
     template = crash_server.clone(home, tmp_path / "two")
     scene = rehearse(server, template, home, "backup", "prune", "--keep", "1", "--yes")
-    for cut in scene.cuts:
+    for cut in scene.sample(10):
         killed(scene, cut)
         assert server("backup", "verify", "--all", "--home", home).code == 0
         assert scene.again().code == 0

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers import crash_server, requirements
+from tests.helpers import budget, crash_server, requirements
 from tests.helpers.crash_server import NEEDS_ROOM, Cut, Ended, Server
 from tests.helpers.warm_server import ROOT
 
-CHUNKS = 4
+CHUNKS = 2
+"""A command's calls are shared out over this many tests, so that they run side by side."""
 LEVELS = (0, 4, 16, 40, 64, 88, 112, 136, 160, 200, 260, 340, 500, 4000, 4200, 5000)
 """Kilobytes that are free when the repair begins."""
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving(alone=True) as serving:
-        yield serving
+    return crash_server.serving(alone=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,8 @@ def test_fix_on_a_disk_that_fills(
     numbers = [
         n for n, call in enumerate(needy) if not lasting or call.name in crash_server.LASTING
     ]
-    for n in numbers[chunk::CHUNKS]:
+    chosen = budget.sample(numbers, 8 if lasting else 12, lambda n: needy[n].name)
+    for n in chosen[chunk::CHUNKS]:
         shutil.rmtree(home)
         crash_server.clone(sick, home)
         where = f"{needy[n]} ({n})"
@@ -86,7 +88,8 @@ def test_undo_on_a_disk_that_fails(how: str, server: Server, sick: Path, tmp_pat
     fixed = crash_server.clone(home, tmp_path / "fixed")
     calls = server("undo", "--yes", "--home", home).calls
     needy = [call for call in calls if call.name in NEEDS_ROOM]
-    for n in range({"ENOSPC": 0, "EDQUOT": 1, "EIO": 2}[how], len(needy), 5):
+    numbers = range({"ENOSPC": 0, "EDQUOT": 1, "EIO": 2}[how], len(needy), 5)
+    for n in budget.sample(numbers, 6, lambda n: needy[n].name):
         shutil.rmtree(home)
         crash_server.clone(fixed, home)
         ended = server("undo", "--yes", "--home", home, cuts=(Cut(n, how, only=NEEDS_ROOM),))
@@ -99,11 +102,7 @@ def test_undo_on_a_disk_that_fails(how: str, server: Server, sick: Path, tmp_pat
         assert crash_server.state(home) == crash_server.state(sick), where
 
 
-WRITE = """
-import os, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute("INSERT INTO tasks (id, title, status, created_at) VALUES ('t2', 'since', 'todo', 2)")
-"""
+WRITE = "INSERT INTO tasks (id, title, status, created_at) VALUES ('t2', 'since', 'todo', 2)"
 
 
 @pytest.mark.parametrize("command", ["fix", "undo", "restore"])
@@ -127,7 +126,7 @@ def test_a_roll_back_that_cannot_be_recorded(command: str, server: Server, home:
     first = next(n for n, call in enumerate(calls) if call.name == "exchange")
     last = max(n for n, call in enumerate(calls) if call.path.endswith("run.json.new"))
     moments = [n for n in range(first, last) if calls[n].effect]
-    for n in [moments[0], *moments[2::4]]:
+    for n in budget.sample([moments[0], *moments[2::4]], 4):
         shutil.rmtree(home)
         crash_server.clone(template, home)
         failed = server(*words, "--home", home, cuts=(Cut(n, "ENOSPC", lasting=True),))
@@ -135,7 +134,8 @@ def test_a_roll_back_that_cannot_be_recorded(command: str, server: Server, home:
             continue
         assert failed.code == 2 and "Nothing was changed." in failed.said, failed.said
         assert board.read_bytes() == (template / "kanban.db").read_bytes()
-        subprocess.run([sys.executable, "-c", WRITE, str(board)], check=True)
+        with contextlib.closing(sqlite3.connect(board)) as db, db:
+            db.execute(WRITE)
         written = board.read_bytes()
 
         again = server("fix", "CFG-YAML", "--apply", "--yes", "--home", home)
@@ -159,7 +159,7 @@ def test_backup_on_a_disk_that_fills(server: Server, sick: Path, tmp_path: Path)
     assert server("backup", "create", "--home", home).code == 0
     calls = server("backup", "create", "--home", home).calls
     needy = [call for call in calls if call.name in NEEDS_ROOM]
-    for n in range(0, len(needy), 3):
+    for n in budget.sample(range(0, len(needy), 3), 6):
         listed = server("backup", "list", "--json", "--home", home).json["backups"]
         full = Cut(n, "ENOSPC", only=NEEDS_ROOM)
         ended = server("backup", "create", "--home", home, cuts=(full,))
@@ -189,6 +189,8 @@ from pathlib import Path
 from tests.helpers import crash_server
 from tests.helpers.crash_server import state, modified, leftovers, clone
 
+server = crash_server.serving()
+
 sick, work = Path(sys.argv[1]), Path(sys.argv[2])
 before, results = state(sick), []
 
@@ -204,14 +206,9 @@ def fill(disk, free):
         file.write(bytes(max(0, st.f_bavail * st.f_frsize - free)))
 
 def doctor(*args):
-    code = "from hermes_doctor.backup import free_space; free_space.MARGIN = %s; " % margin
-    code += "from hermes_doctor.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True,
-        env=os.environ | {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"},
-    )
-    return {"code": done.returncode, "said": " ".join((done.stdout + done.stderr).split()),
-            "err": done.stderr}
+    limit = {"hermes_doctor.backup.free_space.MARGIN": margin}
+    done = server(*args, env={"COLUMNS": "200"}, settings=limit)
+    return {"code": done.code, "said": done.said, "err": done.err}
 
 def report(home, done, **more):
     same = state(home) == before and modified(home) == modified(sick)
@@ -260,7 +257,7 @@ def honest(results: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("margin", [0, 4 * 1024 * 1024], ids=["no margin", "margin"])
 def test_a_disk_that_is_really_full(margin: int, sick: Path, tmp_path: Path) -> None:
     """On real disks with less and more room left, a fix is done whole or not at all."""
-    levels = LEVELS if margin == 0 else LEVELS[::3]
+    levels = tuple(budget.sample(LEVELS, 9)) if margin == 0 else LEVELS[::3]
     script = f"""
 margin = {margin}
 disk = mount("disk", "16m")

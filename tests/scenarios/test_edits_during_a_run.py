@@ -10,7 +10,7 @@ import json
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,10 +25,9 @@ BOARD = ("fix", "KANBAN-SCHEMA", "--apply", "--yes")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving(alone=True) as serving:
-        yield serving
+    return crash_server.serving(alone=True)
 
 
 @pytest.fixture

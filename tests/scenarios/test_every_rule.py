@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Iterator
@@ -16,19 +17,19 @@ from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from hermes_doctor.plugins.log_rules.ask_logs import ask
 from hermes_doctor.plugins.log_rules.findings import findings
+from hermes_doctor.plugins.log_rules.folder import Folder
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.probes.probes import Probes
+from tests.helpers import budget
+from tests.helpers.each import each
 from tests.helpers.rule_lines import asking, entry, lines, said, written
 
-WRITTEN = written()
-SAMPLES = {rule.id: [s for s in WRITTEN.samples if s.rule is rule] for rule in WRITTEN.rules}
-AGES_OUT = {
-    raw["id"]: raw.get("ages_out", "")
-    for path in (builtin("checks") / "signatures").glob("*.yaml")
-    if path.name != "causes.yaml"
-    for _, raw in source.mappings(path, "rules", [])
-}
+IN_LOGS = [
+    rule.id
+    for rule in Folder(builtin("checks") / "signatures", ours=True).rule_set.rules
+    if rule.source == "log"
+]
 DAY = 86_400.0
 NOW = 1_794_700_800.0
 HEALTHY = [
@@ -44,6 +45,32 @@ HEALTHY = [
 ]
 
 
+class Rules:
+    """All rules, read only once a test runs: that takes seconds."""
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(written().rules)
+
+
+@functools.cache
+def samples() -> dict[str, list[source.Sample]]:
+    """The sample lines of each rule."""
+    found: dict[str, list[source.Sample]] = {rule.id: [] for rule in written().rules}
+    for sample in written().samples:
+        found[sample.rule.id].append(sample)
+    return found
+
+
+def ages_out() -> dict[str, str]:
+    """Why rules say that they can only age out."""
+    return {
+        raw["id"]: raw.get("ages_out", "")
+        for path in (builtin("checks") / "signatures").glob("*.yaml")
+        if path.name != "causes.yaml"
+        for _, raw in source.mappings(path, "rules", [])
+    }
+
+
 def background() -> list[LogEntry]:
     """An ordinary life that began before."""
     began = NOW - 8 * 86400
@@ -52,7 +79,7 @@ def background() -> list[LogEntry]:
 
 def happening(rule: Rule) -> Iterator[LogEntry]:
     """The first example as often as it takes, and what must follow."""
-    own, *others = SAMPLES[rule.id]
+    own, *others = samples()[rule.id]
     gap = min((rule.within or rule.window / 4) / (rule.threshold + 1), 60.0)
     gap = max(gap, rule.spread / max(1, rule.threshold - 1))
     if rule.days:
@@ -87,25 +114,25 @@ def alike(rule: Rule, cleared: LogEntry, first: LogEntry) -> LogEntry:
     return cleared._replace(text=text, session=first.session)
 
 
-@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+@each(Rules())
 def test_while_it_lasts(rule: Rule) -> None:
     """In an ordinary log, with nothing after it."""
-    assert verdict(rule, *happening(rule)) == [rule.code]
+    assert verdict(rule, *happening(rule)) == [rule.code], rule.id
 
 
-@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+@each(Rules())
 def test_once_it_is_over(rule: Rule) -> None:
     """Each line that clears it does; so does a new start, unless it outlives that."""
     entries = list(happening(rule))
     last = entries[-1].at
-    for sample in SAMPLES[rule.id]:
+    for sample in samples()[rule.id]:
         if sample.line in rule.cleared_by:
             for example in sample.examples:
                 cleared = alike(rule, entry(example, rule.source), entries[0])
                 assert verdict(rule, *entries, cleared._replace(at=last + 1)) == [], example
     start = said(last + 1, "Starting Hermes Gateway...", "INFO", "gateway.run")
     left = [rule.code] if rule.outlives_start else []
-    assert verdict(rule, *entries, start) == left
+    assert verdict(rule, *entries, start) == left, rule.id
 
 
 ENDED_BY_ANY = {
@@ -122,7 +149,7 @@ ENDED_BY_ANY = {
 def test_what_any_success_ends() -> None:
     """Every other clearing line names the account, chat, job or model of the incident."""
     found = set()
-    for rule in WRITTEN.rules:
+    for rule in written().rules:
         named = {name for name in KEYS if f"(?P<{name}>" in rule.line.pattern}
         lines = [line.pattern for line in rule.cleared_by]
         if named and any(not any(f"(?P<{name}>" in line for name in named) for line in lines):
@@ -130,12 +157,12 @@ def test_what_any_success_ends() -> None:
     assert found == ENDED_BY_ANY
 
 
-@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
+@each(Rules())
 def test_another_one_works(rule: Rule) -> None:
     """A line about another account, chat, job or model does not end it."""
     entries = list(happening(rule))
     [match] = [m for m in asking(rule).ask(entries[0]) if m.role == "match"]
-    lines = [s for s in SAMPLES[rule.id] if s.line in rule.cleared_by]
+    lines = [s for s in samples()[rule.id] if s.line in rule.cleared_by]
     for example in (example for sample in lines for example in sample.examples):
         cleared = alike(rule, entry(example, rule.source), entries[0])
         for name in KEYS:
@@ -161,7 +188,7 @@ def test_healthy_lines_are_not_read() -> None:
     """
     found = [
         (rule.id, name)
-        for rule in WRITTEN.rules
+        for rule in written().rules
         for line in (rule.line, *([rule.followed_by] if rule.followed_by else []))
         if rule.source == "log" and line.level in ("INFO", "DEBUG")
         for name in line.loggers or ("any logger",)
@@ -175,37 +202,37 @@ def test_no_line_counts_twice() -> None:
     """A logger includes those below it, so no rule names both."""
     named = [
         (sample.rule.id, name, sample.line.loggers)
-        for sample in WRITTEN.samples
+        for sample in written().samples
         for name in sample.line.loggers
     ]
     assert [id for id, name, all in named if any(one.startswith(f"{name}.") for one in all)] == []
 
 
-@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
-def test_it_has_an_end(rule: Rule) -> None:
+def test_it_has_an_end() -> None:
     """A line, a start or a check ends it, or the rule says why it can only age out, and soon."""
-    ends = rule.cleared_by or rule.unless_ok or not rule.outlives_start
-    assert ends or AGES_OUT[rule.id]
-    assert ends or rule.days or rule.window <= DAY
+    why = ages_out()
+    for rule in written().rules:
+        ends = rule.cleared_by or rule.unless_ok or not rule.outlives_start
+        assert ends or why[rule.id], rule.id
+        assert ends or rule.days or rule.window <= DAY, rule.id
 
 
-@pytest.mark.parametrize("rule", WRITTEN.rules, ids=lambda rule: rule.id)
-def test_an_ordinary_life(rule: Rule) -> None:
+def test_an_ordinary_life() -> None:
     """Healthy lines and near misses are no fault, however often they come."""
-    near = [
-        entry(text, rule.source)._replace(at=NOW - 60)
-        for sample in SAMPLES[rule.id]
-        if sample.line is rule.line
-        for text in sample.near
-    ]
-    assert verdict(rule, *near * rule.threshold) == []
+    for rule in written().rules:
+        near = [
+            entry(text, rule.source)._replace(at=NOW - 60)
+            for sample in samples()[rule.id]
+            if sample.line is rule.line
+            for text in sample.near
+        ]
+        assert verdict(rule, *near * rule.threshold) == [], rule.id
 
 
-@pytest.mark.parametrize(
-    "rule", [r for r in WRITTEN.rules if r.source == "log"], ids=lambda r: r.id
-)
-def test_through_files(rule: Rule, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", budget.share(IN_LOGS, one_of=4))
+def test_through_files(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with lines where Hermes puts them: each rule is reached by the files it reads."""
+    [rule] = [rule for rule in written().rules if rule.id == name]
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     shift = time.time() - NOW
@@ -217,7 +244,7 @@ def test_through_files(rule: Rule, home: Path, monkeypatch: pytest.MonkeyPatch) 
             "TELEGRAM_BOT_TOKEN=123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDs\n"
         )
     assert told(home, rule, *entries, latest) == [rule.code]
-    for sample in SAMPLES[rule.id]:
+    for sample in samples()[rule.id]:
         if sample.line in rule.cleared_by:
             cleared = alike(rule, entry(sample.examples[0]), entries[0])
             over = cleared._replace(at=min(entries[-1].at + 1, time.time()))

@@ -12,7 +12,6 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,10 +80,9 @@ class Root:
 
 
 @pytest.fixture(scope="module")
-def root() -> Iterator[Root]:
+def root() -> Root:
     """Root, with a warm process for all commands of this file."""
-    with crash_server.serving() as server:
-        yield Root(server)
+    return Root(crash_server.serving())
 
 
 def facts(folder: Path) -> dict[str, tuple[object, ...]]:

@@ -11,6 +11,7 @@ import typer.main
 
 from hermes_doctor.cli.commands import TASKS, app
 from tests.helpers import support
+from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 
 LIMIT = 55
@@ -31,7 +32,7 @@ def _summary(command: Any) -> str:
     return str(command.help or "").split("\n\n")[0].replace("\n", " ").strip()
 
 
-@pytest.mark.parametrize("words", ALL, ids=" ".join)
+@each(ALL)
 def test_words(words: tuple[str, ...]) -> None:
     """No help text, example or option contains a refused word; every option has a help."""
     command = ALL[words]
@@ -43,7 +44,7 @@ def test_words(words: tuple[str, ...]) -> None:
         assert one.help[0].isupper(), one.help
 
 
-@pytest.mark.parametrize("words", [words for words in ALL if words], ids=" ".join)
+@each([words for words in ALL if words])
 def test_summaries(words: tuple[str, ...]) -> None:
     """A summary is one short sentence that fits into one line of the list of commands."""
     summary = _summary(ALL[words])

@@ -23,7 +23,7 @@ from hermes_doctor.model import Status
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite import condition
-from tests.helpers import damage, requirements, support
+from tests.helpers import budget, damage, requirements, support
 
 pytestmark = pytest.mark.disk
 PLUGINS = load.load()
@@ -180,18 +180,20 @@ def test_a_check_changes_nothing(any_home: Path) -> None:
     before = _everything(any_home)
     for check in PLUGINS.checks:
         [result], _ = examine(Probes(Home(any_home)), [check])
-        assert _everything(any_home) == before, check.id
         assert result.status is not Status.CRASHED, (check.id, result.reason)
+        if budget.everything:  # else all together: a change leaves its time behind
+            assert _everything(any_home) == before, check.id
+    assert _everything(any_home) == before
 
 
 def test_commands_that_look_change_nothing(any_home: Path) -> None:
     """Every command that only looks leaves the home as it is, all times included."""
     before = _everything(any_home)
-    for args in LOOKS:
+    for args in budget.sample(LOOKS, 6, kind=lambda words: words[0]):
         done = support.doctor(*args, "--home", any_home)
         assert done.code in (0, 1, 2), done.err
         assert _everything(any_home) == before, args
-    for args in HOMELESS:
+    for args in budget.sample(HOMELESS, 3):
         done = support.doctor(*args, env={"HERMES_HOME": str(any_home)})
         assert done.code in (0, 1, 2), done.err
         assert _everything(any_home) == before, args
@@ -223,13 +225,15 @@ def test_a_database_in_use_is_left_alone(tmp_path: Path) -> None:
         assert (home / "state.db-shm").exists()
         _aged(home)
         before = _everything(home)
-        for args in LOOKS[:8]:
+        for args in budget.sample(LOOKS[:8], 4, kind=lambda words: words[0]):
             done = support.doctor(*args, "--home", home)
             assert done.code in (0, 1), done.err
             assert _everything(home) == before, args
         for check in PLUGINS.checks:
             examine(Probes(Home(home)), [check])
-            assert _everything(home) == before, check.id
+            if budget.everything:
+                assert _everything(home) == before, check.id
+        assert _everything(home) == before
 
 
 def test_the_writer_is_not_blocked(tmp_path: Path) -> None:
@@ -239,7 +243,7 @@ def test_the_writer_is_not_blocked(tmp_path: Path) -> None:
         sqlite3.connect(home / "kanban.db", isolation_level=None, timeout=0)
     ) as db:
         db.execute("PRAGMA journal_mode = WAL")
-        for number in range(40):
+        for number in range(budget.tries(12, 40)):
             examine(Probes(Home(home)), PLUGINS.checks)
             db.execute("BEGIN EXCLUSIVE")
             db.execute(
@@ -307,7 +311,7 @@ def test_the_kernel_saw_no_write(tmp_path: Path, word: str) -> None:
     _strace()
     home = _leftovers(_vault(_sick(tmp_path / _HOME_NAME)))
     before = _everything(_aged(home))
-    for args in (args for args in LOOKS if args[0] == word):
+    for args in budget.sample([args for args in LOOKS if args[0] == word], 2):
         assert _traced(home, args, tmp_path / "log") == [], args
     after = _everything(home)
     assert {name for name in after if not name.startswith("../")} == {
@@ -361,9 +365,9 @@ STATES = (_at_rest, _left_by_a_crash, _only_a_log, _empty_log, _with_a_journal, 
 FAULTS = (None, damage.rows_zeroed, damage.search_structure, damage.cut_off, damage.table_lost)
 
 
-@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
-@pytest.mark.parametrize("way", ["memory", "process"])
 @pytest.mark.parametrize("state", STATES, ids=damage.called)
+@pytest.mark.parametrize("way", ["memory", "process"])
+@pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_databases_in_every_state(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -375,7 +379,9 @@ def test_databases_in_every_state(
     if way == "process":
         monkeypatch.setattr(condition, "SMALL_BYTES", 0)
         monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
-    for fault in FAULTS:
+    turn = STATES.index(state) + 2 * deep + (way == "memory")
+    chosen = FAULTS if budget.everything else (FAULTS[turn % 5], FAULTS[(turn + 2) % 5])
+    for fault in chosen:
         home = support.healthy(tmp_path / damage.called(fault or _at_rest) / ".hermes")
         path = damage.history(home / "state.db", messages=200)
         if fault is not None:
@@ -398,7 +404,8 @@ def test_the_kernel_saw_no_write_to_a_large_database(tmp_path: Path, state: dama
     assert path.stat().st_size > condition.SMALL_BYTES
     state(path)
     before = _everything(_aged(home))
-    for args in (("check",), ("check", "--deep")):
+    both = (("check",), ("check", "--deep"))
+    for args in both if budget.everything else (both[STATES.index(state) % 2],):
         assert _traced(home, args, tmp_path / "log") == [], args
     after = _everything(home)
     assert {k: v for k, v in after.items() if k[:3] != "../"} == {

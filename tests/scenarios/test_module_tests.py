@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from tests.helpers.each import each
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "hermes_doctor"
@@ -40,7 +40,7 @@ def test_every_module_is_covered() -> None:
     assert table().keys() - missing == set(), "these have a test of their own, or are gone"
 
 
-@pytest.mark.parametrize("test", sorted(set(table().values())))
+@each(sorted(set(table().values())))
 def test_the_covering_tests_exist(test: str) -> None:
     """A test that was renamed or removed covers nothing."""
     text = (ROOT / "tests" / test).read_text()

@@ -33,7 +33,7 @@ def test_every_check_loads_and_looks(home: Path, level: str) -> None:
     assert ended == [(one["id"], one["status"]) for one in usual["checks"]]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [pytest.param(LEVELS[0], marks=pytest.mark.wide), LEVELS[1]])
 def test_a_fix_is_planned_done_and_undone(home: Path, level: str) -> None:
     """Findings, repair, receipt and undo are the same."""
     old = support.put(home / ".env", b"\xef\xbb\xbfA=1\n").read_bytes()

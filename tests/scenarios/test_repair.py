@@ -24,10 +24,9 @@ BROKEN = support.CONFIG.replace("  default:", "\tdefault:")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving() as serving:
-        yield serving
+    return crash_server.serving()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,13 @@ def add(mine: Path, body: str) -> None:
     support.put(mine / "checks" / "rude.py", CHECK.format(body=lines), 0o644)
 
 
-def look(home: Path, mine: Path, *args: str) -> Done:
+def look(home: Path, mine: Path, *args: str, settings: Mapping[str, object] = {}) -> Done:
     """`check`, which must answer soon and must not call itself broken."""
     support.put(home / "greeting.txt", "go away")
     started = time.monotonic()
-    done = support.doctor("check", *args, "--home", home, "--plugins", mine, timeout=240)
+    done = support.doctor(
+        "check", *args, "--home", home, "--plugins", mine, timeout=240, settings=settings
+    )
     assert time.monotonic() - started < time_limits.stretch(SECONDS)
     assert "Traceback" not in done.err
     assert "bug in" not in done.out + done.err, done.out + done.err
@@ -79,7 +82,7 @@ def test_hangs_at_import(home: Path, mine: Path, how: str, folder: str) -> None:
     """A file that never ends loading is left behind, and named."""
     support.put(mine / folder / "hanging.py", HANGS[how], 0o644)
 
-    done = look(home, mine, "--json")
+    done = look(home, mine, "--json", settings={"hermes_doctor.plugins.mount.IMPORT_LIMIT": 1.0})
 
     others(done)
     status, why = ended(done, "plugin:hanging.py")
@@ -214,6 +217,29 @@ NONSENSE = {
 }
 
 
+def test_all_nonsense_at_once(home: Path, mine: Path) -> None:
+    """Findings that are none, each of another check: each has its own end, and the rest goes on."""
+    for number, body in enumerate(NONSENSE.values()):
+        source = CHECK.format(body=f"    {body}")
+        for name in ("rude", "RUDE"):  # no two checks have the same id or code
+            source = source.replace(f'"{name}"', f'"{name}-{number}"')
+        support.put(mine / "checks" / f"rude_{number}.py", source, 0o644)
+
+    done = look(home, mine, "--json")
+
+    others(done)
+    for number, what in enumerate(NONSENSE):
+        assert ended(done, f"rude-{number}")[0] in ("crashed", "problem"), what
+    text = look(home, mine)
+    assert text.code == 1
+    assert "MY-GREETING" in text.out
+    planned = support.doctor("fix", "--home", home, "--plugins", mine)
+    assert planned.code == 1
+    assert "bug in" not in planned.out + planned.err, planned.err
+    assert "MY-GREETING" in planned.out
+
+
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "what",
     list(NONSENSE),

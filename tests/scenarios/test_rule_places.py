@@ -10,7 +10,6 @@ from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from tests.helpers.rule_lines import written
 
-RULES = written().rules
 NOW = 100_000.0
 QQ = "gateway.platforms.qqbot.adapter"
 CLICK = (
@@ -22,7 +21,7 @@ DNS = "[Weixin] poll error (1/3): Cannot connect to host x:443 [Name or service 
 
 def told(*lines: tuple[str, str, str, str], **chats: str) -> list[Finding]:
     """What these lines come to: level, logger, session and text of each."""
-    ledger = IncidentTracker(RULES, now=NOW, chats=lambda: chats)
+    ledger = IncidentTracker(written().rules, now=NOW, chats=lambda: chats)
     for number, (level, logger, session, text) in enumerate(lines):
         ledger.add_entry(LogEntry(NOW - 600 + number, level, logger, text, session))
     return list(findings(ledger.incidents(), lambda _: "log"))

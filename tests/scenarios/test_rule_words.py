@@ -11,6 +11,7 @@ import yaml
 
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.plugins.load import builtin
+from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 
 FOLDER = builtin("checks") / "signatures"
@@ -23,7 +24,7 @@ VALUE = "12345678"
 PLATFORMS = load_knowledge("platforms")["platforms"].values()
 NAMES = {"Hermes"} | {one["label"].split()[0] for one in PLATFORMS}
 FIRST_WORD = re.compile(r"[\w.-]+")
-by_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+by_file = each(FILES)
 
 
 def rules(path: Path) -> Iterator[dict[str, str]]:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.salvage.salvage import salvage
-from tests.helpers import salvage_history
+from tests.helpers import budget, salvage_history
 
 MORE = int(os.environ.get("FUZZ", "1"))
 SECONDS = 20
@@ -23,7 +23,7 @@ def examples(count: int) -> settings:
     return settings(
         derandomize=MORE == 1,
         deadline=None,
-        max_examples=count * MORE,
+        max_examples=budget.tries(count // 4, count) * MORE,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         database=None,
         phases=[Phase.generate],

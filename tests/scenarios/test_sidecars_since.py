@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,10 +40,9 @@ os._exit(0)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Server:
     """The warm process."""
-    with crash_server.serving() as serving:
-        yield serving
+    return crash_server.serving()
 
 
 @pytest.fixture
@@ -193,18 +191,16 @@ def test_an_undo_that_was_cut_off(server: Server, board: Path) -> None:
 def test_a_connection_of_another_container(board: Path) -> None:
     """Without a write-ahead log it holds no lock between its transactions: it is seen anyway."""
     logging(board, "DELETE")
-    with crash_server.serving(alone=True) as apart:
-        with contextlib.closing(sqlite3.connect(board, isolation_level=None)) as hermes:
-            assert hermes.execute("SELECT count(*) FROM tasks").fetchone() == (1,)
-            old = board.read_bytes()
-            refused = apart(*FIX, "--home", board.parent)
-            assert refused.code == 2, refused.said
-            assert (
-                "kanban.db is in use by" in refused.said and "Nothing was changed" in refused.said
-            )
-            assert board.read_bytes() == old
-            hermes.execute("UPDATE tasks SET title = 'goes on'")
-        assert apart(*FIX, "--home", board.parent).code == 0
+    apart = crash_server.serving(alone=True)
+    with contextlib.closing(sqlite3.connect(board, isolation_level=None)) as hermes:
+        assert hermes.execute("SELECT count(*) FROM tasks").fetchone() == (1,)
+        old = board.read_bytes()
+        refused = apart(*FIX, "--home", board.parent)
+        assert refused.code == 2, refused.said
+        assert "kanban.db is in use by" in refused.said and "Nothing was changed" in refused.said
+        assert board.read_bytes() == old
+        hermes.execute("UPDATE tasks SET title = 'goes on'")
+    assert apart(*FIX, "--home", board.parent).code == 0
     assert titles(board) == ["goes on"]
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,16 @@ PATIENCE = 60.0
 class Child:
     """A watch at work; what it says comes line by line."""
 
-    def __init__(self, home: Path, *args: str, env: dict[str, str | None] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *args: str,
+        env: dict[str, str | None] | None = None,
+        program: Sequence[str] = ("-m", "hermes_doctor"),
+    ) -> None:
         state = {"XDG_STATE_HOME": str(home.parent / "state")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "hermes_doctor", "watch", "--home", str(home), *args],
+            [sys.executable, *program, "watch", "--home", str(home), *args],
             env=support.environ({**state, **(env or {})}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

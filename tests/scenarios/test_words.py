@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.plugins import load
+from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words, understated
 
 ROOT = Path(__file__).parents[2]
@@ -91,13 +92,13 @@ def unusual(path: Path) -> dict[str, list[str]]:
     return {text: words for text in said if (words := refused_words(text))}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@each(FILES)
 def test_texts_are_templates(path: Path) -> None:
     """So that they can be translated, compared and counted."""
     assert glued(path) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@each(FILES)
 def test_texts_are_plain(path: Path) -> None:
     """None has a word that nobody says."""
     assert unusual(path) == {}
@@ -138,7 +139,7 @@ def test_a_glued_text_is_found(
     assert len(glued(path)) == 1
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@each(FILES)
 def test_titles_are_short(path: Path) -> None:
     """A title fits on its line beside its code, and is not a sentence."""
     titles = [text for kind, value in shown(path) if kind == "title" for text in texts(value)]

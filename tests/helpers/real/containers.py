@@ -209,6 +209,9 @@ def engine() -> Iterator[Engine]:
         yield made
         for one in made.docker("ps", "--all", "--quiet").split():
             made.docker("rm", "--force", one)
+        # Each Compose project makes a bridge, which stays on the machine and takes one of 31 ranges
+        # of addresses.
+        made.docker("network", "prune", "--force")
     finally:
         gateways.end(process)
         subprocess.run(["umount", place / "run/netns/default"], capture_output=True)

@@ -19,6 +19,14 @@ from tests.helpers.real.gateways import Running, answers, gateway, until
 from tests.helpers.real.release_homes import Patient
 
 VERSION = "0.19.0"
+SOONER = {
+    "hermes_doctor.gateway.startup_proof.SETTLE": 1.0,
+    "hermes_doctor.gateway.base.LOOK_EVERY": 0.5,
+    "hermes_doctor.gateway.base.SILENCE": 4.0,
+    "hermes_doctor.probes.pulse.LONG": 1.0,
+}
+"""How many seconds the doctor waits here. `test_steering_systemd.py` waits as operators do: there
+systemd kills a frozen gateway, so nothing has to be watched for two minutes."""
 HOOK = "name: obey\ndescription: for tests\nevents: [gateway:startup]\n"
 HANDLER = """
 import asyncio, os, threading, time
@@ -62,7 +70,13 @@ class Ward(Patient):
     def fix(self, *args: str) -> support.Done:
         """`fix --apply --yes --json`, with time enough for a restart on a busy machine."""
         options = ("--apply", "--yes", "--json", "--home", str(self.home))
-        return support.doctor("fix", *args, *options, env=self.env, timeout=300)
+        return support.doctor("fix", *args, *options, env=self.env, timeout=300, settings=SOONER)
+
+    def doctor(self, *args: str | Path) -> support.Done:
+        """Run the command on this home."""
+        return support.doctor(
+            *args, "--home", self.home, env=self.env, timeout=120, settings=SOONER
+        )
 
     def freeze(self) -> None:
         """Block the event loop, and let no heartbeat tell of it."""

@@ -14,11 +14,12 @@ from hermes_doctor.settings.edit.env_text import apply_edits
 from hermes_doctor.settings.env_file import EnvFile
 from hermes_doctor.settings.release import Release
 from hermes_doctor.system.files import snapshot
+from tests.helpers import budget
 
 NAMES = ["OPENKEY_API_KEY", "QQ_APP_ID", "TELEGRAM_BOT_TOKEN", "MY_VARIABLE", "X"]
 RELEASES = [Release((0, 13, 0)), Release((0, 16, 0)), Release((0, 19, 0))]
 MANY = settings(
-    max_examples=250,
+    max_examples=budget.examples(250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

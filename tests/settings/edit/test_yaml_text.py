@@ -12,10 +12,11 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.settings.config_file import parse
 from hermes_doctor.settings.edit.edits import ConfigEdit, Drop, Put, Rename
 from hermes_doctor.settings.edit.yaml_text import apply_edits
+from tests.helpers import budget
 from tests.helpers.random_yaml import NEW, SCALARS, files, paths
 
 MANY = settings(
-    max_examples=250,
+    max_examples=budget.examples(250),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -137,7 +138,7 @@ def test_few_files_are_too_odd_to_edit() -> None:
     tried = refused = 0
 
     @settings(
-        max_examples=300,
+        max_examples=budget.examples(300),
         deadline=None,
         database=None,
         derandomize=True,
@@ -154,7 +155,7 @@ def test_few_files_are_too_odd_to_edit() -> None:
             refused += 1
 
     edit()
-    assert tried > 200
+    assert tried >= budget.examples(200)
     assert refused / tried < FEW_REFUSED
 
 

@@ -1,0 +1,88 @@
+"""How many cases a test tries: a spread of them, or with `--all` every one.
+
+`make test` has minutes for the whole suite, and most places where a run can be killed are like the
+place before. The same test tries a sample there and every case in `make test-all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+T = TypeVar("T")
+everything = False
+"""Whether every case is tried; `tests/conftest.py` sets it."""
+
+
+def sample(
+    cases: Sequence[T], budget: int, kind: Callable[[T], Hashable] | None = None
+) -> Sequence[T]:
+    """Return about so many of the cases, in their order: the same ones in each run.
+
+    The first, the last and one of each kind are always among them, even if these are more.
+    """
+    if everything or len(cases) <= budget:
+        return cases
+    chosen = {0, len(cases) - 1}
+    if kind:
+        first: dict[Hashable, int] = {}
+        for n, case in enumerate(cases):
+            first.setdefault(kind(case), n)
+        chosen.update(first.values())
+    chosen.update(_spread(len(cases), budget - len(chosen)))
+    return [cases[n] for n in sorted(chosen)]
+
+
+def tries(usual: int, every: int) -> int:
+    """Return how often a test tries random cases: the `usual` number, or with `--all` the other."""
+    return every if everything else usual
+
+
+def examples(number: int) -> int:
+    """Return how many of so many random examples are tried."""
+    return number if everything else max(10, number // 5)
+
+
+def share(cases: Iterable[Any], one_of: int) -> list[ParameterSet]:
+    """Return each case as a parameter of a test.
+
+    `make test` runs one of so many, with the first and the last; the others are `wide`.
+    """
+    every = list(cases)
+    kept = {*range(0, len(every), one_of), len(every) - 1}
+    return [
+        pytest.param(
+            *(case if type(case) is tuple else (case,)),
+            marks=[] if n in kept else [pytest.mark.wide],
+        )
+        for n, case in enumerate(every)
+    ]
+
+
+def grid(
+    rows: Iterable[Any], columns: Iterable[Any], one_of: int, name: Callable[[Any], str] = str
+) -> list[ParameterSet]:
+    """Return each row with each column as parameters of a test.
+
+    `make test` runs one of so many, of each row and of each column; the others are `wide`.
+    """
+    return [
+        pytest.param(
+            row,
+            column,
+            id=f"{name(row)}-{name(column)}",
+            marks=[pytest.mark.wide] if (y + x) % one_of else [],
+        )
+        for y, row in enumerate(rows)
+        for x, column in enumerate(columns)
+    ]
+
+
+def _spread(length: int, number: int) -> list[int]:
+    """Return so many numbers below the length, at equal distances."""
+    return [(2 * n + 1) * length // (2 * number) for n in range(number)]
