@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 
-@check(id="api-exposure", group="access", codes=["GW-API-KEY-MISSING"], by_release=True)
+@check(
+    id="api-exposure",
+    group="access",
+    codes=["GW-API-KEY-MISSING"],
+    by_release=True,
+    needs="platform:api_server",
+)
 def api_exposure(probes: Probes) -> Iterator[Finding]:
     """Is the key of the API server strong enough?"""
-    on = any(one.name == "api_server" for one in probes.platforms())
-    server = probes.api_server() if on else None
+    server = probes.api_server()
     if server is None:
         raise Skip("the API server is not switched on")
     if server.fault is None:

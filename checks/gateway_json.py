@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, named
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, listed, named
 
 _RENAMED = {"default_reset_policy": "session_reset"}
 """Keys of gateway.json that have another name in config.yaml."""
@@ -10,12 +10,17 @@ _FORGIVING = (0, 19)
 """The first release that ignores a file that holds a list; earlier ones fail to start."""
 
 
-@check(id="gateway-json", group="configuration", codes=["CFG-GATEWAY-JSON"], by_release=True)
+@check(
+    id="gateway-json",
+    group="configuration",
+    codes=["CFG-GATEWAY-JSON"],
+    by_release=True,
+    needs="gateway.json",
+)
 def gateway_json(probes: Probes) -> Iterator[Finding]:
     """Are all gateway settings in config.yaml?"""
     old = probes.old_settings()
-    if old is None:
-        raise Skip("no gateway.json")
+    assert old is not None
     if old.values is None:
         installed = probes.installation()
         release = installed.release if installed else None

@@ -10,7 +10,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     count,
     text,
@@ -19,12 +18,10 @@ from hermes_doctor.api import (
 _CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS", "UPD-STASH"]
 
 
-@check(id="hermes-install", group="supervision", codes=_CODES)
+@check(id="hermes-install", group="supervision", codes=_CODES, needs="environment")
 def hermes_install(probes: Probes) -> Iterator[Finding]:
     """Can the installed Hermes start?"""
     known = probes.environments()
-    if not known.found:
-        raise Skip("no virtual environment of Hermes was found")
     for one in known.found:
         if one.faults:
             yield Finding(

@@ -10,7 +10,7 @@ _ALWAYS_ASKS = (0, 18)
 """From this release on, the dashboard listens to the network only with a password."""
 
 
-@check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"])
+@check(id="open-dashboard", group="access", codes=["AUTHZ-DASHBOARD"], needs="hermes")
 def open_dashboard(probes: Probes) -> Iterator[Finding]:
     """Is the dashboard protected from the network?"""
     found = probes.installation()

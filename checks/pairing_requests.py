@@ -13,7 +13,6 @@ from hermes_doctor.api import (
     Partly,
     Probes,
     Severity,
-    Skip,
     check,
     clock,
     count,
@@ -39,12 +38,11 @@ _HEALS = (0, 18, 1)
     group="access",
     codes=["PAIRING-WAITING", "PAIRING-LOCKOUT", "PAIRING-ASTRAY"],
     by_release=["PAIRING-ASTRAY"],
+    needs="pairing",
 )
 def pairing_requests(probes: Probes) -> Iterator[Finding | Partly]:
     """Are all pairing requests and approvals handled?"""
     store = probes.pairing()
-    if not (store.requests or store.lockouts or store.astray or store.approved):
-        raise Skip("no user was ever paired here")
     for lockout in store.lockouts:
         yield _locked(probes, store, lockout.platform, lockout.until)
     doors = {door.name: door for door in probes.doors()} if store.requests else {}

@@ -12,7 +12,6 @@ from hermes_doctor.api import (
     Partly,
     Probes,
     Severity,
-    Skip,
     ago,
     check,
     count,
@@ -31,12 +30,15 @@ _INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
 
-@check(id="refused-users", group="access", codes=["AUTHZ-UNAUTHORIZED", "GW-STALE-SETTINGS"])
+@check(
+    id="refused-users",
+    group="access",
+    codes=["AUTHZ-UNAUTHORIZED", "GW-STALE-SETTINGS"],
+    needs="refusals",
+)
 def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
     """Did the bot refuse only strangers?"""
     refusals = probes.refusals()
-    if not refusals:
-        raise Skip("the logs show no refused user")
     doors = {door.name: door for door in probes.doors()}
     paired = probes.pairing().approved
     left = 0

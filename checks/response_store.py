@@ -10,12 +10,16 @@ _BAD = f"SELECT count(*) FROM responses WHERE {responses.UNREADABLE}"
 _DANGLING = f"SELECT count(*) FROM conversations WHERE {responses.DANGLING}"
 
 
-@check(id="response-store", group="databases", codes=["RESPSTORE"], by_release=True)
+@check(
+    id="response-store",
+    group="databases",
+    codes=["RESPSTORE"],
+    by_release=True,
+    needs="response_store.db",
+)
 def response_store(probes: Probes) -> Iterator[Finding]:
     """Can the API server read all answers in its cache?"""
     path = probes.home / "response_store.db"
-    if path not in probes.databases().paths:
-        raise Skip("no response_store.db yet")
     try:
         found = probes.condition(path)
     except FileNotFoundError:

@@ -8,7 +8,6 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
-    Skip,
     check,
     clock,
     count,
@@ -16,11 +15,9 @@ from hermes_doctor.api import (
 )
 
 
-@check(id="saved-rows", group="databases", codes=["DB-SAVED-ROWS"], limit=10)
+@check(id="saved-rows", group="databases", codes=["DB-SAVED-ROWS"], limit=10, needs="saved log")
 def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does the database have all rows saved in a backup?"""
-    if not probes.saved_logs():
-        raise Skip("no backup has rows of a deleted write-ahead log (-wal)")
     for one in probes.unrestored():
         if isinstance(one, CouldNotLook):
             yield one

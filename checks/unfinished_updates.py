@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check
 
 
-@check(id="unfinished-updates", group="doctor", codes=["UPD-CUTOFF"])
+@check(id="unfinished-updates", group="doctor", codes=["UPD-CUTOFF"], needs="guarded update")
 def unfinished_updates(probes: Probes) -> Iterator[Finding]:
     """Did every update of Hermes finish?"""
     update = probes.guarded_update()
-    if update is None:
-        raise Skip("no update by hermes-doctor yet")
+    assert update is not None
     if not update.is_cut_off(probes.installation()):
         return
     back = update.stage == "going-back"

@@ -36,12 +36,11 @@ _SHORT = timedelta(minutes=5)
     id="update-receipts",
     group="gateway",
     codes=["GW-UPDATE-NOT-RESTARTED", "UPD-FAILED", "UPD-RECEIPT"],
+    needs="update receipt",
 )
 def update_receipts(probes: Probes) -> Iterator[Finding]:
     """Did the last `hermes update` finish and start the gateway again?"""
     receipt, marker = probes.update_receipt(), probes.pending_restart()
-    if receipt is None and marker is None:
-        raise Skip("this Hermes has written no receipt of an update")
     if marker is not None and (receipt is None or marker.at > receipt.at):
         yield from _interrupted(probes, marker.at, marker.pid)
     elif receipt is not None:

@@ -94,7 +94,8 @@ def report(
             merge_and_explain(findings, results, plugins.causes, lambda: _platforms(probes))
         )
         results = [_joined(result, findings) for result in results]
-    fixes = {fix.id: fix.safety for fix in plugins.fixes} if findings else {}
+    offered = plugins.fixes if findings else ()  # a healthy home needs none
+    fixes = {fix.id: fix.safety for fix in offered}
     results += [broken_plugin_result(one) for one in plugins.broken]
     rungs = _ladder(probes)
     made = Report(
@@ -105,7 +106,7 @@ def report(
         checks=tuple(results),
         findings=tuple(findings),
         fixes=fixes,
-        personal=frozenset(fix.id for fix in plugins.fixes if fix.personal and fix.id in fixes),
+        personal=frozenset(fix.id for fix in offered if fix.personal),
         options=options,
         page_options=page_options,
         gateways=_gateways(probes),
@@ -113,7 +114,7 @@ def report(
         states=states.describe(probes, rungs, findings, plugins.effects),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
-        refusals=offers.refusals(probes, plugins.fixes, findings) if findings else EMPTY,
+        refusals=offers.refusals(probes, offered, findings) if findings else EMPTY,
     )
     return made._replace(verdict=judge(made))
 

@@ -198,7 +198,7 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                 found.broken.append(Broken(path, why))
                 sys.modules[f"{package}.{path.name.partition('.')[0]}"] = None  # type: ignore[assignment]
             indexed = index.read(folder, package, kind) if ours else {}
-            for path in sorted(folder.glob("[!_]*.py")):
+            for path in sorted(folder.glob("[!_]*.py"), key=str):
                 if path in refused:
                     continue
                 things = indexed.get(path.name)

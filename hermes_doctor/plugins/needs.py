@@ -40,6 +40,34 @@ NEEDS = {
         lambda probes: any(one.lock for one in probes.platforms()),
         "no platform with a bot of its own is set up",
     ),
+    "environment": Need(
+        lambda probes: probes.environments().found, "no virtual environment of Hermes was found"
+    ),
+    "gateway.json": Need(lambda probes: probes.old_settings() is not None, "no gateway.json"),
+    "gateway log": Need(
+        lambda probes: probes.traffic_since() is not None, "no log of the gateway yet"
+    ),
+    "guarded update": Need(
+        lambda probes: probes.guarded_update() is not None, "no update by hermes-doctor yet"
+    ),
+    "last life": Need(
+        lambda probes: probes.runtime().ledger is not None,
+        "this release records no last life, or no gateway has run",
+    ),
+    "pairing": Need(lambda probes: probes.pairing().is_used, "no user was ever paired here"),
+    "refusals": Need(lambda probes: probes.refusals(), "the logs show no refused user"),
+    "response_store.db": Need(
+        lambda probes: (probes.home / "response_store.db") in probes.databases().paths,
+        "no response_store.db yet",
+    ),
+    "saved log": Need(
+        lambda probes: probes.saved_logs(),
+        "no backup has rows of a deleted write-ahead log (-wal)",
+    ),
+    "update receipt": Need(
+        lambda probes: probes.update_receipt() is not None or probes.pending_restart() is not None,
+        "this Hermes has written no receipt of an update",
+    ),
 }
 
 

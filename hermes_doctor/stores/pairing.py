@@ -74,6 +74,11 @@ class Pairing(NamedTuple):
     astray: Mapping[str, frozenset[str]]
     """Users by platform who are approved only in the unused folder."""
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anyone was ever paired, or asked for it."""
+        return bool(self.requests or self.lockouts or self.approved or self.astray)
+
 
 def find(home: Path, release: tuple[int, ...] | None, now: float | None = None) -> Pairing:
     """Read the pairings of a home as a gateway of this release does; None means the newest."""
