@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import os
 import shutil
 import tempfile
@@ -105,6 +106,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     One process looks. No worker starts before all have collected.
     """
+    gc.freeze()  # the tests themselves are never garbage, and looking at all of them takes long
     looks = os.environ.get("PYTEST_XDIST_WORKER", LOOKS) == LOOKS
     if looks and any(map(_may_use_a_release, session.items)):
         session.config.stash[CHANGED] = releases.changed()

@@ -997,9 +997,11 @@ def test_the_checks_import_only_what_they_use(home: Path) -> None:
     quiet += "p.all_pids = lambda: []"
 
     loaded = loaded_after(importing("checks"))
+    used = imported("check", "--home", str(home), patch=quiet)
 
     assert "hermes_doctor.checks.env_shadows" in loaded
-    assert loaded - imported("check", "--home", str(home), patch=quiet) - {"json"} == set()
+    assert "hermes_doctor.fixes" not in used, "a healthy home needs no fix"
+    assert loaded - used - {"json", "hermes_doctor.fixes"} == set()
 
 
 def test_the_fixes_import_nothing_else() -> None:

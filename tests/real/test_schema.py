@@ -15,7 +15,7 @@ from hermes_doctor.learning.isolation import DoesNotStart
 from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import column_rules
 from tests.conftest import RELEASES, need_release, once
-from tests.helpers import support
+from tests.helpers import budget, support
 from tests.helpers.real.release_homes import ROWS, MakeHome, Patient, cure, lose, undo
 from tools import lessons, releases
 
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.real
 Full = Callable[[str], Patient]
 MESSAGES = [f"message number {n}" for n in range(40)]
 CODES = ("KANBAN-SCHEMA", "DB-SCHEMA", "DB-NEWER")
+OTHERS = [name for name in atlas.DATABASES if name != "state.db"]
 
 WRITES = """
 import os
@@ -135,7 +136,7 @@ def test_column_of_the_history(patient: Patient, column: tuple[str, str]) -> Non
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.18.0", "0.19.0"])
-@pytest.mark.parametrize("database", [name for name in atlas.DATABASES if name != "state.db"])
+@pytest.mark.parametrize("database", budget.share(OTHERS, one_of=3))
 def test_column_of_every_other_database(
     database: str, version: str, full: Full, tmp_path: Path
 ) -> None:

@@ -150,8 +150,8 @@ STRIDE = 7
 """Every such call of a run is raced against; another one is the first for each folder."""
 
 
+@pytest.mark.parametrize("name", budget.share(FOLDERS, one_of=3))
 @pytest.mark.parametrize("command", [FIX, UNDO, CREATE], ids=lambda command: command[0])
-@pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_that_becomes_a_symlink(
     server: Server, theirs: Path, tmp_path: Path, command: tuple[str, ...], name: str
 ) -> None:
