@@ -35,7 +35,10 @@ HARM = pytest.StashKey[list[str]]()
 """What the session changed in cached releases."""
 
 
-WIDE = {"age", "age-keygen", "docker", "dockerd", "restic", "systemctl", "systemd-analyze"}
+WIDE = {
+    *("age", "age-keygen", "docker", "dockerd", "restic", "systemctl", "systemd-analyze"),
+    *("nagios4", "negate", "prometheus-node-exporter", "promtool"),
+}
 """Programs whose tests only `make test-all` runs."""
 
 own_gateways.hide_those_of_other_tests()

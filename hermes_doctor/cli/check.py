@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,12 +27,16 @@ Examples:
   hermes-doctor check --deep
   hermes-doctor check --network
   hermes-doctor check --all-homes --fail-on error,unknown,crashed
+  hermes-doctor check --format nagios
+  hermes-doctor check --format prometheus --output /srv/metrics/hermes.prom
 
 \b
 Exit codes:
   0  no problem at or above --fail-on
   1  problems, or a check crashed
   2  could not run (wrong option, no home), or no check could read the home
+  With --format nagios: 0 no problem, 1 warnings, 2 worse problems,
+  3 could not run or not read the home
 """
 
 
@@ -63,6 +68,30 @@ def check(
             "--verbose", "-v", help="Show all evidence, notes, passed and skipped checks."
         ),
     ] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Print text, json, prometheus, nagios, junit or github. [default: text]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write to this file, replacing it at once."),
+    ] = None,
 ) -> int:
     """Show what is wrong and what to do; change nothing."""
-    return run(home, all_homes, json, deep, network, only, skip, fail_on, plugins, verbose)
+    return run(
+        home,
+        all_homes,
+        json,
+        deep,
+        network,
+        only,
+        skip,
+        fail_on,
+        plugins,
+        verbose,
+        format,
+        output,
+    )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.model import Report
+    from hermes_doctor.model import Finding, Report
 
 FAIL_ON = "error"
+TEXT = "text"
+FORMATS = (TEXT, "json", "prometheus", "nagios", "junit", "github")
 
 
 def run(
@@ -26,11 +28,14 @@ def run(
     fail_on: str = FAIL_ON,
     plugins: Sequence[Path] | None = None,
     verbose: bool = False,
+    format: str | None = None,
+    output: Path | None = None,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import shared_options
     from hermes_doctor.probes.probes import Probes
 
+    chosen = parse_format(format, json=json)
     threshold = parse_fail_on(fail_on)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
@@ -42,7 +47,7 @@ def run(
         named = one.path if all_homes else shared_options.named_home(home)
         repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
         probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
-        with _progress(not json, len(checks), probes.progress) as step:
+        with _progress(chosen == TEXT, len(checks), probes.progress) as step:
             report = runner.report(
                 probes,
                 found,
@@ -52,7 +57,24 @@ def run(
                 progress=step,
             )
         reports.append(shared_options.filter_report(report, codes))
-    _print(reports, json=json, many=all_homes, verbose=verbose)
+    if chosen == TEXT and output is None:
+        _print(reports, verbose=verbose)
+    else:
+        from hermes_doctor.cli import check_formats
+
+        made = check_formats.FORMATS[chosen](
+            reports, check_formats.Wanted(threshold, all_homes, verbose)
+        )
+        if output is None:
+            print(made, end="", flush=True)  # noqa: T201
+        else:
+            from hermes_doctor.cli import output_file
+
+            output_file.replace(output, made)
+    if chosen == "nagios":
+        from hermes_doctor.render import nagios
+
+        return nagios.state(reports)
     return exit_code(reports, threshold)
 
 
@@ -74,13 +96,7 @@ def _homes(home: Path | None, every: bool) -> list[Home]:
     return homes.all_homes(first, used)
 
 
-def _print(reports: Sequence[Report], *, json: bool, many: bool, verbose: bool) -> None:
-    if json:
-        from hermes_doctor.render import document
-
-        made = document.of_reports(reports) if many else document.of_report(reports[0])
-        print(document.dump(made), flush=True)  # noqa: T201
-        return
+def _print(reports: Sequence[Report], *, verbose: bool) -> None:
     from hermes_doctor.render import report as render_report
     from hermes_doctor.terminal.lines import BLANK
     from hermes_doctor.terminal.show import show
@@ -97,6 +113,22 @@ def say_blind(reports: Sequence[Report]) -> None:
     for report in reports:
         if report.why_blind:
             print(f"hermes-doctor: {report.why_blind}", file=sys.stderr)  # noqa: T201
+
+
+def parse_format(given: str | None, *, json: bool) -> str:
+    """Parse --format; --json is short for `--format json`."""
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+
+    chosen = (given or ("json" if json else TEXT)).lower()
+    if chosen not in FORMATS:
+        choices = ", ".join(FORMATS)
+        raise Trouble(
+            text("Unknown --format {given!r}. Use {choices}.", given=given, choices=choices)
+        )
+    if json and chosen != "json":
+        raise Trouble("--json and --format contradict each other. Give one of them.")
+    return chosen
 
 
 def parse_fail_on(given: str) -> frozenset[str]:
@@ -126,15 +158,21 @@ def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:
     """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
-    from hermes_doctor.model import Severity, Status
+    from hermes_doctor.model import Status
 
     if report.count_checks(Status.CRASHED):
         return True
-    ranks = [severity.rank for severity in Severity if severity.value in threshold]
-    worst = max(ranks, default=-1)
-    return any(f.severity.rank <= worst for f in report.findings) or any(
+    return any(reaches(one, threshold) for one in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
+
+
+def reaches(finding: Finding, threshold: frozenset[str]) -> bool:
+    """Whether the problem is at or above the severity of --fail-on."""
+    from hermes_doctor.model import Severity
+
+    ranks = [severity.rank for severity in Severity if severity.value in threshold]
+    return finding.severity.rank <= max(ranks, default=-1)
 
 
 @contextlib.contextmanager

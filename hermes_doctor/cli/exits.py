@@ -67,6 +67,7 @@ def command_exit_code(code: int) -> int:
 
 _TAKE_A_VALUE = (
     *("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on"),
+    *("--format", "--output", "--metrics"),
     *("--interval", "--also", "--after", "--budget", "--patience", "--notify-on"),
     *("--notify-command", "--notify-webhook", "--notify-hermes"),
 )
@@ -152,16 +153,42 @@ def _document(message: str, code: int) -> str:
 def _say(message: str, code: int) -> int:
     from hermes_doctor.redaction import clean
 
-    pairs = zip(sys.argv, sys.argv[1:], strict=False)
-    if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
+    asked = _format_asked()
+    if asked is not None:
         with contextlib.suppress(OSError):  # a full disk may be the cause
-            print(_document(message, code), flush=True)  # noqa: T201
-            return code
+            print(_in_format(asked, message, code), end="", flush=True)  # noqa: T201
+            return 3 if asked == "nagios" and code == 2 else code
     if sys.stderr is not None:
         from hermes_doctor.terminal.show import show
 
         show([_line(clean(message))], sys.stderr)
     return code
+
+
+def _format_asked() -> str | None:
+    """The format in which a program expects even an error; None for people, and for files."""
+    pairs = [*zip(sys.argv, sys.argv[1:], strict=False)]
+    if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
+        return "json"
+    if sys.argv[1:2] != ["check"]:
+        return None
+    given = [word for before, word in pairs if before == "--format"]
+    given += [word.partition("=")[2] for word in sys.argv if word.startswith("--format=")]
+    return next((one for one in given if one in ("json", "nagios", "github")), None)
+
+
+def _in_format(asked: str, message: str, code: int) -> str:
+    from hermes_doctor.redaction import clean
+
+    if asked == "json":
+        return _document(message, code) + "\n"
+    from hermes_doctor.render import github, nagios
+
+    return (
+        nagios.of_trouble(clean(message))
+        if asked == "nagios"
+        else github.of_trouble(clean(message))
+    )
 
 
 def _line(message: str) -> Line:

@@ -38,7 +38,7 @@ CHECK = OptionTable(
     ("check",),
     "check_run",
     frozenset({"all_homes", "json", "deep", "network", "verbose"}),
-    {"home": Path, "fail_on": str},
+    {"home": Path, "fail_on": str, "format": str, "output": Path},
     {"only": str, "skip": str, "plugins": Path},
 )
 CREATE = OptionTable(
@@ -58,7 +58,7 @@ WATCH = OptionTable(
     {
         **{"home": Path, "vault": Path, "interval": str, "budget": str, "patience": str},
         **{"notify_on": str, "notify_command": str, "notify_webhook": str, "notify_hermes": str},
-        "fail_on": str,
+        **{"fail_on": str, "metrics": Path},
     },
     {"also": str, "only": str, "skip": str, "plugins": Path},
 )

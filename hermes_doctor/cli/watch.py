@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -101,6 +102,13 @@ HermesOption = Annotated[
     ),
 ]
 
+MetricsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics", metavar="FILE", help="After each check, write metrics for Prometheus here."
+    ),
+]
+
 
 @app.callback()
 def watch(
@@ -128,6 +136,7 @@ def watch(
     ] = "error",
     plugins: PluginsOption = None,
     vault: VaultOption = None,
+    metrics: MetricsOption = None,
 ) -> int:
     """Check regularly, notify, and repair if asked to."""
     if ctx.invoked_subcommand is not None:
@@ -155,6 +164,7 @@ def watch(
         fail_on,
         plugins,
         vault,
+        metrics,
     )
 
 

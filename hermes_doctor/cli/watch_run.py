@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.model import Report, Trouble
+    from hermes_doctor.watch.state import WatchState
 
 
 def run(
@@ -33,6 +34,7 @@ def run(
     fail_on: str = "error",
     plugins: Sequence[Path] | None = None,
     vault: Path | None = None,
+    metrics: Path | None = None,
 ) -> int:
     """Check regularly, or once; return the exit code."""
     from hermes_doctor import __version__
@@ -58,11 +60,13 @@ def run(
         found,
         checks,
         codes,
-        assembly.WatchOptions(interval, network, ways, healing),
+        assembly.WatchOptions(interval, network, ways, healing, metrics),
         json=json,
         options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
         page_options=shared_options.repeat_options(plugins=plugins),
     )
+    if metrics is not None:
+        made.publish = _publisher(where, metrics)
     from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
@@ -79,6 +83,23 @@ def run(
         return 2
     say_blind([report])
     return exit_code([report], threshold)
+
+
+def _publisher(home: Home, path: Path) -> Callable[[Report | None, WatchState], None]:
+    """Return what writes the metrics after each round."""
+    from datetime import UTC, datetime
+
+    from hermes_doctor.cli import output_file
+    from hermes_doctor.render import prometheus
+
+    def publish(report: Report | None, memory: WatchState) -> None:
+        if report is None:
+            made = prometheus.of_home_away(home.path, datetime.now(UTC), memory.repaired)
+        else:
+            made = prometheus.of_reports([report], {home.path: memory.repaired})
+        output_file.replace(path, made)
+
+    return publish
 
 
 def _where(option: Path | None) -> tuple[Home, Trouble | None]:

@@ -65,6 +65,7 @@ def install(
     network: NetworkOption = False,
     plugins: PluginsOption = None,
     vault: VaultOption = None,
+    metrics: own.MetricsOption = None,
 ) -> int:
     """Install the watch as a service and start it.
 
@@ -81,7 +82,7 @@ def install(
     healing = (
         assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
     )
-    wanted = assembly.WatchOptions(interval, network, ways, healing)
+    wanted = assembly.WatchOptions(interval, network, ways, healing, metrics)
     where, found = homes.find(home), shared_options.load_plugins(plugins)
     try:
         manager, job = install.prepare(

@@ -253,7 +253,7 @@ def prepare(
         for one in (Path(sys.executable), Path(__file__)):
             refuse_untrusted(one, None)
     return manager, Daily(
-        home, tuple(options), False, 86400.0, state_folder(), place, user, _checked(at)
+        home, tuple(options), False, 86400.0, state_folder(), place, user=user, at=_checked(at)
     )
 
 

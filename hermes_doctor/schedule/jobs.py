@@ -27,6 +27,8 @@ class Job:
     folder: Path
     """The folder where it stores its state."""
     vault: Path | None = None
+    metrics: Path | None = None
+    """The file that it replaces after each round."""
     user: str | None = None
     """The user of a system service; None for root, or for the user's own manager."""
 
@@ -44,7 +46,8 @@ class Job:
     @property
     def writes(self) -> list[Path]:
         """Folders that it must be able to write to, apart from its state folder."""
-        return [self.home.path, *([self.vault] if self.vault else [])] if self.heal else []
+        healing = [self.home.path, *([self.vault] if self.vault else [])] if self.heal else []
+        return [*healing, *([self.metrics.parent] if self.metrics else [])]
 
 
 class JobStatus(NamedTuple):

@@ -56,6 +56,8 @@ class WatchOptions(NamedTuple):
     network: bool
     notify: NotifyOptions
     healing: HealOptions | None
+    metrics: Path | None = None
+    """The file for Prometheus."""
 
 
 def interval_seconds(chosen: WatchOptions) -> float:

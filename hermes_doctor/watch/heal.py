@@ -253,6 +253,7 @@ class Healer:
         self.ledger.spend(self.clock.boot_clock())
         self.lease.prolong(self.ledger.budget.period)
         memory.repairs = self.ledger.repairs
+        memory.repaired += 1
         with contextlib.suppress(OSError, Trouble):
             self.store.save(memory)
 

@@ -58,6 +58,7 @@ def prepare(
         interval=assembly.interval_seconds(chosen),
         folder=folder,
         vault=chosen.healing.vault if chosen.healing else None,
+        metrics=chosen.metrics.expanduser().absolute() if chosen.metrics else None,
         user=user,
     )
 
@@ -191,6 +192,8 @@ def _options(
         yield from ("--notify-hermes", ways.hermes)
     if chosen.network:
         yield "--network"
+    if chosen.metrics:
+        yield from ("--metrics", str(chosen.metrics.expanduser().absolute()))
     for folder in folders:
         yield from ("--plugins", str(folder.expanduser().absolute()))
 

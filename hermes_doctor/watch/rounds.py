@@ -64,6 +64,8 @@ class Watch:
         self.clock, self.signals = clock or MachineClock(), signals or Signals()
         self.notices = notices
         self.healer: RepairsFindings | None = None
+        self.publish: Callable[[Report | None, WatchState], None] | None = None
+        """Called after each round, with None if the home could not be examined."""
         self.title = ""
         """What is watched, for the first line."""
         known = self.store.load(self.clock.boot)
@@ -185,7 +187,16 @@ class Watch:
             for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
         self._save()
+        self._publish(report)
         return again
+
+    def _publish(self, report: Report | None) -> None:
+        if self.publish is None:
+            return
+        try:
+            self.publish(report, self.memory)
+        except (OSError, Trouble) as error:
+            self._trouble(str(error))
 
     def _report(self) -> Report | None:
         """Examine the home if it can be reached."""

@@ -20,7 +20,7 @@ MOST = 1000
 MAX_DEEDS = 20
 VOLATILE_FIELDS = ("round_at", "clocks", "spacing")
 """Fields that change in every round even if nothing happened."""
-HEALING_FIELDS = ("repairs", "failures", "deeds", "heals", "busy_since", "said")
+HEALING_FIELDS = ("repairs", "repaired", "failures", "deeds", "heals", "busy_since", "said")
 """Fields that only a watch that heals writes."""
 
 
@@ -52,6 +52,9 @@ class WatchState:
         self.standing: dict[Key, CurrentFinding] = {}
         self.unanswered: dict[str, int] = {}
         self.repairs: list[float] = []
+        """The times of the latest repairs, which count against the budget."""
+        self.repaired = 0
+        """How many repairs were tried, ever."""
         self.failures: dict[Key, FailedRepair] = {}
         self.busy_since: float | None = None
         """Since when a repair has been waiting for an answer that is being written."""
@@ -87,6 +90,7 @@ def document(memory: WatchState) -> dict[str, Any]:
         ],
         "unanswered": dict(list(memory.unanswered.items())[:MOST]),
         "repairs": memory.repairs[-MOST:],
+        "repaired": memory.repaired,
         "failures": [[*key, *one] for key, one in list(memory.failures.items())[:MOST]],
         "busy_since": memory.busy_since,
         "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
@@ -116,6 +120,7 @@ def parse(data: Any) -> WatchState:
     }
     made.unanswered = {str(id): _count(count) for id, count in data["unanswered"].items()}
     made.repairs = [_number(at) for at in data["repairs"]]
+    made.repaired = _count(data.get("repaired", 0))
     made.failures = {
         (str(code), str(subject)): FailedRepair(_count(times), _number(until))
         for code, subject, times, until in data["failures"]

@@ -16,6 +16,10 @@ PACKAGES = {
     "dockerd": "docker.io",
     "git": "git",
     "ip": "iproute2",
+    "nagios4": "nagios4-core",
+    "negate": "monitoring-plugins-common",
+    "prometheus-node-exporter": "prometheus-node-exporter",
+    "promtool": "prometheus",
     "restic": "restic",
     "rsync": "rsync",
     "runc": "docker.io",
@@ -35,8 +39,13 @@ def missing(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+def program(name: str) -> str | None:
+    """Where a program is; the plugins of monitors are outside the path."""
+    return shutil.which(name) or shutil.which(name, path="/usr/lib/nagios/plugins")
+
+
 def programs(*names: str) -> None:
     """Make sure that these programs are installed. `@pytest.mark.needs("age")` does the same."""
     for name in names:
-        if shutil.which(name) is None:
+        if program(name) is None:
             missing(f"{name} is not installed: apt-get install {PACKAGES.get(name, name)}")

@@ -5,60 +5,24 @@ from __future__ import annotations
 import io
 import json
 import re
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from hermes_doctor.examination.verdict import judge
 from hermes_doctor.message import clock, text as message
 from hermes_doctor.model import (
     CheckResult,
-    Effect,
     Evidence,
-    Finding,
     Mark,
     Part,
     PartState,
     Report,
-    Safety,
     Severity,
     Status,
 )
 from hermes_doctor.render import document, report as render_report
 from hermes_doctor.terminal import console, lines, show
-
-NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
-
-
-def report(*findings: Finding, checks: tuple[CheckResult, ...] = (), options: str = "") -> Report:
-    """A report with these findings, and its verdict."""
-    made = Report(
-        home=Path("/srv/hermes"),
-        hermes_version="0.19.0",
-        started_at=NOW,
-        seconds=0.1,
-        checks=checks,
-        findings=findings,
-        fixes={"safe-fix": Safety.SAFE, "asking-fix": Safety.CONFIRM, "hand-fix": Safety.MANUAL},
-        options=options,
-        gateways=(),
-        effects={"SILENT": Effect("gateway", "frozen")},
-    )
-    return made._replace(verdict=judge(made))
-
-
-def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
-    """A finding whose title names its code."""
-    values: dict[str, object] = {
-        "code": code,
-        "severity": Severity.ERROR,
-        "title": f"title of {code}",
-        "subject": "x",
-        "caused_by": caused_by,
-    }
-    return Finding(**values | more)  # type: ignore[arg-type]
+from tests.helpers.example_reports import NOW, found, report
 
 
 def text(one: Report, *, verbose: bool = False) -> str:

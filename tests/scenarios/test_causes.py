@@ -9,7 +9,8 @@ import pytest
 
 from hermes_doctor.model import Severity
 from tests.helpers import support
-from tests.render.test_report import depth, found, report, text
+from tests.helpers.example_reports import found, report
+from tests.render.test_report import depth, text
 
 CRITICAL, ERROR, WARNING, INFO = Severity
 

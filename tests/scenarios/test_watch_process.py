@@ -304,6 +304,51 @@ def test_single_rounds_heal_after_so_many(home: Path) -> None:
     assert once(home).code == 0
 
 
+def test_metrics(home: Path, tmp_path: Path) -> None:
+    """After each round, Prometheus can read the problems and how many repairs were tried."""
+    target = tmp_path / "hermes.prom"
+    support.clobber(home / "state.db")
+    for _ in range(2):
+        once(home, "--heal", "--interval", "5m", "--metrics", str(target))
+    sick = target.read_text()
+    once(home, "--heal", "--interval", "5m", "--metrics", str(target))
+    once(home, "--metrics", str(target))
+
+    assert 'code="DB-NOTADB",severity="critical",muted="false"} 1\n' in sick
+    assert f'hermes_doctor_repairs_total{{home="{home}"}} 0\n' in sick
+    healed = target.read_text()
+    assert "DB-NOTADB" not in healed
+    assert f'hermes_doctor_repairs_total{{home="{home}"}} 1\n' in healed
+    assert f'hermes_doctor_up{{home="{home}"}} 1\n' in healed
+
+
+def test_metrics_of_a_home_that_is_away(home: Path, tmp_path: Path) -> None:
+    """It is not up, and the check is not stale."""
+    target = tmp_path / "hermes.prom"
+    once(home)
+    home.rename(home.with_name("elsewhere"))
+
+    assert once(home, "--metrics", str(target)).code == 2
+
+    names = [line.partition("{")[0] for line in target.read_text().splitlines() if line[0] != "#"]
+    assert names == [
+        "hermes_doctor_up",
+        "hermes_doctor_last_run_timestamp_seconds",
+        "hermes_doctor_repairs_total",
+    ]
+    assert f'hermes_doctor_up{{home="{home}"}} 0\n' in target.read_text()
+
+
+def test_metrics_that_cannot_be_written(home: Path, tmp_path: Path) -> None:
+    """The watch says so once and goes on."""
+    with watching(home, "--interval", "1s", "--metrics", str(tmp_path / "no" / "file")) as child:
+        child.until("Could not write")
+        support.clobber(home / "state.db")
+        child.until("DB-NOTADB")
+
+    assert len([line for line in child.lines if "Could not write" in line]) == 1
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

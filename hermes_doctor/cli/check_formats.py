@@ -1,0 +1,70 @@
+"""The formats of `check`, other than text on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from hermes_doctor.cli.check_run import reaches
+from hermes_doctor.model import Report
+
+
+class Wanted(NamedTuple):
+    """What the operator asked for."""
+
+    threshold: frozenset[str]
+    """The words of --fail-on."""
+    many: bool
+    """Whether --all-homes was given; JSON then has a list, also of one home."""
+    verbose: bool
+
+
+Make = Callable[[Sequence[Report], Wanted], str]
+
+
+def _text(reports: Sequence[Report], wanted: Wanted) -> str:
+    from hermes_doctor.render import report as render_report
+
+    pages = [render_report.lines(one, verbose=wanted.verbose) for one in reports]
+    return "\n\n\n".join("\n".join(line.text for line in page) for page in pages) + "\n"
+
+
+def _json(reports: Sequence[Report], wanted: Wanted) -> str:
+    from hermes_doctor.render import document
+
+    made = document.of_reports(reports) if wanted.many else document.of_report(reports[0])
+    return document.dump(made) + "\n"
+
+
+def _prometheus(reports: Sequence[Report], _: Wanted) -> str:
+    from hermes_doctor.render import prometheus
+
+    return prometheus.of_reports(reports)
+
+
+def _nagios(reports: Sequence[Report], _: Wanted) -> str:
+    from hermes_doctor.render import nagios
+
+    return nagios.of_reports(reports)
+
+
+def _junit(reports: Sequence[Report], wanted: Wanted) -> str:
+    from hermes_doctor.render import junit
+
+    return junit.of_reports(reports, lambda one: reaches(one, wanted.threshold))
+
+
+def _github(reports: Sequence[Report], _: Wanted) -> str:
+    from hermes_doctor.render import github
+
+    return github.of_reports(reports)
+
+
+FORMATS: Mapping[str, Make] = {
+    "text": _text,
+    "json": _json,
+    "prometheus": _prometheus,
+    "nagios": _nagios,
+    "junit": _junit,
+    "github": _github,
+}

@@ -1,0 +1,97 @@
+"""Builds a JUnit report, which Jenkins, GitLab and others show: one test case for each check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from xml.etree import ElementTree
+
+from hermes_doctor.message import count
+from hermes_doctor.model import CheckResult, Finding, Report, Status
+
+Fails = Callable[[Finding], bool]
+"""Whether a problem reaches --fail-on."""
+
+
+def of_reports(reports: Sequence[Report], fails: Fails) -> str:
+    """The report of all homes; each home is a test suite.
+
+    A check fails if one of its problems reaches --fail-on, so that the report and the exit code
+    agree. Its other problems are in its output.
+    """
+    many = len(reports) > 1
+    suites = [_suite(report, fails, str(report.home) if many else "") for report in reports]
+    root = ElementTree.Element("testsuites", {"name": "hermes-doctor", **_sums(suites)})
+    root.extend(suites)
+    ElementTree.indent(root)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    return head + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(report: Report, fails: Fails, prefix: str) -> ElementTree.Element:
+    cases = [_case(report, check, fails, prefix or "hermes-doctor") for check in report.checks]
+    suite = ElementTree.Element(
+        "testsuite",
+        {
+            "name": _clean(str(report.home)),
+            "tests": str(len(cases)),
+            "failures": str(sum(case.find("failure") is not None for case in cases)),
+            "errors": str(sum(case.find("error") is not None for case in cases)),
+            "skipped": str(sum(case.find("skipped") is not None for case in cases)),
+            "time": f"{report.seconds:.3f}",
+            "timestamp": report.started_at.strftime("%Y-%m-%dT%H:%M:%S"),
+        },
+    )
+    suite.extend(cases)
+    return suite
+
+
+def _sums(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
+    counted = {
+        name: str(sum(int(suite.attrib[name]) for suite in suites))
+        for name in ("tests", "failures", "errors")
+    }
+    return counted | {"time": f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"}
+
+
+def _case(report: Report, check: CheckResult, fails: Fails, prefix: str) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        {
+            "classname": f"{_clean(prefix)}.{_clean(check.group)}",
+            "name": _clean(check.id),
+            "time": f"{check.seconds:.3f}",
+        },
+    )
+    found = [one for one in report.findings if one.check == check.id]
+    failing, others = [one for one in found if fails(one)], [one for one in found if not fails(one)]
+    reason = _clean(check.reason or "")
+    if failing:
+        first, *more = failing
+        message = first.title + (f" (and {count(len(more), 'more problem')})" if more else "")
+        failure = ElementTree.SubElement(
+            case, "failure", {"type": _clean(first.code), "message": _clean(message)}
+        )
+        failure.text = "\n\n".join(map(_told, failing))
+    elif check.status is Status.CRASHED:
+        ElementTree.SubElement(case, "error", {"type": "crashed", "message": reason})
+    elif check.status is Status.UNKNOWN:
+        ElementTree.SubElement(case, "skipped", {"message": f"could not check: {reason}"})
+    elif check.status is Status.SKIPPED:
+        ElementTree.SubElement(case, "skipped", {"message": reason})
+    if others:
+        ElementTree.SubElement(case, "system-out").text = "\n\n".join(map(_told, others))
+    return case
+
+
+def _told(finding: Finding) -> str:
+    """A problem as text: what, why, evidence and what to do."""
+    lines = [f"{finding.severity.value} {finding.code}: {finding.title}", finding.detail]
+    lines += [f"{one.where}: {one.what}" for one in finding.evidence]
+    lines.append(finding.next or f"See: hermes-doctor explain {finding.code}")
+    return "\n".join(_clean(line) for line in lines if line)
+
+
+def _clean(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    text = text.encode(errors="replace").decode()
+    return "".join(one if one in "\t\n" or one.isprintable() else " " for one in text)

@@ -1,0 +1,129 @@
+"""Builds metrics for Prometheus, in the format of node_exporter's textfile collector.
+
+A metric never has the subject of a finding as a label: names of users or files would make a new
+time series each. It has no timestamps either, because the collector refuses them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Report, RungState, Severity
+
+Labels = Mapping[str, str]
+_ALWAYS = ("hermes_doctor_up", "hermes_doctor_last_run_timestamp_seconds")
+_RUNGS = {RungState.OK: "1", RungState.FAILED: "0", RungState.UNKNOWN: "NaN"}
+
+
+class Metric(NamedTuple):
+    """One metric with all its samples."""
+
+    name: str
+    kind: str
+    help: str
+    samples: Sequence[tuple[Labels, str]]
+
+
+def of_reports(reports: Sequence[Report], repairs: Mapping[Path, int] | None = None) -> str:
+    """The metrics of all homes. `repairs` counts the repairs of a watch by home."""
+    metrics = [*map(_merged, zip(*map(_metrics, reports), strict=True))]
+    if repairs is not None:
+        metrics.append(_repairs(repairs))
+    return "".join(line + "\n" for metric in metrics for line in _lines(metric))
+
+
+def of_home_away(home: Path, at: datetime, repairs: int) -> str:
+    """The metrics of a home that is not there, such as a disk that is not mounted."""
+    away = Report(home, None, at, 0.0, (), ())
+    metrics = [metric for metric in _metrics(away) if metric.name in _ALWAYS]
+    metrics[0] = metrics[0]._replace(samples=[({"home": str(home)}, "0")])
+    return "".join(
+        line + "\n" for metric in [*metrics, _repairs({home: repairs})] for line in _lines(metric)
+    )
+
+
+def _repairs(numbers: Mapping[Path, int]) -> Metric:
+    samples = [({"home": str(home)}, str(number)) for home, number in numbers.items()]
+    told = "Repairs that the watch has tried."
+    return Metric("hermes_doctor_repairs_total", "counter", told, samples)
+
+
+def _merged(same: Iterable[Metric]) -> Metric:
+    """The same metric of several homes as one."""
+    first, *others = same
+    samples = [*first.samples, *(sample for one in others for sample in one.samples)]
+    return first._replace(samples=samples)
+
+
+def _metrics(report: Report) -> list[Metric]:
+    home = {"home": str(report.home)}
+    codes = Counter((one.code, one.severity) for one in report.findings)
+    return [
+        Metric(
+            "hermes_doctor_up",
+            "gauge",
+            "Whether the home could be checked.",
+            [(home, str(int(report.why_blind is None)))],
+        ),
+        Metric(
+            "hermes_doctor_last_run_timestamp_seconds",
+            "gauge",
+            "When the last check began, in seconds since 1970.",
+            [(home, f"{report.started_at.timestamp():.3f}")],
+        ),
+        Metric(
+            "hermes_doctor_check_seconds",
+            "gauge",
+            "How long the last check took.",
+            [(home, f"{report.seconds:.4f}")],
+        ),
+        Metric(
+            "hermes_doctor_findings",
+            "gauge",
+            "Number of problems by severity.",
+            [
+                ({**home, "severity": severity.value}, str(number))
+                for severity, number in report.counts.items()
+            ],
+        ),
+        Metric(
+            "hermes_doctor_finding",
+            "gauge",
+            "Number of problems with this code.",
+            [
+                ({**home, "code": code, "severity": severity.value, "muted": "false"}, str(number))
+                for (code, severity), number in sorted(codes.items(), key=_worst_first)
+            ],
+        ),
+        Metric(
+            "hermes_doctor_liveness",
+            "gauge",
+            "Whether this part of a working gateway was seen: 1 yes, 0 no, NaN unknown.",
+            [({**home, "rung": rung.name}, _RUNGS[rung.hold]) for rung in report.ladder],
+        ),
+    ]
+
+
+def _worst_first(item: tuple[tuple[str, Severity], int]) -> tuple[int, str]:
+    (code, severity), _ = item
+    return severity.rank, code
+
+
+def _lines(metric: Metric) -> Iterable[str]:
+    if not metric.samples:
+        return
+    yield f"# HELP {metric.name} {metric.help}"
+    yield f"# TYPE {metric.name} {metric.kind}"
+    for labels, value in metric.samples:
+        told = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+        yield f"{metric.name}{{{told}}} {value}"
+
+
+def _escaped(text: str) -> str:
+    """The text as the value of a label; a path may hold anything, also bytes that are not UTF-8."""
+    text = text.encode(errors="surrogateescape").decode(errors="replace")
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

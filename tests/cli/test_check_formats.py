@@ -1,0 +1,140 @@
+"""`check --format` and `--output`: the formats as the command gives them, and the file."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.cli import check_formats, check_run
+from tests.helpers import support
+
+
+@pytest.fixture
+def sick(home: Path) -> Path:
+    """A home with a warning and an error."""
+    with (home / ".env").open("a") as file:
+        file.write("A=1\nA=2\n")
+    with (home / "state.db").open("r+b") as file:
+        file.write(bytes(16))
+    return home
+
+
+def test_every_format_has_a_renderer() -> None:
+    """The option and its table agree."""
+    assert tuple(check_formats.FORMATS) == check_run.FORMATS
+
+
+def test_text_in_a_file_is_what_a_pipe_gets(sick: Path, tmp_path: Path) -> None:
+    """Only the time that it took differs."""
+    printed = support.doctor("check", "--home", sick)
+    support.doctor("check", "--home", sick, "--output", tmp_path / "out")
+
+    def lines(text: str) -> list[str]:
+        return [line for line in text.splitlines() if " checks passed in " not in line]
+
+    assert lines((tmp_path / "out").read_text()) == lines(printed.out)
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--format", "json"], ["--format=JSON", "--json"]])
+def test_json(home: Path, words: list[str]) -> None:
+    """`--json` is short for `--format json`."""
+    assert support.doctor("check", "--home", home, *words).json["findings"] == []
+
+
+def test_prometheus(sick: Path, tmp_path: Path) -> None:
+    """The metrics have the problems of the home; nothing is printed."""
+    target = tmp_path / "hermes.prom"
+    done = support.doctor("check", "--home", sick, "--format", "prometheus", "--output", target)
+
+    assert (done.code, done.out, done.err) == (1, "", "")
+    assert 'code="DB-NOTADB",severity="critical",muted="false"} 1\n' in target.read_text()
+
+
+@pytest.mark.parametrize(("state", "code"), [("healthy", 1), ("sick", 2)])
+def test_nagios(home: Path, request: pytest.FixtureRequest, state: str, code: int) -> None:
+    """The exit code is the state; a home without a platform is a warning."""
+    if state == "sick":
+        request.getfixturevalue("sick")
+
+    done = support.doctor("check", "--home", home, "--format", "nagios")
+
+    assert done.code == code
+    assert done.out.startswith("HERMES WARNING - " if code == 1 else "HERMES CRITICAL - ")
+
+
+@pytest.mark.parametrize(
+    "words", [["--home", "/nowhere"], ["--bogus"], ["--fail-on", "x"], ["--only", "NOTHING"]]
+)
+def test_nagios_gets_its_own_code_for_what_cannot_run(words: list[str]) -> None:
+    """2 would be a problem of the bot."""
+    for option in (["--format", "nagios"], ["--format=nagios"]):
+        done = support.doctor("check", *option, *words)
+
+        assert done.code == 3
+        assert done.out.startswith("HERMES UNKNOWN - ")
+        assert done.err == ""
+
+
+def test_junit(sick: Path) -> None:
+    """Every check is a case, and what fails is what --fail-on asks for."""
+    suites = {}
+    for threshold in ("error", "warning"):
+        done = support.doctor("check", "--home", sick, "--format", "junit", "--fail-on", threshold)
+        assert done.code == 1
+        suites[threshold] = ElementTree.fromstring(done.out.encode())[0]
+
+    checks = support.check(sick).json["checks"]
+    assert len(suites["error"]) == len(checks)
+    failing = {name: int(suite.attrib["failures"]) for name, suite in suites.items()}
+    assert 1 <= failing["error"] < failing["warning"]
+
+
+def test_github(sick: Path) -> None:
+    """One annotation for each problem."""
+    lines = support.doctor("check", "--home", sick, "--format", "github").out.splitlines()
+
+    assert len(lines) == len(support.check(sick).codes)
+    assert any(line.startswith("::error ") and "title=DB-NOTADB" in line for line in lines)
+
+
+def test_github_shows_what_cannot_run() -> None:
+    """The log of a job shows it like a problem."""
+    done = support.doctor("check", "--format", "github", "--home", "/nowhere")
+
+    assert done.code == 2
+    assert done.out.startswith("::error title=hermes-doctor::--home names /nowhere")
+
+
+@pytest.mark.parametrize("name", check_run.FORMATS)
+def test_all_homes(home: Path, name: str) -> None:
+    """Every format can tell of several homes."""
+    support.healthy(home / "profiles" / "second")
+
+    out = support.doctor("check", "--home", home, "--all-homes", "--format", name).out
+
+    second = str(home / "profiles" / "second")
+    if name == "json":  # gateways of other tests may run at the same time
+        assert {str(home), second} <= {one["home"] for one in json.loads(out)["homes"]}
+    elif name == "nagios":
+        assert re.match(r"HERMES \w+ - [2-9] homes", out)
+    elif name != "github":  # it has nothing to say of a healthy home
+        assert "profiles/second" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "xml"], "Unknown --format 'xml'. Use text, json, prometheus"),
+        (["--json", "--format", "junit"], "contradict each other"),
+    ],
+)
+def test_mistakes(home: Path, words: list[str], said: str) -> None:
+    """One line says what to type."""
+    done = support.doctor("check", "--home", home, *words)
+
+    assert done.code == 2
+    assert said in done.out + done.err

@@ -1,0 +1,79 @@
+"""Annotations for GitHub Actions: which file, which line, and what must be escaped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.model import CheckResult, Evidence, Severity, Status
+from hermes_doctor.render import github
+from tests.helpers.example_reports import found, report
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with one file."""
+    (tmp_path / "config.yaml").write_text("model: x\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("severity", "command"),
+    [
+        (Severity.CRITICAL, "error"),
+        (Severity.ERROR, "error"),
+        (Severity.WARNING, "warning"),
+        (Severity.INFO, "notice"),
+    ],
+)
+def test_severities(severity: Severity, command: str) -> None:
+    """GitHub knows three."""
+    shown = github.of_reports([report(found("A", severity=severity, next="Do it."))])
+
+    assert shown == f"::{command} title=A::title of A. Do it.\n"
+
+
+def test_file_and_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come from the evidence; below the current folder, the path is relative to it."""
+    evidence = (Evidence("process 3", "x"), Evidence("config.yaml:12", "y"))
+    one = report(found("A", evidence=evidence))._replace(home=home)
+
+    absolute = github.of_reports([one])
+    monkeypatch.chdir(home.parent)
+    relative = github.of_reports([one])
+
+    assert absolute == f"::error file={home}/config.yaml,line=12,title=A::title of A.\n"
+    assert relative == f"::error file={home.name}/config.yaml,line=12,title=A::title of A.\n"
+
+
+@pytest.mark.parametrize("where", ["config.yml:3", "process 3", "", "\0", "x" * 5000, "logs/:2"])
+def test_evidence_that_names_no_file(home: Path, where: str) -> None:
+    """Then the annotation has no place."""
+    one = report(found("A", evidence=(Evidence(where, "x"),)))._replace(home=home)
+
+    assert github.of_reports([one]) == "::error title=A::title of A.\n"
+
+
+def test_what_must_be_escaped() -> None:
+    """A line break would end the command, and a comma its property."""
+    shown = github.of_reports([report(found("A:B,C", title="50 %\r\n::error::x\udcff"))])
+
+    assert shown == "::error title=A%3AB%2CC::50 %25%0D%0A::error::x?.\n"
+
+
+def test_crashes_and_homes_that_cannot_be_read() -> None:
+    """They are errors, too."""
+    crashed = CheckResult("a", "data", Status.CRASHED, reason="ValueError at b.py:3")
+
+    lines = github.of_reports([report(checks=(crashed,))]).splitlines()
+
+    assert lines == [
+        "::error title=hermes-doctor::the check a crashed: ValueError at b.py:3",
+        "::error title=hermes-doctor::No check could look at /srv/hermes: 1 crashed.",
+    ]
+
+
+def test_a_check_that_could_not_run() -> None:
+    """The log of the job shows it like a problem."""
+    assert github.of_trouble("No home.") == "::error title=hermes-doctor::No home.\n"
