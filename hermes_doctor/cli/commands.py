@@ -17,6 +17,7 @@ from hermes_doctor.cli import (
     hook,
     learn,
     list,
+    probe,
     rollback,
     switch,
     timeline,
@@ -81,6 +82,7 @@ app.command(
 )(update_guard.update_guard)
 app.command("rollback", epilog=rollback.EPILOG, rich_help_panel=UPDATE)(rollback.rollback)
 app.add_typer(watch_service.app, name="watch", rich_help_panel=WATCH)
+app.command("probe", epilog=probe.EPILOG, rich_help_panel=WATCH)(probe.probe)
 app.command("explain", epilog=explain.EPILOG, rich_help_panel=REFERENCE)(explain.explain)
 app.command("list", epilog=list.EPILOG, rich_help_panel=REFERENCE)(list.listing)
 app.command("demo", epilog=demo.EPILOG, rich_help_panel=REFERENCE)(demo.demo)

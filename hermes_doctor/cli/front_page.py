@@ -47,6 +47,7 @@ Update Hermes:
   hook             Back up before and check after each Hermes update.
 
 Watch:
+  probe            Answer one question of Docker, Kubernetes or systemd.
   watch            Check regularly, notify, and repair if asked to.
 
 Reference:

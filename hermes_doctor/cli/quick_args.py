@@ -1,4 +1,4 @@
-"""Parses the options of four commands without typer, which is slow to load.
+"""Parses the options of five commands without typer, which is slow to load.
 
 Only unambiguous options are parsed here. Everything else (help, a mistake, a short form) is left to
 typer, which parses all of it again; a test compares the tables with the commands' declarations.
@@ -62,7 +62,8 @@ WATCH = OptionTable(
     },
     {"also": str, "only": str, "skip": str, "plugins": Path},
 )
-TABLES = (CHECK, CREATE, EXPLAIN, WATCH)
+PROBE = OptionTable(("probe",), "probe_run", frozenset(), {"home": Path}, {}, argument="question")
+TABLES = (CHECK, CREATE, EXPLAIN, PROBE, WATCH)
 
 
 def parse(words: Sequence[str]) -> Callable[[], int] | None:

@@ -8,7 +8,7 @@ still hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.model import OPTIONAL_RUNG, CouldNotLook, Gateway, Rung, RungState
@@ -18,12 +18,14 @@ PATIENCE = timedelta(minutes=10)
 """How long an answer may take before it counts as missing."""
 
 
-def ladder(probes: Probes) -> tuple[Rung, ...]:
-    """All rungs, the lowest first."""
+def ladder(probes: Probes, names: Collection[str] | None = None) -> tuple[Rung, ...]:
+    """All rungs, or those with these names, the lowest first."""
     rungs: list[Rung] = []
     if served := _served(probes):
-        return served
+        return tuple(rung for rung in served if names is None or rung.name in names)
     for name, look in _RUNGS:
+        if names is not None and name not in names:
+            continue
         broken = [rung for rung in rungs if rung.hold is RungState.FAILED]
         fallen = next((rung for rung in broken if rung.name in (PROCESS, LOOP)), None)
         if fallen:
@@ -158,13 +160,13 @@ def _answers_out(probes: Probes) -> Seen:
     return RungState.OK, "the last answer went out", found.last_out
 
 
-PROCESS, LOOP = "process", "event loop"
+PROCESS, LOCK, LOOP, PLATFORMS = "process", "lock", "event loop", "platforms"
 _RUNGS: tuple[tuple[str, Callable[[Probes], Seen]], ...] = (
     (PROCESS, _process),
-    ("lock", _lock),
+    (LOCK, _lock),
     (OPTIONAL_RUNG, _supervised),
     (LOOP, _loop),
-    ("platforms", _platforms),
+    (PLATFORMS, _platforms),
     ("messages in", _messages_in),
     ("answers out", _answers_out),
 )

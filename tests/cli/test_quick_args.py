@@ -33,17 +33,19 @@ EXPLAIN = (
     ["gw-down", "--plugins", "one", "--plugins=two"],
     ["--plugins", "one", "GW-DOWN"],
 )
+PROBE: tuple[list[str], ...] = (["live"], ["ready", "--home", "/srv/a b"], ["--home=x", "started"])
 WATCH: tuple[list[str], ...] = (
     [],
     ["--once", "--json", "--network", "--heal"],
     ["--once", "--home", "/srv/a b", "--fail-on=warning", "--vault", "/mnt/disk"],
+    ["--metrics", "out.prom"],
     ["--interval", "5m", "--budget=3/30m", "--patience", "1m", "--also", "reset-gateway"],
     ["--notify-on=info", "--notify-command", "mail me", "--notify-webhook", "@/etc/hook"],
     ["--notify-hermes=telegram:1", "--only", "databases", "--skip=secrets", "--plugins", "one"],
 )
 CLEAR = [
     (table, given)
-    for table, each in zip(quick_args.TABLES, (CHECK, CREATE, EXPLAIN, WATCH), strict=True)
+    for table, each in zip(quick_args.TABLES, (CHECK, CREATE, EXPLAIN, PROBE, WATCH), strict=True)
     for given in each
 ]
 TYPERS = (

@@ -20,7 +20,9 @@ def test_the_example_of_a_plugin(tmp_path: Path) -> None:
 
     done = support.doctor("check", "--format", "nagios", "--home", home, env=env)
 
-    [example] = re.findall(r"^\$ hermes-doctor check --format nagios.*\n((?:.+\n)+?)```", PAGE, re.M)
+    [example] = re.findall(
+        r"^\$ hermes-doctor check --format nagios.*\n((?:.+\n)+?)```", PAGE, re.M
+    )
     assert [line.partition("|")[0].rstrip() for line in done.out.splitlines()] == [
         line.rstrip() for line in example.splitlines()
     ]

@@ -48,6 +48,7 @@ COMMANDS = {
     "list": [],
     "demo": [],
     "learn": [],
+    "probe": [],
 }
 
 

@@ -65,6 +65,11 @@ class Engine:
             "HERMES_DOCTOR_SETTLE": "0",
         }
 
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run `docker`, which may fail."""
+        env = {**os.environ, **self.env}
+        return subprocess.run(["docker", *words], env=env, capture_output=True, text=True)
+
     def docker(self, *words: str | Path, data: bytes | None = None, cwd: Path | None = None) -> str:
         """What it prints; it must succeed."""
         env = {**os.environ, **self.env}
