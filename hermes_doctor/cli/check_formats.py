@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hermes_doctor.cli.check_run import reaches
-from hermes_doctor.model import Report
+from hermes_doctor.model import Finding, Report
 
 
 class Wanted(NamedTuple):
     """What the operator asked for."""
 
-    threshold: frozenset[str]
-    """The words of --fail-on."""
+    fails: Callable[[Finding], bool]
+    """Whether a problem reaches --fail-on."""
     many: bool
     """Whether --all-homes was given; JSON then has a list, also of one home."""
     verbose: bool
@@ -51,7 +50,7 @@ def _nagios(reports: Sequence[Report], _: Wanted) -> str:
 def _junit(reports: Sequence[Report], wanted: Wanted) -> str:
     from hermes_doctor.render import junit
 
-    return junit.of_reports(reports, lambda one: reaches(one, wanted.threshold))
+    return junit.of_reports(reports, wanted.fails)
 
 
 def _github(reports: Sequence[Report], _: Wanted) -> str:

@@ -62,9 +62,8 @@ def run(
     else:
         from hermes_doctor.cli import check_formats
 
-        made = check_formats.FORMATS[chosen](
-            reports, check_formats.Wanted(threshold, all_homes, verbose)
-        )
+        wanted = check_formats.Wanted(lambda one: reaches(one, threshold), all_homes, verbose)
+        made = check_formats.FORMATS[chosen](reports, wanted)
         if output is None:
             print(made, end="", flush=True)  # noqa: T201
         else:
