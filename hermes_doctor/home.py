@@ -216,7 +216,10 @@ def _homes_of_others(environ: Mapping[str, str]) -> list[Path]:
 
 
 def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
-    """Return the home, the other homes of the same root, and every home in use by a gateway."""
+    """Return the home, the other homes of the same root, and every home in use by a gateway.
+
+    A profile that we may not enter counts too: its report then says that it could not be checked.
+    """
     roots = [first.path] if first else []
     roots += used
     found: dict[Path, Home] = {}
@@ -224,7 +227,8 @@ def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
         home = Home(path.resolve())
         root = Home(home.path.parent.parent) if home.profile else home
         for candidate in (root.path, home.path, *_profiles(root)):
-            if os.path.isdir(candidate) and looks_like_home(candidate):
+            closed = os.path.isdir(candidate) and not os.access(candidate, os.X_OK)
+            if closed or (os.path.isdir(candidate) and looks_like_home(candidate)):
                 found.setdefault(candidate.resolve(), Home(candidate.resolve()))
     return list(found.values())
 

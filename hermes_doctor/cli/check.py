@@ -36,7 +36,7 @@ Exit codes:
   1  problems, or a check crashed
   2  could not run (wrong option, no home), or no check could read the home
   With --format nagios: 0 no problem, 1 warnings, 2 worse problems,
-  3 could not run or not read the home
+  3 could not check
 """
 
 
@@ -77,7 +77,11 @@ def check(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write to this file, replacing it at once."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write to this file; who reads it sees the old content or the new.",
+        ),
     ] = None,
 ) -> int:
     """Show what is wrong and what to do; change nothing."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hermes_doctor.model import Finding, Report
+from hermes_doctor.model import Report
 
 
 class Wanted(NamedTuple):
     """What the operator asked for."""
 
-    fails: Callable[[Finding], bool]
-    """Whether a problem reaches --fail-on."""
+    threshold: frozenset[str]
+    """The words of --fail-on."""
     many: bool
     """Whether --all-homes was given; JSON then has a list, also of one home."""
     verbose: bool
@@ -50,7 +50,7 @@ def _nagios(reports: Sequence[Report], _: Wanted) -> str:
 def _junit(reports: Sequence[Report], wanted: Wanted) -> str:
     from hermes_doctor.render import junit
 
-    return junit.of_reports(reports, wanted.fails)
+    return junit.of_reports(reports, wanted.threshold)
 
 
 def _github(reports: Sequence[Report], _: Wanted) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.model import Finding, Report
+    from hermes_doctor.model import Report
 
 FAIL_ON = "error"
 TEXT = "text"
@@ -37,6 +37,7 @@ def run(
 
     chosen = parse_format(format, json=json)
     threshold = parse_fail_on(fail_on)
+    target = _target(output)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     reports = []
@@ -57,24 +58,35 @@ def run(
                 progress=step,
             )
         reports.append(shared_options.filter_report(report, codes))
-    if chosen == TEXT and output is None:
+    if chosen == TEXT and target is None:
         _print(reports, verbose=verbose)
     else:
-        from hermes_doctor.cli import check_formats
+        from hermes_doctor.cli import check_formats, output_file
 
-        wanted = check_formats.Wanted(lambda one: reaches(one, threshold), all_homes, verbose)
-        made = check_formats.FORMATS[chosen](reports, wanted)
-        if output is None:
-            print(made, end="", flush=True)  # noqa: T201
+        made = check_formats.FORMATS[chosen](
+            reports, check_formats.Wanted(threshold, all_homes, verbose)
+        )
+        if target is None:
+            output_file.show(made)
         else:
-            from hermes_doctor.cli import output_file
-
-            output_file.replace(output, made)
+            output_file.replace(target, made)
+    if chosen == TEXT:
+        say_blind(reports)
     if chosen == "nagios":
+        from hermes_doctor.cli.exits import plugin_state
         from hermes_doctor.render import nagios
 
-        return nagios.state(reports)
+        return plugin_state(nagios.state(reports))
     return exit_code(reports, threshold)
+
+
+def _target(output: Path | None) -> Path | None:
+    """The file of --output, before the check takes its time; None for the screen or a pipe."""
+    if output is None:
+        return None
+    from hermes_doctor.cli import output_file
+
+    return None if output == output_file.STDOUT else output_file.find(output)
 
 
 def _homes(home: Path | None, every: bool) -> list[Home]:
@@ -104,7 +116,6 @@ def _print(reports: Sequence[Report], *, verbose: bool) -> None:
         if number:
             show([BLANK, BLANK])
         show(render_report.lines(report, verbose=verbose))
-    say_blind(reports)
 
 
 def say_blind(reports: Sequence[Report]) -> None:
@@ -157,6 +168,7 @@ def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:
     """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
+    from hermes_doctor.examination.ranking import reaches
     from hermes_doctor.model import Status
 
     if report.count_checks(Status.CRASHED):
@@ -164,14 +176,6 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     return any(reaches(one, threshold) for one in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
-
-
-def reaches(finding: Finding, threshold: frozenset[str]) -> bool:
-    """Whether the problem is at or above the severity of --fail-on."""
-    from hermes_doctor.model import Severity
-
-    ranks = [severity.rank for severity in Severity if severity.value in threshold]
-    return finding.severity.rank <= max(ranks, default=-1)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,10 @@ INTERRUPTED = 130
 NOTHING = "Nothing was changed."
 WHOLE = "No file is left half-written."
 _GO_ON = "To go on, run the same command again."
-_state = {"changed": False, "partial": False, "of command": False, "cut off": ""}
+_state = {
+    **{"changed": False, "partial": False, "of command": False, "judged": False},
+    "cut off": "",
+}
 _WRITING = (
     *(("hook", "install"), ("hook", "remove"), ("hook", "run"), ("update-guard",), ("watch",)),
     *(("backup", "push"), ("backup", "pull"), ("backup", "export"), ("backup", "schedule")),
@@ -67,7 +70,7 @@ def command_exit_code(code: int) -> int:
 
 _TAKE_A_VALUE = (
     *("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on"),
-    *("--format", "--output", "--metrics"),
+    *("--format", "--output", "--metrics", "--heartbeat", "--heartbeat-fail"),
     *("--interval", "--also", "--after", "--budget", "--patience", "--notify-on"),
     *("--notify-command", "--notify-webhook", "--notify-hermes"),
 )
@@ -157,7 +160,7 @@ def _say(message: str, code: int) -> int:
     if asked is not None:
         with contextlib.suppress(OSError):  # a full disk may be the cause
             print(_in_format(asked, message, code), end="", flush=True)  # noqa: T201
-            return 3 if asked == "nagios" and code == 2 else code
+            return code
     if sys.stderr is not None:
         from hermes_doctor.terminal.show import show
 
@@ -165,16 +168,41 @@ def _say(message: str, code: int) -> int:
     return code
 
 
+def plugin_state(code: int) -> int:
+    """Return this exit code of a monitoring plugin as it is; every other one means UNKNOWN."""
+    _state["judged"] = True
+    return code
+
+
+def exit_code_for_monitors(code: int) -> int:
+    """Return the exit code, or 3 if a monitor would take it for a state that nobody has judged."""
+    return code if _last_format() != "nagios" or _state["judged"] else 3
+
+
+def unjudge() -> None:
+    """Forget the state, because its output did not arrive."""
+    _state["judged"] = False
+
+
 def _format_asked() -> str | None:
-    """The format in which a program expects even an error; None for people, and for files."""
-    pairs = [*zip(sys.argv, sys.argv[1:], strict=False)]
+    """The format in which a program expects even an error; None if a person is to read it."""
+    pairs = zip(sys.argv, sys.argv[1:], strict=False)
     if any(word == "--json" and before not in _TAKE_A_VALUE for before, word in pairs):
         return "json"
+    last = _last_format()
+    return last if last in ("json", "nagios", "github") else None
+
+
+def _last_format() -> str:
+    """The format that `check` was asked for; the last one counts."""
     if sys.argv[1:2] != ["check"]:
-        return None
-    given = [word for before, word in pairs if before == "--format"]
-    given += [word.partition("=")[2] for word in sys.argv if word.startswith("--format=")]
-    return next((one for one in given if one in ("json", "nagios", "github")), None)
+        return ""
+    given = [
+        after if word == "--format" else word.partition("=")[2]
+        for word, after in zip(sys.argv, [*sys.argv[1:], ""], strict=True)
+        if word == "--format" or word.startswith("--format=")
+    ]
+    return given[-1].lower() if given else ""
 
 
 def _in_format(asked: str, message: str, code: int) -> str:

@@ -58,7 +58,7 @@ WATCH = OptionTable(
     {
         **{"home": Path, "vault": Path, "interval": str, "budget": str, "patience": str},
         **{"notify_on": str, "notify_command": str, "notify_webhook": str, "notify_hermes": str},
-        **{"fail_on": str, "metrics": Path},
+        **{"fail_on": str, "metrics": Path, "heartbeat": str, "heartbeat_fail": str},
     },
     {"also": str, "only": str, "skip": str, "plugins": Path},
 )

@@ -26,6 +26,8 @@ Examples:
   hermes-doctor watch --json | jq -c 'select(.severity == "critical")'
   hermes-doctor watch install --heal        install it as a service
   hermes-doctor watch --once                check once, for cron and timers
+  hermes-doctor watch --heartbeat @/etc/hermes-doctor/heartbeat
+  hermes-doctor watch --metrics /var/lib/prometheus/node-exporter/hermes.prom
 
 \b
 Signals:
@@ -109,6 +111,24 @@ MetricsOption = Annotated[
     ),
 ]
 
+HeartbeatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--heartbeat",
+        metavar="URL",
+        help="After each check, request this address (@FILE reads it from a file), so that a "
+        "service notices when the watch is gone.",
+    ),
+]
+HeartbeatFailOption = Annotated[
+    str | None,
+    typer.Option(
+        "--heartbeat-fail",
+        metavar="URL",
+        help="Request this address instead if there are problems at or above --fail-on.",
+    ),
+]
+
 
 @app.callback()
 def watch(
@@ -132,11 +152,17 @@ def watch(
     only: OnlyOption = None,
     skip: SkipOption = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", help="With --once: exit with 1 from this severity on.")
+        str,
+        typer.Option(
+            "--fail-on",
+            help="With --once: exit with 1 from this severity on; see --heartbeat-fail.",
+        ),
     ] = "error",
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: MetricsOption = None,
+    heartbeat: HeartbeatOption = None,
+    heartbeat_fail: HeartbeatFailOption = None,
 ) -> int:
     """Check regularly, notify, and repair if asked to."""
     if ctx.invoked_subcommand is not None:
@@ -165,6 +191,8 @@ def watch(
         plugins,
         vault,
         metrics,
+        heartbeat,
+        heartbeat_fail,
     )
 
 

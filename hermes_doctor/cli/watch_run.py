@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Report, Trouble
-    from hermes_doctor.watch.state import WatchState
+    from hermes_doctor.watch.rounds import Watch
 
 
 def run(
@@ -35,6 +35,8 @@ def run(
     plugins: Sequence[Path] | None = None,
     vault: Path | None = None,
     metrics: Path | None = None,
+    heartbeat: str | None = None,
+    heartbeat_fail: str | None = None,
 ) -> int:
     """Check regularly, or once; return the exit code."""
     from hermes_doctor import __version__
@@ -60,13 +62,14 @@ def run(
         found,
         checks,
         codes,
-        assembly.WatchOptions(interval, network, ways, healing, metrics),
+        assembly.WatchOptions(interval, network, ways, healing, metrics, heartbeat, heartbeat_fail),
         json=json,
         options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
         page_options=shared_options.repeat_options(plugins=plugins),
     )
+    made.is_well = lambda report: not exit_code([report], threshold)
     if metrics is not None:
-        made.publish = _publisher(where, metrics)
+        made.publish = _publisher(made, metrics)
     from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
@@ -85,19 +88,24 @@ def run(
     return exit_code([report], threshold)
 
 
-def _publisher(home: Home, path: Path) -> Callable[[Report | None, WatchState], None]:
+def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
     """Return what writes the metrics after each round."""
     from datetime import UTC, datetime
 
     from hermes_doctor.cli import output_file
     from hermes_doctor.render import prometheus
 
-    def publish(report: Report | None, memory: WatchState) -> None:
-        if report is None:
-            made = prometheus.of_home_away(home.path, datetime.now(UTC), memory.repaired)
-        else:
-            made = prometheus.of_reports([report], {home.path: memory.repaired})
-        output_file.replace(path, made)
+    path = output_file.find(given)
+
+    def publish(report: Report | None) -> None:
+        exhausted = watch.healer is not None and watch.healer.is_exhausted()
+        repairs = prometheus.Repairs(watch.home.path, watch.memory.repaired, exhausted)
+        made = (
+            prometheus.of_missing_home(datetime.now(UTC), repairs)
+            if report is None
+            else prometheus.of_reports([report], repairs)
+        )
+        output_file.replace(path, made, output_file.READABLE)
 
     return publish
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,6 +67,8 @@ def install(
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: own.MetricsOption = None,
+    heartbeat: own.HeartbeatOption = None,
+    heartbeat_fail: own.HeartbeatFailOption = None,
 ) -> int:
     """Install the watch as a service and start it.
 
@@ -82,7 +85,12 @@ def install(
     healing = (
         assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
     )
-    wanted = assembly.WatchOptions(interval, network, ways, healing, metrics)
+    wanted = assembly.WatchOptions(
+        interval, network, ways, healing, metrics, heartbeat, heartbeat_fail
+    )
+    if metrics is not None:
+        metrics = _metrics_file(metrics, system=system)
+        wanted = wanted._replace(metrics=metrics)
     where, found = homes.find(home), shared_options.load_plugins(plugins)
     try:
         manager, job = install.prepare(
@@ -156,6 +164,23 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     for path in left:
         typer.echo(f"Removed: {path}")
     return 0
+
+
+def _metrics_file(given: Path, *, system: bool) -> Path:
+    """The file for Prometheus; raise Trouble if the service could not write it."""
+    from hermes_doctor.cli import output_file
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+
+    path = output_file.find(given)
+    if system and any(path.is_relative_to(place) for place in ("/tmp", "/var/tmp")):
+        raise Trouble(
+            text(
+                "A system service has its own {folder}. Choose another --metrics file.",
+                folder=path.parent,
+            )
+        )
+    return path
 
 
 def _show(manager: JobManager, job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Mark, Report, Severity
@@ -117,3 +118,9 @@ class Problems:
             step = [one for number in step for one in self._below.get(number, ())]
             found += step
         return found
+
+
+def reaches(finding: Finding, threshold: Collection[str]) -> bool:
+    """Whether it is at or above the severity that the words of --fail-on name."""
+    named = [one.rank for one in Severity if one.value in threshold]
+    return finding.severity.rank <= max(named, default=-1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.model import Evidence, Finding, Report, Severity, Status
+from hermes_doctor.model import Evidence, Finding, Report, Severity, Status, VerdictKind
 
 _COMMANDS = {
     Severity.CRITICAL: "error",
@@ -15,27 +15,37 @@ _COMMANDS = {
     Severity.WARNING: "warning",
     Severity.INFO: "notice",
 }
+TITLE = "hermes-doctor"
+"""The title of what is not about a code."""
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+))?")
 
 
 def of_reports(reports: Sequence[Report]) -> str:
-    """The annotations of all homes, the worst problem first."""
-    return "".join(line + "\n" for report in reports for line in _lines(report))
+    """The annotations of all homes; of several, each one names its home."""
+    many = len(reports) > 1
+    return "".join(
+        line + "\n" for one in reports for line in _lines(one, f"{one.home}: " if many else "")
+    )
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, prefix: str) -> Iterator[str]:
     for one in report.findings:
-        yield _line(_COMMANDS[one.severity], _message(one), one.code, _place(report, one))
+        message = prefix + _message(one)
+        yield _line(_COMMANDS[one.severity], message, one.code, _place(report, one))
     for check in report.checks:
         if check.status is Status.CRASHED:
-            yield _line("error", f"the check {check.id} crashed: {check.reason}", "hermes-doctor")
+            message = f"{prefix}the check {check.id} crashed: {check.reason}"
+            yield _line("error", message, TITLE)
+    judged = report.verdict
     if report.why_blind:
-        yield _line("error", report.why_blind, "hermes-doctor")
+        yield _line("error", prefix + report.why_blind, TITLE)
+    elif judged and report.complete and judged.kind is VerdictKind.UNKNOWN:
+        yield _line("warning", prefix + judged.headline, TITLE)
 
 
 def of_trouble(message: str) -> str:
     """The annotation of a check that could not run."""
-    return _line("error", message, "hermes-doctor") + "\n"
+    return _line("error", message, TITLE) + "\n"
 
 
 def _message(finding: Finding) -> str:
@@ -61,8 +71,10 @@ def _file_of(home: Path, evidence: Evidence) -> dict[str, str] | None:
             return None
     except (OSError, ValueError):  # a name that is too long, or with a null character
         return None
-    here = Path.cwd()
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    try:
+        shown = path.relative_to(Path.cwd())
+    except (OSError, ValueError):  # elsewhere, or the current folder was deleted
+        shown = path
     line = match["line"]
     return {"file": os.fspath(shown)} | ({"line": line} if line else {})
 

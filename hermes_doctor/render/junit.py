@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from hermes_doctor.examination.ranking import reaches
 from hermes_doctor.message import count
 from hermes_doctor.model import CheckResult, Finding, Report, Status
 
-Fails = Callable[[Finding], bool]
-"""Whether a problem reaches --fail-on."""
+Threshold = frozenset[str]
+"""The words of --fail-on."""
 
 
-def of_reports(reports: Sequence[Report], fails: Fails) -> str:
+def of_reports(reports: Sequence[Report], threshold: Threshold) -> str:
     """The report of all homes; each home is a test suite.
 
     A check fails if one of its problems reaches --fail-on, so that the report and the exit code
-    agree. Its other problems are in its output.
+    agree. Its other problems are in its output. A check that could not look is skipped, or an error
+    if --fail-on says `unknown` or if no check could look.
     """
     many = len(reports) > 1
-    suites = [_suite(report, fails, str(report.home) if many else "") for report in reports]
+    suites = [_suite(report, threshold, str(report.home) if many else "") for report in reports]
     root = ElementTree.Element("testsuites", {"name": "hermes-doctor", **_sums(suites)})
     root.extend(suites)
     ElementTree.indent(root)
@@ -27,8 +29,8 @@ def of_reports(reports: Sequence[Report], fails: Fails) -> str:
     return head + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(report: Report, fails: Fails, prefix: str) -> ElementTree.Element:
-    cases = [_case(report, check, fails, prefix or "hermes-doctor") for check in report.checks]
+def _suite(report: Report, threshold: Threshold, prefix: str) -> ElementTree.Element:
+    cases = [_case(report, check, threshold, prefix or "hermes-doctor") for check in report.checks]
     suite = ElementTree.Element(
         "testsuite",
         {
@@ -53,7 +55,9 @@ def _sums(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
     return counted | {"time": f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"}
 
 
-def _case(report: Report, check: CheckResult, fails: Fails, prefix: str) -> ElementTree.Element:
+def _case(
+    report: Report, check: CheckResult, threshold: Threshold, prefix: str
+) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase",
         {
@@ -63,7 +67,8 @@ def _case(report: Report, check: CheckResult, fails: Fails, prefix: str) -> Elem
         },
     )
     found = [one for one in report.findings if one.check == check.id]
-    failing, others = [one for one in found if fails(one)], [one for one in found if not fails(one)]
+    failing = [one for one in found if reaches(one, threshold)]
+    others = [one for one in found if one not in failing]
     reason = _clean(check.reason or "")
     if failing:
         first, *more = failing
@@ -75,7 +80,9 @@ def _case(report: Report, check: CheckResult, fails: Fails, prefix: str) -> Elem
     elif check.status is Status.CRASHED:
         ElementTree.SubElement(case, "error", {"type": "crashed", "message": reason})
     elif check.status is Status.UNKNOWN:
-        ElementTree.SubElement(case, "skipped", {"message": f"could not check: {reason}"})
+        grave = check.status.value in threshold or report.why_blind
+        told = {"message": f"could not check: {reason}"}
+        ElementTree.SubElement(case, "error" if grave else "skipped", told)
     elif check.status is Status.SKIPPED:
         ElementTree.SubElement(case, "skipped", {"message": reason})
     if others:

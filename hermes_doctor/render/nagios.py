@@ -7,13 +7,15 @@ The exit code is the state, as the guidelines for monitoring plugins say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from hermes_doctor.message import count
 from hermes_doctor.model import Report, Severity, Status, VerdictKind
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 NAMES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+_BADNESS = (OK, UNKNOWN, WARNING, CRITICAL)
 MOST_BYTES = 4000
 """Nagios reads 4 KB of a plugin's output, with the byte that ends it."""
 _LONGEST_TITLE = 200
@@ -27,28 +29,31 @@ _VERDICTS = {
 
 
 def state(reports: Sequence[Report]) -> int:
-    """The exit code: the worst problem counts, then what could not be checked.
+    """The exit code for all homes: the worst one; UNKNOWN is worse than OK only."""
+    return max(map(_state, reports), key=_BADNESS.index, default=UNKNOWN)
+
+
+def _state(report: Report) -> int:
+    """The state of one home: the worst problem counts, then what could not be checked.
 
     A problem at severity critical or error is CRITICAL, a warning is WARNING. So is a bot that does
     not work (CRITICAL), or that is stopped or not set up (WARNING). Without these, a home that
     could not be checked, a check that crashed and an unknown verdict are UNKNOWN.
     """
-    found = [_STATES.get(one.severity, OK) for report in reports for one in report.findings]
-    verdicts = [one.verdict.kind for one in reports if one.verdict and one.complete]
-    worst = max([*found, *(_VERDICTS.get(kind, OK) for kind in verdicts)], default=OK)
-    unclear = VerdictKind.UNKNOWN in verdicts
-    if worst == OK and (unclear or any(one.why_blind or _crashed(one) for one in reports)):
-        return UNKNOWN
-    return worst
+    kind = report.verdict.kind if report.verdict and report.complete else None
+    found = [_STATES.get(one.severity, OK) for one in report.findings]
+    worst = max([*found, OK if kind is None else _VERDICTS.get(kind, OK)])
+    unclear = report.why_blind or kind is VerdictKind.UNKNOWN or report.count_checks(Status.CRASHED)
+    return UNKNOWN if worst == OK and unclear else worst
 
 
 def of_reports(reports: Sequence[Report]) -> str:
     """The whole output for these homes, at most 4 KB."""
     first = f"HERMES {NAMES[state(reports)]} - {_headline(reports)}"
     lines = [f"{plain(first)} | {_performance(reports)}"]
-    listed = list(_problems(reports))
+    listed = [*(_homes(reports) if len(reports) > 1 else ()), *_problems(reports)]
     for number, line in enumerate(listed):
-        rest = f"... and {count(len(listed) - number, 'more problem')}"
+        rest = f"... and {count(len(listed) - number, 'more line')}"
         if _size([*lines, line, rest]) > MOST_BYTES:
             lines.append(rest)
             break
@@ -72,16 +77,15 @@ def _size(lines: Iterable[str]) -> int:
     return sum(len(line.encode()) + 1 for line in lines)
 
 
-def _crashed(report: Report) -> int:
-    return report.count_checks(Status.CRASHED)
-
-
 def _headline(reports: Sequence[Report]) -> str:
-    if len(reports) != 1:
-        bad = sum(_is_bad(report) for report in reports)
-        homes = count(len(reports), "home")
-        return f"{homes}, {bad} with problems" if bad else f"{homes} without problems"
-    report = reports[0]
+    if len(reports) == 1:
+        return _verdict(reports[0])
+    counted = Counter(map(_state, reports))
+    said = [f"{counted[one]} {NAMES[one].lower()}" for one in reversed(_BADNESS) if counted[one]]
+    return f"{count(len(reports), 'home')}: {', '.join(said)}"
+
+
+def _verdict(report: Report) -> str:
     if report.why_blind:
         return report.why_blind
     if report.verdict is not None and report.verdict.headline:
@@ -89,27 +93,27 @@ def _headline(reports: Sequence[Report]) -> str:
     return count(len(report.findings), "problem")
 
 
-def _is_bad(report: Report) -> bool:
-    return bool(report.why_blind) or any(one.severity in _STATES for one in report.findings)
+def _homes(reports: Sequence[Report]) -> Iterator[str]:
+    """A line for each home that is not OK, the worst first."""
+    for report in sorted(reports, key=lambda one: -_BADNESS.index(_state(one))):
+        if _state(report) != OK:
+            yield plain(f"{NAMES[_state(report)].lower()} {report.home}: {_verdict(report)}")
 
 
-def _problems(reports: Sequence[Report]) -> Iterable[str]:
+def _problems(reports: Sequence[Report]) -> Iterator[str]:
     """A line for each problem, the worst first; of several homes, each line names its home."""
-    ranked = sorted(
-        (
-            (one.severity.rank, n, report, one)
-            for report in reports
-            for n, one in enumerate(report.findings)
-        ),
-        key=lambda item: item[:2],
-    )
-    for _, _, report, one in ranked:
-        where = f"{report.home}: " if len(reports) > 1 else ""
-        yield plain(f"{one.severity.value} {one.code} {where}{one.title}")
+    found = [(one, report) for report in reports for one in report.findings]
+    for one, report in sorted(found, key=lambda item: item[0].severity.rank):
+        yield plain(f"{one.severity.value} {one.code} {_where(report, reports)}{one.title}")
     for report in reports:
         for check in report.checks:
             if check.status is Status.CRASHED:
-                yield plain(f"unknown: check {check.id} crashed: {check.reason}")
+                told = f"the check {check.id} crashed: {check.reason}"
+                yield plain(f"unknown {_where(report, reports)}{told}")
+
+
+def _where(report: Report, reports: Sequence[Report]) -> str:
+    return f"{report.home}: " if len(reports) > 1 else ""
 
 
 def _performance(reports: Sequence[Report]) -> str:

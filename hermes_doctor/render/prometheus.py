@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import Report, RungState, Severity
+from hermes_doctor.model import Report, RungState, Severity, Status, VerdictKind
 
 Labels = Mapping[str, str]
 _ALWAYS = ("hermes_doctor_up", "hermes_doctor_last_run_timestamp_seconds")
@@ -28,28 +28,50 @@ class Metric(NamedTuple):
     samples: Sequence[tuple[Labels, str]]
 
 
-def of_reports(reports: Sequence[Report], repairs: Mapping[Path, int] | None = None) -> str:
-    """The metrics of all homes. `repairs` counts the repairs of a watch by home."""
+class Repairs(NamedTuple):
+    """The repairs of a watch."""
+
+    home: Path
+    tried: int
+    exhausted: bool
+    """Whether its budget allows no more for now."""
+
+
+def of_reports(reports: Sequence[Report], repairs: Repairs | None = None) -> str:
+    """The metrics of all homes, and the repairs if a watch writes them."""
     metrics = [*map(_merged, zip(*map(_metrics, reports), strict=True))]
-    if repairs is not None:
-        metrics.append(_repairs(repairs))
+    return _text([*metrics, *(_of_repairs(repairs) if repairs else ())])
+
+
+def of_missing_home(at: datetime, repairs: Repairs) -> str:
+    """The metrics of a home that is not there, such as one on a disk that is not mounted."""
+    home = {"home": str(repairs.home)}
+    known = Report(repairs.home, None, at, 0.0, (), ())
+    metrics = [metric for metric in _metrics(known) if metric.name in _ALWAYS]
+    metrics[0] = metrics[0]._replace(samples=[(home, "0")])
+    return _text([*metrics, *_of_repairs(repairs)])
+
+
+def _of_repairs(repairs: Repairs) -> list[Metric]:
+    home = {"home": str(repairs.home)}
+    return [
+        Metric(
+            "hermes_doctor_repairs_total",
+            "counter",
+            "Repairs that the watch has tried.",
+            [(home, str(repairs.tried))],
+        ),
+        Metric(
+            "hermes_doctor_repair_budget_exhausted",
+            "gauge",
+            "Whether the budget of the watch allows no repair for now.",
+            [(home, str(int(repairs.exhausted)))],
+        ),
+    ]
+
+
+def _text(metrics: Iterable[Metric]) -> str:
     return "".join(line + "\n" for metric in metrics for line in _lines(metric))
-
-
-def of_home_away(home: Path, at: datetime, repairs: int) -> str:
-    """The metrics of a home that is not there, such as a disk that is not mounted."""
-    away = Report(home, None, at, 0.0, (), ())
-    metrics = [metric for metric in _metrics(away) if metric.name in _ALWAYS]
-    metrics[0] = metrics[0]._replace(samples=[({"home": str(home)}, "0")])
-    return "".join(
-        line + "\n" for metric in [*metrics, _repairs({home: repairs})] for line in _lines(metric)
-    )
-
-
-def _repairs(numbers: Mapping[Path, int]) -> Metric:
-    samples = [({"home": str(home)}, str(number)) for home, number in numbers.items()]
-    told = "Repairs that the watch has tried."
-    return Metric("hermes_doctor_repairs_total", "counter", told, samples)
 
 
 def _merged(same: Iterable[Metric]) -> Metric:
@@ -66,8 +88,14 @@ def _metrics(report: Report) -> list[Metric]:
         Metric(
             "hermes_doctor_up",
             "gauge",
-            "Whether the home could be checked.",
-            [(home, str(int(report.why_blind is None)))],
+            "Whether the home could be checked: 0 if it is unknown how the bot is.",
+            [(home, str(int(not _is_blind(report))))],
+        ),
+        Metric(
+            "hermes_doctor_bot_works",
+            "gauge",
+            "Whether the bot answers people: 1 yes, 0 no, NaN unknown.",
+            [(home, _works(report))],
         ),
         Metric(
             "hermes_doctor_last_run_timestamp_seconds",
@@ -80,6 +108,15 @@ def _metrics(report: Report) -> list[Metric]:
             "gauge",
             "How long the last check took.",
             [(home, f"{report.seconds:.4f}")],
+        ),
+        Metric(
+            "hermes_doctor_checks",
+            "gauge",
+            "Number of checks by how they ended.",
+            [
+                ({**home, "status": status.value}, str(report.count_checks(status)))
+                for status in Status
+            ],
         ),
         Metric(
             "hermes_doctor_findings",
@@ -108,6 +145,18 @@ def _metrics(report: Report) -> list[Metric]:
     ]
 
 
+def _is_blind(report: Report) -> bool:
+    kind = report.verdict.kind if report.verdict and report.complete else None
+    return report.why_blind is not None or kind is VerdictKind.UNKNOWN
+
+
+def _works(report: Report) -> str:
+    kind = report.verdict.kind if report.verdict else VerdictKind.UNKNOWN
+    if _is_blind(report) or kind is VerdictKind.UNKNOWN:
+        return "NaN"
+    return str(int(kind in (VerdictKind.WORKING, VerdictKind.LIMITED)))
+
+
 def _worst_first(item: tuple[tuple[str, Severity], int]) -> tuple[int, str]:
     (code, severity), _ = item
     return severity.rank, code
@@ -124,6 +173,6 @@ def _lines(metric: Metric) -> Iterable[str]:
 
 
 def _escaped(text: str) -> str:
-    """The text as the value of a label; a path may hold anything, also bytes that are not UTF-8."""
-    text = text.encode(errors="surrogateescape").decode(errors="replace")
+    r"""The text as the value of a label; bytes that are not UTF-8 are shown as in `\xff`."""
+    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -60,26 +60,16 @@ class EnvFile(NamedTuple):
     @property
     def first_name(self) -> str | None:
         """The name of the first variable according to python-dotenv, if it is an ordinary one."""
-        from io import StringIO
-
-        from dotenv import dotenv_values
-
         from hermes_doctor.redaction import looks_like_secret
 
-        text = self.text or ""
-        pairs = dotenv_values(stream=StringIO(text[:65536]), interpolate=False)
+        pairs = _parsed((self.text or "")[:65536])
         name, value = next(iter(pairs.items()), ("", None))
         plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
         return name if plain and not looks_like_secret(name) else None
 
     def values(self) -> dict[str, str]:
         """Return the variables as python-dotenv reads them. Contains secrets: show only names."""
-        from io import StringIO
-
-        from dotenv import dotenv_values
-
-        pairs = dotenv_values(stream=StringIO(self.text or ""), interpolate=False)
-        return {name: value for name, value in pairs.items() if value}
+        return {name: value for name, value in _parsed(self.text or "").items() if value}
 
     def without_nul(self) -> bytes | None:
         """The bytes without NUL; None unless the rest is plain text with the same variables.
@@ -128,6 +118,17 @@ def _part(data: bytes) -> tuple[bytes, int]:
             whole += piece
         lines.append(whole)
     return b"\n".join(lines), added
+
+
+def _parsed(content: str) -> dict[str, str | None]:
+    """Return the variables as python-dotenv reads them, without its warnings about bad lines."""
+    import logging
+    from io import StringIO
+
+    from dotenv import dotenv_values
+
+    logging.getLogger("dotenv.main").disabled = True
+    return dotenv_values(stream=StringIO(content), interpolate=False)
 
 
 def _variables(data: bytes) -> int:

@@ -25,6 +25,7 @@ from hermes_doctor.watch.store import WatchStateFiles
 if TYPE_CHECKING:
     from hermes_doctor.watch.channels import Channel
     from hermes_doctor.watch.heal import Healer
+    from hermes_doctor.watch.heartbeat import HeartbeatSender
     from hermes_doctor.watch.notices import Notices
 
 SHORTEST = 1.0
@@ -58,6 +59,8 @@ class WatchOptions(NamedTuple):
     healing: HealOptions | None
     metrics: Path | None = None
     """The file for Prometheus."""
+    heartbeat: str | None = None
+    heartbeat_fail: str | None = None
 
 
 def interval_seconds(chosen: WatchOptions) -> float:
@@ -69,6 +72,7 @@ def validate(chosen: WatchOptions, home: Home, plugins: Plugins) -> None:
     """Raise Trouble if an option is invalid."""
     interval_seconds(chosen)
     _notices(chosen.notify, home)
+    _heartbeat(chosen)
     if chosen.healing:
         durations.parse_budget(chosen.healing.budget)
         durations.parse_seconds(chosen.healing.timeout, "--patience")
@@ -110,6 +114,7 @@ def assemble(
         min_rounds=healing.min_rounds if healing else 1,
         notices=_notices(chosen.notify, home),
     )
+    made.heartbeat = _heartbeat(chosen)
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
     made.title += f" every {format_duration(made.interval)}"
     if healing is not None:
@@ -117,6 +122,21 @@ def assemble(
         made.title += f" and repairs (at most {budget.limit} in {format_duration(budget.period)})"
         made.enable(_healer(made, plugins, healing, options))
     return made
+
+
+def _heartbeat(chosen: WatchOptions) -> HeartbeatSender | None:
+    if chosen.heartbeat is None:
+        if chosen.heartbeat_fail is not None:
+            raise Trouble("--heartbeat-fail needs --heartbeat.")
+        return None
+    from hermes_doctor.watch import secret_options
+    from hermes_doctor.watch.heartbeat import FAIL_OPTION, OPTION, HeartbeatSender
+
+    bad = chosen.heartbeat_fail
+    return HeartbeatSender(
+        secret_options.option_value(chosen.heartbeat, OPTION),
+        None if bad is None else secret_options.option_value(bad, FAIL_OPTION),
+    )
 
 
 def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) -> Healer:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,12 +19,12 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
 from hermes_doctor.watch import secret_options
 from hermes_doctor.watch.events import WatchEvent
+from hermes_doctor.watch.web_address import WebAddress
 
 if TYPE_CHECKING:
-    import urllib.request
     from pathlib import Path
 
-COMMAND_LIMIT, WEB_LIMIT, HERMES_LIMIT = 30.0, 10.0, 60.0
+COMMAND_LIMIT, HERMES_LIMIT = 30.0, 60.0
 """Time limits in seconds."""
 MOST = 4000
 """Characters per environment variable: the kernel limits their size."""
@@ -118,69 +117,18 @@ class WebhookChannel:
     name = "--notify-webhook"
 
     def __init__(self, url: str, pauses: tuple[float, ...] = PAUSES) -> None:
-        self._url, self._pass = secret_options.split_credentials(url)
+        self.address = WebAddress(url, self.name)
         self.pauses = pauses
-        self.limit = 2 * WEB_LIMIT
 
     def send(self, notice: Notice) -> None:
         data = json.dumps(notice.document()).encode()
         for pause in (*self.pauses, None):
-            why, lasting = self._in_time(data)
-            if not why:
+            failure = self.address.post(data)
+            if failure is None:
                 return
-            if pause is None or lasting:
-                raise NotSent(why)
+            if pause is None or failure.lasting:
+                raise NotSent(failure.why)
             time.sleep(pause)
-
-    def _in_time(self, data: bytes) -> tuple[str, bool]:
-        """Post with a limit on the total time: a server may answer one byte at a time."""
-        said: list[tuple[str, bool]] = []
-        thread = threading.Thread(target=lambda: said.append(self._post(data)), daemon=True)
-        thread.start()
-        thread.join(self.limit)
-        return said[0] if said else ("the server did not answer in time", False)
-
-    def _post(self, data: bytes) -> tuple[str, bool]:
-        """Post once; return why it failed (empty on success) and whether a retry is useless."""
-        import http.client
-        import urllib.error
-        import urllib.request
-
-        from hermes_doctor import __version__
-
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"hermes-doctor/{__version__}",
-        }
-        if self._pass:
-            headers["Authorization"] = self._pass
-        try:
-            request = urllib.request.Request(self._url, data, headers, method="POST")
-            with _opener().open(request, timeout=WEB_LIMIT) as answer:
-                answer.read(4096)
-            return "", False
-        except urllib.error.HTTPError as error:
-            error.close()
-            return (
-                f"the server answered HTTP {error.code}",
-                error.code < 500 and error.code not in (408, 429),
-            )
-        except urllib.error.URLError as error:
-            return f"the server could not be reached ({type(error.reason).__name__})", False
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            why = f"the server could not be reached ({type(error).__name__})"
-            return why, isinstance(error, ValueError)
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """An opener that follows no redirects, because the address is a secret."""
-    import urllib.request
-
-    class Stay(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *_: Any) -> None:
-            return None
-
-    return urllib.request.build_opener(Stay)
 
 
 _AS_IT_IS = {"HERMES_DISABLE_LAZY_INSTALLS": "1"}

@@ -68,6 +68,10 @@ class Healer:
         self.lease = Lease(self.home, self.clock, self.store.file)
         self.ledger.since(self.clock.boot_clock())
 
+    def is_exhausted(self) -> bool:
+        """Whether the budget allows no repair for now."""
+        return self.ledger.free_at(self.clock.boot_clock()) is not None
+
     def attempt(
         self, report: Report, memory: WatchState, at: datetime
     ) -> tuple[list[WatchEvent], bool]:

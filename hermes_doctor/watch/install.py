@@ -19,7 +19,7 @@ from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.schedule.job_names import identity, state_folder
 from hermes_doctor.schedule.jobs import PREFIX, Job, JobManager
 from hermes_doctor.system import disk
-from hermes_doctor.watch import assembly, secret_options
+from hermes_doctor.watch import assembly, heartbeat, secret_options
 from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.healing_lease import Lease
 from hermes_doctor.watch.store import WatchStateFiles
@@ -66,16 +66,23 @@ def prepare(
 def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> bool:
     """Install the job and store its secrets in private files; return whether anything changed."""
     ways, store = chosen.notify, store_of(job)
-    webhook = secret_options.option_value(ways.webhook, "--notify-webhook") if ways.webhook else ""
-    command = secret_options.option_value(ways.command, "--notify-command") if ways.command else ""
-    changed = [_keep(store, store.webhook, webhook), _keep(store, store.command, command)]
+    secrets = (
+        (store.webhook, ways.webhook, "--notify-webhook"),
+        (store.command, ways.command, "--notify-command"),
+        (store.heartbeat, chosen.heartbeat, heartbeat.OPTION),
+        (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
+    )
+    changed = [
+        _keep(store, path, secret_options.option_value(given, option) if given else "")
+        for path, given, option in secrets
+    ]
     return manager.install(job) or any(changed)
 
 
 def secret_file_lines(job: Job) -> Iterator[str]:
     """Lines that name the files with secrets, which units and crontabs must not contain."""
     store = store_of(job)
-    for path in (store.webhook, store.command):
+    for path in store.secrets:
         if os.path.lexists(path):
             yield f"This file may contain a secret and is readable by its user only: {path}"
 
@@ -190,6 +197,10 @@ def _options(
         yield from ("--notify-webhook", f"@{store.webhook}")
     if ways.hermes:
         yield from ("--notify-hermes", ways.hermes)
+    if chosen.heartbeat:
+        yield from (heartbeat.OPTION, f"@{store.heartbeat}")
+    if chosen.heartbeat_fail:
+        yield from (heartbeat.FAIL_OPTION, f"@{store.heartbeat_fail}")
     if chosen.network:
         yield "--network"
     if chosen.metrics:

@@ -25,6 +25,7 @@ from hermes_doctor.watch.state import MAX_DEEDS, WatchState
 from hermes_doctor.watch.store import WatchStateFiles
 
 if TYPE_CHECKING:
+    from hermes_doctor.watch.heartbeat import HeartbeatSender
     from hermes_doctor.watch.notices import Notices
 
 DAY = 86400.0
@@ -41,6 +42,9 @@ class RepairsFindings(Protocol):
         self, report: Report, memory: WatchState, at: datetime
     ) -> tuple[list[WatchEvent], bool]:
         """Repair; return the events and whether to examine again at once."""
+
+    def is_exhausted(self) -> bool:
+        """Whether the budget allows no repair for now."""
 
 
 class Watch:
@@ -64,8 +68,11 @@ class Watch:
         self.clock, self.signals = clock or MachineClock(), signals or Signals()
         self.notices = notices
         self.healer: RepairsFindings | None = None
-        self.publish: Callable[[Report | None, WatchState], None] | None = None
+        self.publish: Callable[[Report | None], None] | None = None
         """Called after each round, with None if the home could not be examined."""
+        self.heartbeat: HeartbeatSender | None = None
+        self.is_well: Callable[[Report], bool] = lambda _: True
+        """Whether a round counts as good for the heartbeat."""
         self.title = ""
         """What is watched, for the first line."""
         known = self.store.load(self.clock.boot)
@@ -148,6 +155,8 @@ class Watch:
             )
         if self.notices:
             self.notices.close(ONE_ROUND)
+        if self.heartbeat and (why := self.heartbeat.close()):
+            self._trouble(why)
         return self.last_report
 
     # -- one round -------------------------------------------------------------------------
@@ -188,13 +197,17 @@ class Watch:
                 self._say(event)
         self._save()
         self._publish(report)
+        if self.heartbeat:
+            good = report is not None and self.is_well(report)
+            if why := self.heartbeat.beat(good=good):
+                self._trouble(why)
         return again
 
     def _publish(self, report: Report | None) -> None:
         if self.publish is None:
             return
         try:
-            self.publish(report, self.memory)
+            self.publish(report)
         except (OSError, Trouble) as error:
             self._trouble(str(error))
 

@@ -1,4 +1,4 @@
-"""Reads the notification options that may be secret: a webhook address, its password, a command.
+"""Reads the options that may be secret: an address, its password, a command.
 
 Each can be given as @FILE, so that neither the process list nor a world-readable unit shows it.
 """
@@ -29,7 +29,7 @@ def option_file(value: str) -> Path:
     return Path(value[1:]).expanduser().absolute()
 
 
-def split_credentials(address: str) -> tuple[str, str | None]:
+def split_credentials(address: str, option: str) -> tuple[str, str | None]:
     """Split off user and password of an address and return them as an Authorization header.
 
     Left in, they would become part of the host name that is resolved on the network.
@@ -39,13 +39,18 @@ def split_credentials(address: str) -> tuple[str, str | None]:
 
     scheme, _, rest = address.partition("://")
     if scheme not in ("https", "http"):
-        raise Trouble("--notify-webhook needs an address that starts with https:// or http://.")
+        raise Trouble(
+            text("{option} needs an address that starts with https:// or http://.", option=option)
+        )
     whom = re.split("[/?#]", rest, maxsplit=1)[0]
     rest = rest[len(whom) :]
     if "@" in rest:
         raise Trouble(
-            "The host in --notify-webhook is not clear. Write @ after the host as %40; in a "
-            "password also / as %2F, ? as %3F and # as %23."
+            text(
+                "The host in {option} is not clear. Write @ after the host as %40; in a "
+                "password also / as %2F, ? as %3F and # as %23.",
+                option=option,
+            )
         )
     try:
         parts = urlsplit(address)
@@ -54,7 +59,10 @@ def split_credentials(address: str) -> tuple[str, str | None]:
         whole = False
     if not whole or any(ord(sign) < 33 or ord(sign) == 127 for sign in address):
         raise Trouble(
-            "The address in --notify-webhook is invalid: no host, a wrong port, or a space in it."
+            text(
+                "The address in {option} is invalid: no host, a wrong port, or a space in it.",
+                option=option,
+            )
         )
     user, at, place = whom.rpartition("@")
     if not at:

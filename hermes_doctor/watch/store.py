@@ -34,6 +34,10 @@ class WatchStateFiles:
         self.lock = self.folder / f"watch-{identity(home)}.lock"
         self.webhook = self.folder / f"watch-{identity(home)}.webhook"
         self.command = self.folder / f"watch-{identity(home)}.command"
+        self.heartbeat = self.folder / f"watch-{identity(home)}.heartbeat"
+        self.heartbeat_fail = self.folder / f"watch-{identity(home)}.heartbeat-fail"
+        self.secrets = (self.webhook, self.command, self.heartbeat, self.heartbeat_fail)
+        """Files with the values of options that may be secret."""
         self.home = home
         self._saved = b""
         self._fd: int | None = None
@@ -84,7 +88,7 @@ class WatchStateFiles:
 
     def remove(self) -> list[Path]:
         """Delete all files of this home's watch; return what there was."""
-        ours = (self.file, self.lock, self.webhook, self.command)
+        ours = (self.file, self.lock, *self.secrets)
         there = [one for one in ours if os.path.lexists(one)]
         for path in there:
             disk.remove(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -71,12 +73,53 @@ def test_nagios(home: Path, request: pytest.FixtureRequest, state: str, code: in
 )
 def test_nagios_gets_its_own_code_for_what_cannot_run(words: list[str]) -> None:
     """2 would be a problem of the bot."""
-    for option in (["--format", "nagios"], ["--format=nagios"]):
+    for option in (
+        ["--format", "nagios"],
+        ["--format=NAGIOS"],
+        ["--format=text", "--format=nagios"],
+    ):
         done = support.doctor("check", *option, *words)
 
         assert done.code == 3
         assert done.out.startswith("HERMES UNKNOWN - ")
         assert done.err == ""
+
+
+def test_nagios_on_a_full_disk(home: Path) -> None:
+    """What nobody could read is no state."""
+    words = ["-m", "hermes_doctor", "check", "--format", "nagios", "--home", str(home)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, *words],
+            stdout=full,
+            stderr=subprocess.DEVNULL,
+            env=support.environ({}),
+        )
+
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("name", ["junit", "prometheus", "github", "nagios"])
+def test_always_utf_8(tmp_path: Path, name: str) -> None:
+    """Whatever the terminal has: a monitor expects it."""
+    home = support.healthy(tmp_path / "höme…")
+    support.clobber(home / "state.db")
+    env = support.environ({}) | {"PYTHONIOENCODING": "latin-1"}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes_doctor", "check", "--format", name, "--home", str(home)],
+        capture_output=True,
+        env=env,
+    )
+
+    assert done.stderr == b""
+    assert name in ("github", "nagios") or "höme…" in done.stdout.decode()
+    assert done.stdout.decode()
+
+
+def test_to_the_output(home: Path) -> None:
+    """As in other commands, `-` is no file."""
+    assert '"findings"' in support.doctor("check", "--json", "--home", home, "--output", "-").out
 
 
 def test_junit(sick: Path) -> None:

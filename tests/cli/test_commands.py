@@ -839,6 +839,7 @@ def test_completion_script(name: str) -> None:
                 "watch",
                 "explain",
                 "learn",
+                "probe",
                 "list",
                 "demo",
             },

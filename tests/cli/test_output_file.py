@@ -41,24 +41,69 @@ def test_behind_a_link_the_file_is_replaced(tmp_path: Path) -> None:
     """The link stays."""
     (tmp_path / "link").symlink_to(tmp_path / "file")
 
-    output_file.replace(tmp_path / "link", "new\n")
+    output_file.replace(output_file.find(tmp_path / "link"), "new\n")
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_text() == "new\n"
 
 
-@pytest.mark.parametrize("place", ["folder", "missing/out", "pipe", "file/out"])
-def test_where_no_file_can_be(tmp_path: Path, place: str) -> None:
-    """One line says where and why, and nothing is left."""
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("folder", "is not a file"),
+        ("pipe", "is not a file"),
+        ("missing/out", "its folder does not exist"),
+        ("file/out", "its folder does not exist"),
+        ("loop", "Cannot write to"),
+    ],
+)
+def test_where_no_file_can_be(tmp_path: Path, place: str, said: str) -> None:
+    """One line says where and why, before anything is done."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     os.mkfifo(tmp_path / "pipe")
-    before = sorted(tmp_path.rglob("*"))
 
-    with pytest.raises(Trouble, match=place):
-        output_file.replace(tmp_path / place, "new\n")
+    with pytest.raises(Trouble, match=said):
+        output_file.find(tmp_path / place)
 
-    assert sorted(tmp_path.rglob("*")) == before
+
+def test_a_user_who_does_not_exist() -> None:
+    """The tilde of a stranger is one line, too."""
+    with pytest.raises(Trouble, match="Cannot write to"):
+        output_file.find(Path("~nobody-has-this-name/out"))
+
+
+def test_whatever_the_umask_is(tmp_path: Path) -> None:
+    """The service that writes metrics has a strict one, and another user reads them."""
+    umask = os.umask(0o077)
+    try:
+        output_file.replace(tmp_path / "out", "new\n", output_file.READABLE)
+    finally:
+        os.umask(umask)
+
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other groups")
+def test_the_group_stays(tmp_path: Path) -> None:
+    """A collector may read the file through its group."""
+    path = tmp_path / "out"
+    path.write_text("old")
+    os.chown(path, -1, 12345)
+
+    output_file.replace(path, "new\n")
+
+    assert path.stat().st_gid == 12345
+
+
+def test_a_long_name(tmp_path: Path) -> None:
+    """The temporary file has a short name of its own."""
+    path = tmp_path / ("x" * 255)
+
+    output_file.replace(path, "new\n")
+
+    assert path.read_text() == "new\n"
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ WATCH: tuple[list[str], ...] = (
     [],
     ["--once", "--json", "--network", "--heal"],
     ["--once", "--home", "/srv/a b", "--fail-on=warning", "--vault", "/mnt/disk"],
-    ["--metrics", "out.prom"],
+    ["--metrics", "out.prom", "--heartbeat", "https://a/b", "--heartbeat-fail=https://a/c"],
     ["--interval", "5m", "--budget=3/30m", "--patience", "1m", "--also", "reset-gateway"],
     ["--notify-on=info", "--notify-command", "mail me", "--notify-webhook", "@/etc/hook"],
     ["--notify-hermes=telegram:1", "--only", "databases", "--skip=secrets", "--plugins", "one"],

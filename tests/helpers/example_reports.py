@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.examination.verdict import judge
-from hermes_doctor.model import CheckResult, Effect, Finding, Report, Safety, Severity
+from hermes_doctor.model import (
+    CheckResult,
+    Effect,
+    Finding,
+    Report,
+    Safety,
+    Severity,
+    Verdict,
+    VerdictKind,
+)
 
 NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
 
@@ -38,3 +47,11 @@ def found(code: str, caused_by: str | None = None, **more: object) -> Finding:
         "caused_by": caused_by,
     }
     return Finding(**values | more)  # type: ignore[arg-type]
+
+
+WORKING = Verdict(VerdictKind.WORKING, "Your bot works.")
+
+
+def working(*findings: Finding, checks: tuple[CheckResult, ...] = ()) -> Report:
+    """The report of a bot that answers."""
+    return report(*findings, checks=checks)._replace(verdict=WORKING)

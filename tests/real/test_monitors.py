@@ -113,46 +113,46 @@ def test_promtool_accepts_the_alerts() -> None:
 
 
 HOME = '{home="/srv/hermes"}'
+FINDING = 'hermes_doctor_finding{home="/srv/hermes",code="A",severity="error",muted="%s"}'
+CRASHED = 'hermes_doctor_checks{home="/srv/hermes",status="crashed"}'
 CASES = {
-    "HermesDoctorStale": (f"hermes_doctor_last_run_timestamp_seconds{HOME}", "0x60"),
+    "HermesDoctorStale": (f"hermes_doctor_last_run_timestamp_seconds{HOME}", "0+60x5 _x60"),
+    "HermesDoctorAbsent": (f"hermes_doctor_up{HOME}", "1x60"),
     "HermesDoctorBlind": (f"hermes_doctor_up{HOME}", "0x60"),
-    "HermesBotSilent": (
-        'hermes_doctor_finding{home="/srv/hermes",code="GW-DOWN",severity="error",muted="false"}',
-        "1x60",
-    ),
-    "HermesGatewayDown": ('hermes_doctor_liveness{home="/srv/hermes",rung="process"}', "0x60"),
-    "HermesRepairBudgetExhausted": (f"hermes_doctor_repairs_total{HOME}", "0x10 3x50"),
+    "HermesDoctorCrashed": (CRASHED, "1x60"),
+    "HermesBotSilent": (f"hermes_doctor_bot_works{HOME}", "0x60"),
+    "HermesProblems": (FINDING % "false", "1x60"),
+    "HermesRepairBudgetExhausted": (f"hermes_doctor_repair_budget_exhausted{HOME}", "1x60"),
 }
 """For each alert, a series that must fire it."""
 QUIET = {
     "HermesDoctorStale": (f"hermes_doctor_last_run_timestamp_seconds{HOME}", "0+60x60"),
+    "HermesDoctorAbsent": (f"hermes_doctor_last_run_timestamp_seconds{HOME}", "0+60x60"),
     "HermesDoctorBlind": (f"hermes_doctor_up{HOME}", "1x60"),
-    "HermesBotSilent": (
-        'hermes_doctor_finding{home="/srv/hermes",code="GW-DOWN",severity="error",muted="true"}',
-        "1x60",
-    ),
-    "HermesGatewayDown": ('hermes_doctor_liveness{home="/srv/hermes",rung="process"}', "1x60"),
-    "HermesRepairBudgetExhausted": (f"hermes_doctor_repairs_total{HOME}", "0x10 1x50"),
+    "HermesDoctorCrashed": (CRASHED, "0x60"),
+    "HermesBotSilent": (f"hermes_doctor_bot_works{HOME}", "1x60"),
+    "HermesProblems": (FINDING % "true", "1x60"),
+    "HermesRepairBudgetExhausted": (f"hermes_doctor_repair_budget_exhausted{HOME}", "0x60"),
 }
 """For each alert, a series that must not fire it."""
+MORE_LABELS = {"HermesDoctorCrashed": {"status": "crashed"}}
 
 
 @pytest.mark.needs("promtool")
 @pytest.mark.parametrize("fires", [True, False])
 @pytest.mark.parametrize("alert", CASES)
 def test_an_alert(tmp_path: Path, alert: str, fires: bool) -> None:
-    """Prometheus itself evaluates the rules after half an hour of samples."""
+    """Prometheus itself evaluates the rules after forty minutes."""
     series, values = (CASES if fires else QUIET)[alert]
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
     [rule] = [one for one in rules if one["alert"] == alert]
-    value = {"HermesBotSilent": "1"}.get(alert, "")
     told = {
-        name: text.replace("{{ $labels.home }}", "/srv/hermes").replace("{{ $value }}", value)
+        name: text.replace("{{ $labels.home }}", "/srv/hermes").replace("{{ $value }}", "1")
         for name, text in rule["annotations"].items()
     }
-    expected = [{"exp_labels": {**rule["labels"], "home": "/srv/hermes"}, "exp_annotations": told}]
-    if alert == "HermesGatewayDown":
-        expected[0]["exp_labels"]["rung"] = "process"
+    home = {} if alert == "HermesDoctorAbsent" else {"home": "/srv/hermes"}
+    labels = {**rule["labels"], **home, **MORE_LABELS.get(alert, {})}
+    expected = [{"exp_labels": labels, "exp_annotations": told}]
     test = {
         "rule_files": [str(ALERTS)],
         "evaluation_interval": "1m",
@@ -162,7 +162,7 @@ def test_an_alert(tmp_path: Path, alert: str, fires: bool) -> None:
                 "input_series": [{"series": series, "values": values}],
                 "alert_rule_test": [
                     {
-                        "eval_time": "30m",
+                        "eval_time": "40m",
                         "alertname": alert,
                         "exp_alerts": expected if fires else [],
                     }

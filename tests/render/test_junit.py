@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import xmlschema
 
-from hermes_doctor.cli.check_run import reaches
-from hermes_doctor.model import CheckResult, Evidence, Finding, Report, Severity, Status
+from hermes_doctor.model import CheckResult, Evidence, Report, Severity, Status
 from hermes_doctor.render import junit
 from tests.helpers.example_reports import found, report
 
@@ -20,14 +19,9 @@ CHECKS = tuple(
 )
 
 
-def fails(finding: Finding) -> bool:
-    """Whether it reaches the default of --fail-on."""
-    return reaches(finding, frozenset({"error"}))
-
-
-def parsed(*reports: Report) -> ElementTree.Element:
+def parsed(*reports: Report, threshold: str = "error") -> ElementTree.Element:
     """The report as a tree, if it is valid."""
-    made = junit.of_reports(reports, fails)
+    made = junit.of_reports(reports, frozenset(threshold.split(",")))
     SCHEMA.validate(made)
     return ElementTree.fromstring(made.encode())
 
@@ -68,6 +62,15 @@ def test_what_does_not_reach_fail_on_is_no_failure() -> None:
     assert told.tag == "system-out"
     assert told.text is not None
     assert "warning A: title of A" in told.text
+
+
+def test_what_could_not_be_checked_is_an_error_if_asked_for() -> None:
+    """With `--fail-on unknown`, and if no check could look, the exit code is not 0 either."""
+    [asked] = case(parsed(report(checks=CHECKS), threshold="error,unknown"), "is-unknown")
+    [blind] = case(parsed(report(checks=(CHECKS[3],))), "is-unknown")
+
+    assert CHECKS[3].status is Status.UNKNOWN
+    assert asked.tag == blind.tag == "error"
 
 
 def test_several_problems_of_one_check() -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from hermes_doctor.model import CheckResult, Report, Severity, Status, Verdict, VerdictKind
 from hermes_doctor.render import nagios
-from tests.helpers.example_reports import found, report
+from tests.helpers.example_reports import WORKING, found, report
 
-WORKING = Verdict(VerdictKind.WORKING, "Your bot works.")
 PERFORMANCE = re.compile(
     r"critical=\d+;;;0 error=\d+;;;0 warning=\d+;;;0 info=\d+;;;0 time=\d+\.\d{3}s;;;0"
 )
@@ -65,7 +64,9 @@ def test_what_could_not_be_checked() -> None:
     one = report(checks=(crashed, CheckResult("b", "data", Status.OK)))._replace(verdict=WORKING)
 
     assert nagios.state([one]) == nagios.UNKNOWN
-    assert "unknown: check some-check crashed: ValueError at a.py:3\n" in nagios.of_reports([one])
+    assert "unknown the check some-check crashed: ValueError at a.py:3\n" in nagios.of_reports(
+        [one]
+    )
     assert nagios.state([one, working(Severity.ERROR)]) == nagios.CRITICAL
 
 
@@ -86,13 +87,27 @@ def test_the_lines() -> None:
 
 
 def test_several_homes() -> None:
-    """Each line says which home it is about."""
+    """Each line says which home it is about, and each home that is not OK has one."""
     other = working(Severity.ERROR)._replace(home=Path("/home/two"))
+    stopped = report()._replace(
+        home=Path("/home/three"), verdict=Verdict(VerdictKind.STOPPED, "It is stopped.")
+    )
+    crashed = CheckResult("a", "data", Status.CRASHED, reason="boom")
+    fourth = report(checks=(crashed, CheckResult("b", "data", Status.OK)))._replace(
+        home=Path("/home/four"), verdict=WORKING
+    )
 
-    first, *lines = nagios.of_reports([working(), other]).splitlines()
+    first, *lines = nagios.of_reports([working(), stopped, fourth, other]).splitlines()
 
-    assert first.startswith("HERMES CRITICAL - 2 homes, 1 with problems |")
-    assert lines == ["error CODE-0 /home/two: title of CODE-0"]
+    said = "HERMES CRITICAL - 4 homes: 1 critical, 1 warning, 1 unknown, 1 ok |"
+    assert first.startswith(said)
+    assert lines == [
+        "critical /home/two: Your bot works.",
+        "warning /home/three: It is stopped.",
+        "unknown /home/four: Your bot works.",
+        "error CODE-0 /home/two: title of CODE-0",
+        "unknown /home/four: the check a crashed: boom",
+    ]
 
 
 @pytest.mark.parametrize("bad", ["|", "\n", "\x1b[31m", "\x00", "\u2028", "\udcff"])
@@ -117,7 +132,7 @@ def test_at_most_4_kb(title: str) -> None:
 
     assert len(shown.encode()) < 4096
     listed = len([line for line in shown.splitlines() if line.startswith("error")])
-    assert shown.endswith(f"... and {300 - listed} more problems\n")
+    assert shown.endswith(f"... and {300 - listed} more lines\n")
 
 
 def test_a_check_that_could_not_run() -> None:

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import fake_gateway, support
+from tests.helpers import fake_gateway, pings, support
 
 PATIENCE = 60.0
 
@@ -335,18 +336,40 @@ def test_metrics_of_a_home_that_is_away(home: Path, tmp_path: Path) -> None:
         "hermes_doctor_up",
         "hermes_doctor_last_run_timestamp_seconds",
         "hermes_doctor_repairs_total",
+        "hermes_doctor_repair_budget_exhausted",
     ]
     assert f'hermes_doctor_up{{home="{home}"}} 0\n' in target.read_text()
 
 
 def test_metrics_that_cannot_be_written(home: Path, tmp_path: Path) -> None:
     """The watch says so once and goes on."""
-    with watching(home, "--interval", "1s", "--metrics", str(tmp_path / "no" / "file")) as child:
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    with watching(home, "--metrics", str(folder / "file")) as child:
+        until((folder / "file").exists)
+        shutil.rmtree(folder)
         child.until("Could not write")
         support.clobber(home / "state.db")
         child.until("DB-NOTADB")
 
     assert len([line for line in child.lines if "Could not write" in line]) == 1
+
+
+def test_heartbeats(home: Path, tmp_path: Path) -> None:
+    """One after each round; the address is nowhere to be seen."""
+    with pings.pings() as service:
+        secret = support.put(tmp_path / "secret", service.url("/zQcanaryBeat7"))
+        words = ("--heartbeat", f"@{secret}", "--heartbeat-fail", service.url("/bad"))
+        good = once(home, *words)
+        support.clobber(home / "state.db")
+        bad = once(home, *words)
+        service.answer = 500
+        refused = once(home, *words)
+
+    assert service.paths == ["/zQcanaryBeat7", "/bad", "/bad"]
+    assert "could not send the heartbeat: the server answered HTTP 500" in refused.out
+    for done in (good, bad, refused):
+        assert "zQcanary" not in done.out + done.err
 
 
 @pytest.mark.parametrize(
@@ -367,6 +390,10 @@ def test_metrics_that_cannot_be_written(home: Path, tmp_path: Path) -> None:
         (["--notify-webhook", "ftp://secret"], "https://"),
         (["--notify-webhook", "@/no/such/secret"], "Could not read the file"),
         (["--notify-hermes", "a b"], "--notify-hermes needs"),
+        (["--heartbeat", "ftp://secret"], "--heartbeat needs an address"),
+        (["--heartbeat-fail", "https://secret"], "--heartbeat-fail needs --heartbeat"),
+        (["--heartbeat", "@/no/such/secret"], "Could not read the file"),
+        (["--metrics", "/no/such/folder/file"], "its folder does not exist"),
         (["install"], "Put --home after `install`"),
         (["--home", "/no/such/home"], "does not exist"),
     ],

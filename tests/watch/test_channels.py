@@ -289,7 +289,7 @@ def test_a_webhook_that_answers_by_drops() -> None:
     """It is given up as a whole, not byte by byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         hook = WebhookChannel(f"http://127.0.0.1:{server.getsockname()[1]}/x", pauses=())
-        hook.limit = 0.5
+        hook.address.limit = 0.5
 
         def drip() -> None:
             peer, _ = server.accept()

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.cli import watch_service
 from hermes_doctor.gateway.systemd import SystemdManager
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import choose, crontab, launchd, systemd
 from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.watch.store import WatchStateFiles
@@ -242,6 +243,48 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert gone.code == 0 and not tab.exists()
         assert not (tmp_path / "state" / "hermes-doctor").exists()
         assert doctor("remove").out.startswith("The watch was not installed")
+
+
+def test_for_monitors(tmp_path: Path) -> None:
+    """The addresses of heartbeats are secrets; the file for Prometheus has a whole path."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab = tmp_path / "tab"
+    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+    env = {
+        "PATH": f"{bin}:{os.environ['PATH']}",
+        "HOME": str(tmp_path / "user"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    beats = ("--heartbeat", "https://beat/zQcanary1", "--heartbeat-fail", "https://beat/zQcanary2")
+    with lasting_home() as home:
+        words = ("watch", "install", "--cron", "--home", home, *beats)
+        done = support.doctor(*words, "--metrics", "out.prom", env=env, cwd=tmp_path)
+        assert done.code == 0, done
+        line = tab.read_text()
+        kept = sorted((tmp_path / "state" / "hermes-doctor").glob("*.heartbeat*"))
+        assert [one.read_text() for one in kept] == [beats[1], beats[3]]
+        assert {one.stat().st_mode & 0o777 for one in kept} == {0o600}
+        assert "zQcanary" not in line + done.out
+        assert f"--heartbeat @{kept[0]} --heartbeat-fail @{kept[1]}" in line
+        assert f"--metrics {tmp_path}/out.prom" in line
+        assert support.doctor("watch", "remove", "--cron", "--home", home, env=env).code == 0
+        assert not (tmp_path / "state" / "hermes-doctor").exists()
+
+
+@pytest.mark.parametrize("place", ["/tmp/out.prom", "/var/tmp/out.prom"])
+def test_metrics_where_only_the_service_would_see_them(place: str) -> None:
+    """A system service has its own /tmp."""
+    with pytest.raises(Trouble, match="has its own"):
+        watch_service._metrics_file(Path(place), system=True)
+    assert watch_service._metrics_file(Path(place), system=False) == Path(place)
+
+
+def test_the_service_may_write_its_metrics(home: Path) -> None:
+    """Also if it repairs nothing."""
+    job = Job(Home(home), (), False, 30.0, home.parent, metrics=Path("/srv/metrics/out.prom"))
+
+    assert job.writes == [Path("/srv/metrics")]
 
 
 def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:

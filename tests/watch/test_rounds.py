@@ -229,6 +229,9 @@ def test_after_a_repair_it_looks_at_once(home: Path) -> None:
         ) -> tuple[list[WatchEvent], bool]:
             return [], bool(report.findings)
 
+        def is_exhausted(self) -> bool:
+            return False
+
     signals = Slow(2)
     made, _, _ = watch(home, [SICK, WELL], signals=signals)
     made.enable(Heals())
