@@ -73,10 +73,10 @@ def run(
     if chosen == TEXT:
         say_blind(reports)
     if chosen == "nagios":
-        from hermes_doctor.cli.exits import plugin_state
+        from hermes_doctor.cli.exits import keep_nagios_state
         from hermes_doctor.render import nagios
 
-        return plugin_state(nagios.state(reports))
+        return keep_nagios_state(nagios.state(reports))
     return exit_code(reports, threshold)
 
 

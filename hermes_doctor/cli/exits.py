@@ -20,7 +20,7 @@ NOTHING = "Nothing was changed."
 WHOLE = "No file is left half-written."
 _GO_ON = "To go on, run the same command again."
 _state = {
-    **{"changed": False, "partial": False, "of command": False, "judged": False},
+    **{"changed": False, "partial": False, "of command": False, "nagios state": False},
     "cut off": "",
 }
 _WRITING = (
@@ -116,7 +116,7 @@ def _other(error: Exception) -> int:
     if isinstance(error, exceptions.ClickException):
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
-        said = error.format_message()
+        said = _without_addresses(error.format_message())
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError) and _state["changed"]:
         why = _reason(error).lower()
@@ -135,6 +135,13 @@ def _other(error: Exception) -> int:
         f"Please report it together with the command you typed.",
         2,
     )
+
+
+def _without_addresses(message: str) -> str:
+    """Hide what was typed in the wrong place: an address may be a secret."""
+    import re
+
+    return re.sub(r"https?://[^\s'\"]+", "(an address)", message)
 
 
 def _reason(error: OSError) -> str:
@@ -168,20 +175,20 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def plugin_state(code: int) -> int:
+def keep_nagios_state(code: int) -> int:
     """Return this exit code of a monitoring plugin as it is; every other one means UNKNOWN."""
-    _state["judged"] = True
+    _state["nagios state"] = True
     return code
 
 
 def exit_code_for_monitors(code: int) -> int:
     """Return the exit code, or 3 if a monitor would take it for a state that nobody has judged."""
-    return code if _last_format() != "nagios" or _state["judged"] else 3
+    return code if _last_format() != "nagios" or _state["nagios state"] else 3
 
 
-def unjudge() -> None:
+def drop_nagios_state() -> None:
     """Forget the state, because its output did not arrive."""
-    _state["judged"] = False
+    _state["nagios state"] = False
 
 
 def _format_asked() -> str | None:

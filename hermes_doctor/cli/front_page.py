@@ -47,7 +47,7 @@ Update Hermes:
   hook             Back up before and check after each Hermes update.
 
 Watch:
-  probe            Answer one question of Docker, Kubernetes or systemd.
+  probe            Tell Docker, Kubernetes or systemd how the gateway is.
   watch            Check regularly, notify, and repair if asked to.
 
 Reference:

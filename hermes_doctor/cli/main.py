@@ -10,7 +10,7 @@ def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
     import gc
 
-    from hermes_doctor.cli.exits import exit_code_for_monitors, exit_code_of, unjudge
+    from hermes_doctor.cli.exits import drop_nagios_state, exit_code_for_monitors, exit_code_of
 
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
@@ -20,7 +20,7 @@ def main() -> None:
             sys.stdout.flush()
     except OSError as error:  # `| head` closed the pipe, or the disk is full
         code = code or 1
-        unjudge()
+        drop_nagios_state()
         if not isinstance(error, BrokenPipeError):
             print(f"hermes-doctor: could not write the output: {error.strerror}.", file=sys.stderr)  # noqa: T201
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,16 +6,16 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
+from secrets import token_hex
 
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 
 STDOUT = Path("-")
 """The name for the output of the command itself."""
-_USUAL = 0o666
-READABLE = 0o644
+_NEW_FILE_MODE = 0o666
+WORLD_READABLE = 0o644
 """The mode of a file that the service of another user reads, whatever our umask is."""
 
 
@@ -40,15 +40,24 @@ def find(given: Path) -> Path:
 def replace(path: Path, made: str, mode: int | None = None) -> None:
     """Replace the file atomically: a reader sees the old content or the new.
 
-    The mode and the group of an existing file stay. A new file gets the `mode`, or the usual one.
+    An existing file keeps its mode, and its owner and group as far as we may give them. A new file
+    gets the `mode`, or what the umask leaves.
     """
     temporary = None
     try:
-        fd, temporary = tempfile.mkstemp(".tmp", ".", path.parent)
+        old = _stat(path)
+        private = old is not None or mode is not None
+        name = str(path.with_name(f".{token_hex(8)}.tmp"))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        fd = os.open(name, flags, 0o600 if private else _NEW_FILE_MODE)
+        temporary = name
         with open(fd, "wb") as file:
             file.write(made.encode(errors="replace"))
             file.flush()
-            _take_over(fd, path, mode)
+            if old is not None:
+                _keep_owner_and_mode(fd, old)
+            elif mode is not None:
+                os.fchmod(fd, mode)
             os.fsync(fd)
         os.replace(temporary, path)
     except OSError as error:
@@ -60,17 +69,20 @@ def replace(path: Path, made: str, mode: int | None = None) -> None:
         raise
 
 
-def _take_over(fd: int, path: Path, mode: int | None) -> None:
-    """Give the new file the group and the mode of the old one."""
+def _stat(path: Path) -> os.stat_result | None:
     try:
-        old = os.stat(path)
+        return os.stat(path)
     except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        os.fchmod(fd, _USUAL & ~umask if mode is None else mode)
-        return
-    with contextlib.suppress(PermissionError):
-        os.fchown(fd, -1, old.st_gid)
+        return None
+
+
+def _keep_owner_and_mode(fd: int, old: os.stat_result) -> None:
+    for owner in (old.st_uid, -1):
+        try:
+            os.fchown(fd, owner, old.st_gid)
+            break
+        except PermissionError:
+            continue
     os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 

@@ -10,9 +10,9 @@ from hermes_doctor.cli.options import HomeOption
 
 EPILOG = """\b
 Questions:
-  live     process, lock and event loop: restart the gateway if not
-  ready    also the platforms: the bot can answer people
-  started  the gateway has finished its start
+  live     process, lock and event loop work; if not, restart the gateway
+  ready    it is live and started, and its platforms are connected
+  started  it is live, and its start is finished
 
 \b
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 \b
 Exit codes:
-  0  yes; for `live` also: nothing is known to be broken
+  0  yes; for `live` also if it could not be checked
   1  no, or the home does not exist
   2  wrong option
 """
@@ -31,7 +31,7 @@ def probe(
     question: Annotated[str, typer.Argument(metavar="live|ready|started", help="What to ask.")],
     home: HomeOption = None,
 ) -> int:
-    """Answer one question of Docker, Kubernetes or systemd."""
+    """Tell Docker, Kubernetes or systemd how the gateway is."""
     from hermes_doctor.cli.probe_run import run
 
     return run(question, home)

@@ -125,7 +125,8 @@ HeartbeatFailOption = Annotated[
     typer.Option(
         "--heartbeat-fail",
         metavar="URL",
-        help="Request this address instead if there are problems at or above --fail-on.",
+        help="If there are problems at or above --fail-on, or the home cannot be checked, request "
+        "this address instead (@FILE reads it from a file).",
     ),
 ]
 
@@ -155,7 +156,7 @@ def watch(
         str,
         typer.Option(
             "--fail-on",
-            help="With --once: exit with 1 from this severity on; see --heartbeat-fail.",
+            help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail.",
         ),
     ] = "error",
     plugins: PluginsOption = None,

@@ -94,8 +94,10 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
 
     from hermes_doctor.cli import output_file
     from hermes_doctor.render import prometheus
+    from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 
-    path = output_file.find(given)
+    if not os.environ.get(SERVICE_VARIABLE):
+        output_file.find(given)  # a service goes on without it, as if the folder were lost later
 
     def publish(report: Report | None) -> None:
         exhausted = watch.healer is not None and watch.healer.is_exhausted()
@@ -105,7 +107,7 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
             if report is None
             else prometheus.of_reports([report], repairs)
         )
-        output_file.replace(path, made, output_file.READABLE)
+        output_file.replace(output_file.find(given), made, output_file.WORLD_READABLE)
 
     return publish
 

@@ -88,7 +88,7 @@ def _metrics(report: Report) -> list[Metric]:
         Metric(
             "hermes_doctor_up",
             "gauge",
-            "Whether the home could be checked: 0 if it is unknown how the bot is.",
+            "1 if the state of the bot could be determined, else 0.",
             [(home, str(int(not _is_blind(report))))],
         ),
         Metric(
@@ -152,7 +152,7 @@ def _is_blind(report: Report) -> bool:
 
 def _works(report: Report) -> str:
     kind = report.verdict.kind if report.verdict else VerdictKind.UNKNOWN
-    if _is_blind(report) or kind is VerdictKind.UNKNOWN:
+    if _is_blind(report) or not report.complete or kind is VerdictKind.UNKNOWN:
         return "NaN"
     return str(int(kind in (VerdictKind.WORKING, VerdictKind.LIMITED)))
 

@@ -18,12 +18,15 @@ class HeartbeatSender:
 
     def __init__(self, address: str, fail_address: str | None) -> None:
         self._good = WebAddress(address, OPTION)
-        self._bad = WebAddress(fail_address, FAIL_OPTION) if fail_address else self._good
+        self._bad = self._good if fail_address is None else WebAddress(fail_address, FAIL_OPTION)
         self._thread: threading.Thread | None = None
         self._failure = ""
 
     def beat(self, *, good: bool) -> str:
-        """Send a request, unless the last one is still under way; return why that one failed."""
+        """Send a request, unless the previous one is under way.
+
+        Return why that one failed; empty if it did not.
+        """
         failure, self._failure = self._failure, ""
         if self._thread is None or not self._thread.is_alive():
             address = self._good if good else self._bad

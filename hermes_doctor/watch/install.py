@@ -76,6 +76,10 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         _keep(store, path, secret_options.option_value(given, option) if given else "")
         for path, given, option in secrets
     ]
+    if any(changed) and not manager.install(job):
+        manager.remove(job)  # it reads its secrets only when it starts
+        manager.install(job)
+        return True
     return manager.install(job) or any(changed)
 
 

@@ -196,12 +196,19 @@ class Watch:
             for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
         self._save()
+        if not again:
+            self._inform_monitors(report)
+        elif self._single:  # what was found is repaired, and no other round follows
+            self._inform_monitors(self._report())
+        return again
+
+    def _inform_monitors(self, report: Report | None) -> None:
+        """Write the metrics and send the heartbeat."""
         self._publish(report)
         if self.heartbeat:
             good = report is not None and self.is_well(report)
             if why := self.heartbeat.beat(good=good):
                 self._trouble(why)
-        return again
 
     def _publish(self, report: Report | None) -> None:
         if self.publish is None:

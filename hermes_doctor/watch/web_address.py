@@ -73,6 +73,8 @@ class WebAddress:
         except (OSError, ValueError, http.client.HTTPException) as error:
             why = f"the server could not be reached ({type(error).__name__})"
             return Failure(why, isinstance(error, ValueError))
+        except Exception as error:  # noqa: BLE001 (a traceback would show the address)
+            return Failure(f"the request failed ({type(error).__name__})", False)
 
 
 def _opener() -> urllib.request.OpenerDirector:

@@ -78,7 +78,7 @@ def test_whatever_the_umask_is(tmp_path: Path) -> None:
     """The service that writes metrics has a strict one, and another user reads them."""
     umask = os.umask(0o077)
     try:
-        output_file.replace(tmp_path / "out", "new\n", output_file.READABLE)
+        output_file.replace(tmp_path / "out", "new\n", output_file.WORLD_READABLE)
     finally:
         os.umask(umask)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.cli import probe_run
-from hermes_doctor.examination import health
+from hermes_doctor.examination import container_probe
 from hermes_doctor.probes.probes import Probes
 from tests.helpers import fake_gateway, support
 
 
-@pytest.mark.parametrize("question", health.QUESTIONS)
+@pytest.mark.parametrize("question", container_probe.QUESTIONS)
 def test_no_gateway(home: Path, question: str) -> None:
     """It says so in one line, and changes nothing."""
     before = support.tree(home)
@@ -34,7 +41,7 @@ def test_a_gateway(home: Path) -> None:
     assert done.out.startswith("live: process ")
 
 
-@pytest.mark.parametrize("question", health.QUESTIONS)
+@pytest.mark.parametrize("question", container_probe.QUESTIONS)
 def test_no_home(question: str) -> None:
     """A volume that is not mounted is no gateway."""
     done = support.doctor("probe", question, "--home", "/nowhere")
@@ -58,11 +65,11 @@ def test_it_never_hangs(
     """After its limit it says what it could not do; that restarts nothing."""
     forever = threading.Event()
 
-    def hang(_: Probes, __: str) -> health.Answer:
+    def hang(_: Probes, __: str) -> container_probe.Answer:
         forever.wait(60)
         raise AssertionError
 
-    monkeypatch.setattr(health, "answer", hang)
+    monkeypatch.setattr(container_probe, "answer", hang)
     monkeypatch.setattr(probe_run, "LIMIT", 0.05)
     try:
         assert probe_run.run("live", home) == 0
@@ -71,3 +78,58 @@ def test_it_never_hangs(
         forever.set()
 
     assert capsys.readouterr().out.count("could not check: ") == 2
+
+
+def test_a_bug_of_this_tool_restarts_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told, and for `live` it is no reason."""
+
+    def crash(_: Probes, __: str) -> container_probe.Answer:
+        raise ValueError("secret")
+
+    monkeypatch.setattr(container_probe, "answer", crash)
+
+    assert (probe_run.run("live", home), probe_run.run("started", home)) == (0, 1)
+    said = capsys.readouterr().out
+    assert said.count("a bug in hermes-doctor, ValueError at test_probe_run.py") == 2
+    assert "secret" not in said
+
+
+def test_a_full_disk(home: Path) -> None:
+    """Who cannot read the line still gets the answer."""
+    words = ["-m", "hermes_doctor", "probe", "live", "--home", str(home)]
+    with fake_gateway.gateway(home), Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, *words], stdout=full, env=support.environ({}))
+
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root gives the home to nobody else")
+def test_a_home_that_may_not_be_read() -> None:
+    """Missing rights restart nothing."""
+    with lasting_folder() as place:
+        home = support.healthy(place / "home")
+        home.chmod(0o700)
+        found = {
+            question: support.doctor("probe", question, "--home", home, user=65534)
+            for question in container_probe.QUESTIONS
+        }
+
+    assert {name: done.code for name, done in found.items()} == {
+        "live": 0,
+        "ready": 1,
+        "started": 1,
+    }
+    assert found["live"].out.startswith("perhaps live, could not check: ")
+
+
+@contextlib.contextmanager
+def lasting_folder() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    place.chmod(0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)

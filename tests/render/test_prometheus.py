@@ -108,6 +108,7 @@ def test_verdicts(kind: VerdictKind, up: str, works: str) -> None:
     assert f'hermes_doctor_bot_works{{home="/srv/hermes"}} {works}\n' in shown
     some = prometheus.of_reports([one._replace(complete=False)])
     assert 'hermes_doctor_up{home="/srv/hermes"} 1\n' in some, "with --only"
+    assert 'hermes_doctor_bot_works{home="/srv/hermes"} NaN\n' in some, "with --only"
 
 
 def test_checks_that_crashed() -> None:

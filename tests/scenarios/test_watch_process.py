@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 from tests.helpers import fake_gateway, pings, support
 
 PATIENCE = 60.0
@@ -348,11 +349,11 @@ def test_metrics_that_cannot_be_written(home: Path, tmp_path: Path) -> None:
     with watching(home, "--metrics", str(folder / "file")) as child:
         until((folder / "file").exists)
         shutil.rmtree(folder)
-        child.until("Could not write")
+        child.until("its folder does not exist")
         support.clobber(home / "state.db")
         child.until("DB-NOTADB")
 
-    assert len([line for line in child.lines if "Could not write" in line]) == 1
+    assert len([line for line in child.lines if "its folder does not exist" in line]) == 1
 
 
 def test_heartbeats(home: Path, tmp_path: Path) -> None:
@@ -370,6 +371,37 @@ def test_heartbeats(home: Path, tmp_path: Path) -> None:
     assert "could not send the heartbeat: the server answered HTTP 500" in refused.out
     for done in (good, bad, refused):
         assert "zQcanary" not in done.out + done.err
+
+
+def test_heartbeat_after_a_repair(home: Path) -> None:
+    """The home that the round leaves behind counts, not the one that it found."""
+    with pings.pings() as service:
+        words = ("--heartbeat", service.url("/up"), "--heartbeat-fail", service.url("/fail"))
+        support.clobber(home / "state.db")
+        for _ in range(3):
+            once(home, "--heal", "--interval", "5m", *words)
+
+    assert service.paths == ["/fail", "/fail", "/up"]
+
+
+def test_a_service_goes_on_without_its_metrics(home: Path) -> None:
+    """The folder may be on a disk that is mounted later."""
+    env = {"XDG_STATE_HOME": str(home.parent / "state"), SERVICE_VARIABLE: "1"}
+    words = ("watch", "--once", "--home", home, "--metrics", "/no/such/folder/file")
+
+    done = support.doctor(*words, env=env)
+
+    assert done.code == 0
+    assert "its folder does not exist" in done.out
+
+
+def test_an_address_in_the_wrong_place_is_not_repeated() -> None:
+    """It may be a secret."""
+    done = support.doctor("watch", "https://beat.example/zQcanaryBeat7")
+
+    assert done.code == 2
+    assert "(an address)" in done.err
+    assert "zQcanary" not in done.out + done.err
 
 
 @pytest.mark.parametrize(
