@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report
 
 

@@ -76,11 +76,11 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         _keep(store, path, secret_options.option_value(given, option) if given else "")
         for path, given, option in secrets
     ]
-    if any(changed) and not manager.install(job):
-        manager.remove(job)  # it reads its secrets only when it starts
+    installed = manager.install(job)
+    if any(changed) and not installed:  # it reads its secrets only when it starts
+        manager.remove(job)
         manager.install(job)
-        return True
-    return manager.install(job) or any(changed)
+    return installed or any(changed)
 
 
 def secret_file_lines(job: Job) -> Iterator[str]:
