@@ -10,13 +10,15 @@ from hermes_doctor.home import Home
 
 HANGING = 24
 """Most threads of earlier rounds that may hang in the kernel; with more, no new one is started."""
+OURS = ("probe-", "check-")
+"""How the names of such threads begin."""
 REACHABLE = 5.0
 """Seconds within which the home must answer."""
 
 
 def reach_home(home: Home) -> tuple[str, str]:
     """Return the identity of the home's folder and why it cannot be examined; one is empty."""
-    hanging = sum(one.name.startswith(("probe-", "check-")) for one in threading.enumerate())
+    hanging = sum(one.name.startswith(OURS) for one in threading.enumerate())
     if hanging > HANGING:
         return "", f"the disk does not answer: {hanging} earlier checks still wait for it"
     found: list[str] = []

@@ -116,6 +116,7 @@ def test_a_home_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPatch
 def test_looks_that_hang_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dead network drive: each look leaves threads behind, but only so many."""
     monkeypatch.setattr(home_reachable, "HANGING", 6)
+    monkeypatch.setattr(home_reachable, "OURS", "probe-hangs")  # other tests may leave some behind
     waits = threading.Event()
 
     def look() -> Report:
