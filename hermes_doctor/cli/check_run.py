@@ -81,7 +81,7 @@ def run(
 
 
 def _target(output: Path | None) -> Path | None:
-    """The file of --output, before the check takes its time; None for the screen or a pipe."""
+    """Return the file of --output, or None to print; raise Trouble if it cannot be written."""
     if output is None:
         return None
     from hermes_doctor.cli import output_file

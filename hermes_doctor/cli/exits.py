@@ -138,7 +138,7 @@ def _other(error: Exception) -> int:
 
 
 def _without_addresses(message: str) -> str:
-    """Hide what was typed in the wrong place: an address may be a secret."""
+    """Replace web addresses: one that was typed in the wrong place may be a secret."""
     import re
 
     return re.sub(r"https?://[^\s'\"]+", "(an address)", message)
@@ -176,18 +176,18 @@ def _say(message: str, code: int) -> int:
 
 
 def keep_nagios_state(code: int) -> int:
-    """Return this exit code of a monitoring plugin as it is; every other one means UNKNOWN."""
+    """Note that this exit code is the state of the bot, and return it."""
     _state["nagios state"] = True
     return code
 
 
 def exit_code_for_monitors(code: int) -> int:
-    """Return the exit code, or 3 if a monitor would take it for a state that nobody has judged."""
+    """Return the exit code; with --format nagios 3 (UNKNOWN), unless it is the state of the bot."""
     return code if _last_format() != "nagios" or _state["nagios state"] else 3
 
 
 def drop_nagios_state() -> None:
-    """Forget the state, because its output did not arrive."""
+    """Forget the state of the bot, because the output could not be written."""
     _state["nagios state"] = False
 
 

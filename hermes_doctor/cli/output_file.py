@@ -13,10 +13,10 @@ from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 
 STDOUT = Path("-")
-"""The name for the output of the command itself."""
+"""`--output -` means: print."""
 _NEW_FILE_MODE = 0o666
 WORLD_READABLE = 0o644
-"""The mode of a file that the service of another user reads, whatever our umask is."""
+"""The mode of a file that another user's service reads; the umask does not change it."""
 
 
 def find(given: Path) -> Path:
@@ -93,7 +93,7 @@ def _remove(temporary: str | None) -> None:
 
 
 def show(made: str) -> None:
-    """Print it in UTF-8, which each format needs whatever the terminal has."""
+    """Print in UTF-8, which monitors expect, even if the terminal has another encoding."""
     sys.stdout.flush()
     sys.stdout.buffer.write(made.encode(errors="replace"))
     sys.stdout.buffer.flush()

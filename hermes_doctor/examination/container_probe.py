@@ -62,7 +62,7 @@ def answer(probes: Probes, question: str) -> Answer:
 
 
 def unseen(question: str, why: object) -> Answer:
-    """The answer if nothing could be looked at."""
+    """The answer if nothing could be checked."""
     if question == LIVE:
         return Answer(True, text("perhaps live, could not check: {why}", why=why))
     return Answer(
@@ -90,7 +90,7 @@ def _runtime(probes: Probes) -> Runtime | None:
 
 
 def _judged(probes: Probes, question: str, rung: Rung) -> Rung:
-    """The rung of the event loop, as this question needs it."""
+    """Return the rung; that of the event loop is judged by what this question needs."""
     if rung.name != LOOP:
         return rung
     if rung.hold is RungState.UNKNOWN:

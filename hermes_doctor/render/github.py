@@ -16,7 +16,7 @@ _COMMANDS = {
     Severity.INFO: "notice",
 }
 TITLE = "hermes-doctor"
-"""The title of what is not about a code."""
+"""The title of an annotation that has no code."""
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+))?")
 
 

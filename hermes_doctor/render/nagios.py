@@ -25,11 +25,11 @@ _VERDICTS = {
     VerdictKind.STOPPED: WARNING,
     VerdictKind.NOT_SET_UP: WARNING,
 }
-"""A bot that answers nobody is never OK, whoever stopped it."""
+"""The state of a bot that answers nobody, even if it was stopped on purpose."""
 
 
 def state(reports: Sequence[Report]) -> int:
-    """The exit code for all homes: the worst one; UNKNOWN is worse than OK only."""
+    """The exit code for all homes: the worst of their states, with UNKNOWN just above OK."""
     return max(map(_state, reports), key=_BADNESS.index, default=UNKNOWN)
 
 

@@ -86,7 +86,7 @@ def test_nagios_gets_its_own_code_for_what_cannot_run(words: list[str]) -> None:
 
 
 def test_nagios_on_a_full_disk(home: Path) -> None:
-    """What nobody could read is no state."""
+    """If the output cannot be written, the exit code is 3, for unknown."""
     words = ["-m", "hermes_doctor", "check", "--format", "nagios", "--home", str(home)]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -118,7 +118,7 @@ def test_always_utf_8(tmp_path: Path, name: str) -> None:
 
 
 def test_to_the_output(home: Path) -> None:
-    """As in other commands, `-` is no file."""
+    """`--output -` prints the report and writes no file."""
     assert '"findings"' in support.doctor("check", "--json", "--home", home, "--output", "-").out
 
 

@@ -69,7 +69,7 @@ def test_where_no_file_can_be(tmp_path: Path, place: str, said: str) -> None:
 
 
 def test_a_user_who_does_not_exist() -> None:
-    """The tilde of a stranger is one line, too."""
+    """An unknown user after `~` gives one clear line."""
     with pytest.raises(Trouble, match="Cannot write to"):
         output_file.find(Path("~nobody-has-this-name/out"))
 

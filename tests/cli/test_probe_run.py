@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +39,7 @@ def test_a_gateway(home: Path) -> None:
 
 @pytest.mark.parametrize("question", container_probe.QUESTIONS)
 def test_no_home(question: str) -> None:
-    """A volume that is not mounted is no gateway."""
+    """If the volume is not mounted, every answer is no."""
     done = support.doctor("probe", question, "--home", "/nowhere")
 
     assert (done.code, done.err) == (1, "")
@@ -83,7 +79,7 @@ def test_it_never_hangs(
 def test_a_bug_of_this_tool_restarts_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told, and for `live` it is no reason."""
+    """A crash is reported in one line; `live` still answers yes, so nothing is restarted."""
 
     def crash(_: Probes, __: str) -> container_probe.Answer:
         raise ValueError("secret")
@@ -97,7 +93,7 @@ def test_a_bug_of_this_tool_restarts_nothing(
 
 
 def test_a_full_disk(home: Path) -> None:
-    """Who cannot read the line still gets the answer."""
+    """The exit code is right even if the line cannot be written."""
     words = ["-m", "hermes_doctor", "probe", "live", "--home", str(home)]
     with fake_gateway.gateway(home), Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, *words], stdout=full, env=support.environ({}))
@@ -107,8 +103,8 @@ def test_a_full_disk(home: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root gives the home to nobody else")
 def test_a_home_that_may_not_be_read() -> None:
-    """Missing rights restart nothing."""
-    with lasting_folder() as place:
+    """Without the right to read the home, only `live` answers yes."""
+    with support.reachable_folder() as place:
         home = support.healthy(place / "home")
         home.chmod(0o700)
         found = {
@@ -122,14 +118,3 @@ def test_a_home_that_may_not_be_read() -> None:
         "started": 1,
     }
     assert found["live"].out.startswith("perhaps live, could not check: ")
-
-
-@contextlib.contextmanager
-def lasting_folder() -> Iterator[Path]:
-    """A folder that every user may enter."""
-    place = Path(tempfile.mkdtemp(dir="/tmp"))
-    place.chmod(0o755)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)

@@ -1,4 +1,4 @@
-"""What a container manager is told, for each combination of what was seen."""
+"""The answers of `probe` for each combination of working, broken and unknown parts."""
 
 from __future__ import annotations
 

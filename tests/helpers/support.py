@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -249,6 +249,18 @@ def finding(done: Done, code: str) -> dict[str, Any]:
     assert len(found) == 1, f"{len(found)} findings of {code}"
     result: dict[str, Any] = found[0]
     return result
+
+
+@contextlib.contextmanager
+def reachable_folder() -> Iterator[Path]:
+    """A folder that every user can reach; pytest's own are closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="hd-reachable-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwX", str(folder)], check=True)
+        shutil.rmtree(folder)
 
 
 def copy_home(source: Path, target: Path) -> Path:

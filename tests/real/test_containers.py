@@ -22,7 +22,7 @@ from hermes_doctor.updates import images
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real import gateways
-from tests.helpers.real.containers import IMAGE, OUTSIDE, Engine, Project, engine
+from tests.helpers.real.containers import IMAGE, OUTSIDE, Engine, Project, engine, project_of
 from tests.helpers.real.release_homes import ROWS
 from tools import real_home, releases
 
@@ -52,11 +52,8 @@ def docker() -> Iterator[Engine]:
 @pytest.fixture
 def project(docker: Engine, tmp_path: Path) -> Iterator[Project]:
     """A gateway of the old release in a container, on a home of its own."""
-    folder = tmp_path / f"p{abs(hash(tmp_path)) % 10**8}"
-    made = Project(docker, folder, real_home.make(OLD, tmp_path / "home"))
+    made = project_of(docker, tmp_path, OLD)
     support.put(made.home / ".env", "SOME_API_KEY=sk-must-stay\n")
-    docker.image(OLD)
-    made.write()
     made.up()
     yield made
     docker.docker("rm", "--force", made.container)

@@ -14,10 +14,9 @@ import pytest
 
 from tests.conftest import need_release
 from tests.helpers import support
-from tests.helpers.real.containers import IMAGE, Engine, Project, engine
+from tests.helpers.real.containers import IMAGE, Engine, Project, engine, project_of
 from tests.helpers.real.gateways import gateway, until
 from tests.helpers.real.release_homes import MakeHome
-from tools import real_home
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
@@ -82,18 +81,11 @@ def docker() -> Iterator[Engine]:
 @pytest.fixture
 def project(docker: Engine, tmp_path: Path) -> Iterator[Project]:
     """A gateway in a container with the health check of the documentation."""
-    folder = tmp_path / f"p{abs(hash(tmp_path)) % 10**8}"
-    made = Project(docker, folder, real_home.make(VERSION, tmp_path / "home"))
-    docker.image(VERSION)
-    made.write()
-    file = folder / "compose.yaml"
-    check = [*TOOL, "probe", "live"]
-    file.write_text(
-        f"{file.read_text()}"
-        f"    healthcheck: {{test: {json.dumps(['CMD', *check])}, interval: 1s, retries: 2}}\n"
-    )
+    made = project_of(docker, tmp_path, VERSION)
+    file = made.folder / "compose.yaml"
     text = file.read_text().replace("    volumes: [", f"    volumes: [{MOUNTS}, ")
-    file.write_text(text)
+    words = json.dumps(["CMD", *TOOL, "probe", "live"])
+    file.write_text(f"{text}    healthcheck: {{test: {words}, interval: 1s, retries: 2}}\n")
     made.up()
     yield made
     docker.docker("rm", "--force", made.container)

@@ -11,7 +11,6 @@ import shutil
 import socket
 import sqlite3
 import stat
-import subprocess
 import tempfile
 import time
 import zipfile
@@ -153,13 +152,8 @@ KINDS: dict[str, Callable[[Path], None]] = {
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every user can reach; pytest's own are closed to others."""
-    folder = Path(tempfile.mkdtemp(prefix="hostile-"))
-    folder.chmod(0o755)
-    try:
+    with support.reachable_folder() as folder:
         yield folder
-    finally:
-        subprocess.run(["chmod", "-R", "u+rwX", str(folder)], check=True)
-        shutil.rmtree(folder)
 
 
 def full(home: Path) -> Path:

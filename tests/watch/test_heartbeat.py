@@ -50,7 +50,7 @@ def test_without_an_address_for_failures(service: Pings) -> None:
     ("answer", "why"), [(500, "HTTP 500"), (404, "HTTP 404"), (302, "HTTP 302")]
 )
 def test_a_service_that_refuses(service: Pings, answer: int, why: str) -> None:
-    """The next round tells it, without the address; no redirect is followed."""
+    """The next round reports the failure without the address; no redirect is followed."""
     service.answer = answer
     sender = HeartbeatSender(service.url(f"/{SECRET}"), None)
 
@@ -92,7 +92,7 @@ def test_a_slow_service_delays_nothing() -> None:
 
 @pytest.mark.parametrize("address", ["", "ftp://x", "http://", f"https://a b/{SECRET}"])
 def test_what_is_no_address(address: str) -> None:
-    """The option is named, and the address is not; an empty file is no address."""
+    """The error names the option and not the address; an empty file is refused, too."""
     for words in ((address, None), ("https://example.org", address)):
         with pytest.raises(Trouble, match=r"--heartbeat(-fail)?\b") as trouble:
             HeartbeatSender(*words)

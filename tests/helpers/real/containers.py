@@ -24,7 +24,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.lineage import control_group_of
 from tests.helpers import requirements, support
 from tests.helpers.real import gateways
-from tools import compose_plugin, releases
+from tools import compose_plugin, real_home, releases
 
 IMAGE = "hermes:latest"
 OUTSIDE = """
@@ -176,6 +176,15 @@ class Project:
         command, *more = words
         home = ("--home", str(self.home))
         return self.engine.doctor(command, *home, *more, cwd=self.folder, **env)
+
+
+def project_of(engine: Engine, place: Path, version: str) -> Project:
+    """Make a home of a release, an image with its gateway, and the file for Compose."""
+    folder = place / f"p{abs(hash(place)) % 10**8}"  # Compose names containers by the folder
+    made = Project(engine, folder, real_home.make(version, place / "home"))
+    engine.image(version)
+    made.write()
+    return made
 
 
 def _shared() -> list[str]:
