@@ -35,9 +35,13 @@ class Signals:
         """Handle the signals inside this context."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = {number: signal.signal(number, self._hear) for number in numbers}
+        # Python calls the handler only between two steps of the program. A signal that arrives just
+        # before `select` would wait with it, so the interpreter itself writes into the pipe.
+        old_pipe = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         try:
             yield
         finally:
+            signal.set_wakeup_fd(old_pipe)
             for number, old in before.items():
                 signal.signal(number, old)
 
@@ -46,8 +50,6 @@ class Signals:
             self.hurry = True
         else:
             self.ending = True
-        with contextlib.suppress(OSError):  # if the pipe is full, the watch is awake already
-            os.write(self._write, b".")
         if self.ending and self._cuts:
             self._cuts = False
             raise StopRequested
