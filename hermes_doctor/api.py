@@ -227,7 +227,7 @@ if TYPE_CHECKING:
     )
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed
-    from hermes_doctor.model import DatabaseCopy
+    from hermes_doctor.file_copies import DatabaseCopy
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.first_page import FirstPageFault
     from hermes_doctor.sqlite.hot_journal import JournalVerdict as Cutoff

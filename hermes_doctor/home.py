@@ -9,6 +9,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.preferences import effective
 from hermes_doctor.system.files import StrPath, list_folder, user_home
 
 CONTAINER_HOME = Path("/opt/data")
@@ -134,10 +135,12 @@ def looks_like_home(path: Path) -> bool:
 
 
 def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
-    """Return the home to work on: the option, else HERMES_HOME, else the default folders."""
+    """Return the home to work on: the option, else HERMES_HOME, config.toml, default folders."""
     named = [("--home", option.expanduser())] if option else []
     if not option and environ.get("HERMES_HOME"):
         named = [("HERMES_HOME", Path(environ["HERMES_HOME"]).expanduser())]
+    elif not option and (chosen := effective.load().find("home")):
+        named = [(chosen.origin, chosen.value)]
     for source, path in named:
         if not os.path.exists(path):
             raise Trouble(

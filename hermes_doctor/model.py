@@ -94,6 +94,8 @@ class Finding(NamedTuple):
     """The id of the check that found it; set by the check run."""
     next: str = ""
     """What the operator should do, as an imperative sentence; "" if a fix does it all."""
+    muted: bool = False
+    """Whether the operator muted it; set after the check run."""
 
     @property
     def sound(self) -> bool:
@@ -114,6 +116,11 @@ class Finding(NamedTuple):
                 for one in self.evidence
             )
         )
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether it is more than a note, and not muted."""
+        return self.severity is not Severity.INFO and not self.muted
 
     @property
     def key(self) -> tuple[str, str]:
@@ -207,6 +214,8 @@ class Verdict(NamedTuple):
     headline: str
     primary: Finding | None = None
     """The one problem to look at first."""
+    muted: bool = False
+    """Whether all that makes it bad is muted."""
 
 
 class Mark(enum.StrEnum):
@@ -282,13 +291,14 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> dict[Severity, int]:
-        """The number of findings of each severity."""
-        return {s: sum(f.severity is s for f in self.findings) for s in Severity}
+        """The number of findings of each severity, without muted ones."""
+        loud = [f for f in self.findings if not f.muted]
+        return {s: sum(f.severity is s for f in loud) for s in Severity}
 
     @property
     def status(self) -> Status:
         """The overall status of the home."""
-        if any(f.severity.rank <= Severity.WARNING.rank for f in self.findings):
+        if any(f.is_problem for f in self.findings):
             return Status.PROBLEM
         if self.open:
             return Status.UNKNOWN
@@ -329,22 +339,3 @@ class Report(NamedTuple):
     def refusal(self, finding: Finding) -> str | None:
         """Why the finding's fix cannot be applied; None if it can, or if there is no fix."""
         return self.refusals.get((*finding.key, finding.fix or ""))
-
-
-class DatabaseCopy(NamedTuple):
-    """A copy of a database: a file, or a `member` of a zip, which may be of another home."""
-
-    path: Path
-    size: int
-    mtime_ns: int
-    member: str = ""
-    doubtful: bool = False
-
-
-class TextCopy(NamedTuple):
-    """A copy of a small file, with its bytes."""
-
-    label: str
-    data: bytes
-    modified: datetime
-    anywhere: bool = False  # in a folder that all homes of this user share

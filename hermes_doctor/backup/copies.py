@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hermes_doctor.file_copies import DatabaseCopy, TextCopy
 from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, DatabaseCopy, TextCopy, Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.settings.config_file import LIMIT, NAME, parse
 from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, open_regular, read, snapshot
 

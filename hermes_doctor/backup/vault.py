@@ -31,6 +31,7 @@ from hermes_doctor.backup.unreadable_files import MissingFile
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.preferences import effective
 from hermes_doctor.system import digests, disk, privileges
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot, walk
 from hermes_doctor.system.signals import delay_signals
@@ -66,7 +67,8 @@ class Vault:
 
     def __init__(self, home: Home, root: Path | None = None) -> None:
         self.home = home
-        self.root = root.expanduser().absolute() if root else home.vault
+        chosen = root or effective.load().vault(home.path)
+        self.root = chosen.expanduser().absolute() if chosen else home.vault
         place = next(one for one in (home.path, *home.path.parents) if one.exists())
         self.owner = os.stat(place).st_uid  # if the home is lost, of the folder above it
 

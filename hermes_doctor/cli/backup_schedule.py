@@ -84,17 +84,19 @@ def install(
     from hermes_doctor import home as homes
     from hermes_doctor.backup.retention import Retention
     from hermes_doctor.model import CannotFix, Trouble
+    from hermes_doctor.preferences import effective
     from hermes_doctor.schedule import daily_backup
 
+    where = homes.find(home)
     more = [word for one in include or () for word in ("--include", one)]
     more += [word for one in exclude or () for word in ("--exclude", one)]
     try:
         manager, job = daily_backup.prepare(
-            homes.find(home),
+            where,
             at=at,
             retention=Retention(daily, weekly, monthly),
             more=more,
-            vault=vault,
+            vault=vault or effective.load().vault(where.path),
             system=system,
             cron=cron,
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.check_run import FAIL_ON, run
+from hermes_doctor.cli.check_run import run
 from hermes_doctor.cli.options import (
     DeepOption,
     HomeOption,
@@ -54,13 +54,13 @@ def check(
     only: OnlyOption = None,
     skip: SkipOption = None,
     fail_on: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--fail-on",
             help="Exit with 1 from this severity on: critical, error, warning or info. "
-            "Add `,unknown` or `,crashed` to include such checks.",
+            "Add `,unknown` or `,crashed` to include such checks. [default: error]",
         ),
-    ] = FAIL_ON,
+    ] = None,
     plugins: PluginsOption = None,
     verbose: Annotated[
         bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report
@@ -11,8 +12,8 @@ from hermes_doctor.model import Report
 class Wanted(NamedTuple):
     """What the operator asked for."""
 
-    threshold: frozenset[str]
-    """The words of --fail-on."""
+    thresholds: Mapping[Path, frozenset[str]]
+    """The words of --fail-on, by home."""
     many: bool
     """Whether --all-homes was given; JSON then has a list, also of one home."""
     verbose: bool
@@ -50,7 +51,7 @@ def _nagios(reports: Sequence[Report], _: Wanted) -> str:
 def _junit(reports: Sequence[Report], wanted: Wanted) -> str:
     from hermes_doctor.render import junit
 
-    return junit.of_reports(reports, wanted.threshold)
+    return junit.of_reports(reports, wanted.thresholds)
 
 
 def _github(reports: Sequence[Report], _: Wanted) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def run(
     network: bool = False,
     only: Sequence[str] | None = None,
     skip: Sequence[str] | None = None,
-    fail_on: str = FAIL_ON,
+    fail_on: str | None = None,
     plugins: Sequence[Path] | None = None,
     verbose: bool = False,
     format: str | None = None,
@@ -36,7 +36,8 @@ def run(
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
-    threshold = parse_fail_on(fail_on)
+    if fail_on is not None:
+        parse_fail_on(fail_on)
     target = _target(output)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
@@ -56,15 +57,18 @@ def run(
                 options=repeat,
                 page_options=shared_options.repeat_options(plugins=plugins),
                 progress=step,
+                severities=shared_options.severities_for(one.path, found),
             )
+        report = shared_options.mark_muted(report)
         reports.append(shared_options.filter_report(report, codes))
+    thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
     if chosen == TEXT and target is None:
         _print(reports, verbose=verbose)
     else:
         from hermes_doctor.cli import check_formats, output_file
 
         made = check_formats.FORMATS[chosen](
-            reports, check_formats.Wanted(threshold, all_homes, verbose)
+            reports, check_formats.Wanted(thresholds, all_homes, verbose)
         )
         if target is None:
             output_file.show(made)
@@ -77,7 +81,17 @@ def run(
         from hermes_doctor.render import nagios
 
         return keep_nagios_state(nagios.state(reports))
-    return exit_code(reports, threshold)
+    return exit_code(reports, thresholds)
+
+
+def threshold_for(given: str | None, home: Path) -> frozenset[str]:
+    """What makes a check of this home fail: --fail-on, else config.toml, else an error."""
+    if given is not None:
+        return parse_fail_on(given)
+    from hermes_doctor.preferences import effective
+
+    chosen = effective.load().fail_on(home)
+    return parse_fail_on(chosen.value if chosen else FAIL_ON)
 
 
 def _target(output: Path | None) -> Path | None:
@@ -159,11 +173,13 @@ def parse_fail_on(given: str) -> frozenset[str]:
     return frozenset(words)
 
 
-def exit_code(reports: Sequence[Report], threshold: frozenset[str]) -> int:
+def exit_code(reports: Sequence[Report], thresholds: Mapping[Path, frozenset[str]]) -> int:
     """2 if no check could examine any home; 1 for findings, crashes, or one such home."""
     if reports and all(report.why_blind for report in reports):
         return 2
-    return int(any(report.why_blind or fails(report, threshold) for report in reports))
+    return int(
+        any(report.why_blind or fails(report, thresholds[report.home]) for report in reports)
+    )
 
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:

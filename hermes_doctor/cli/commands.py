@@ -17,8 +17,10 @@ from hermes_doctor.cli import (
     hook,
     learn,
     list,
+    mute,
     probe,
     rollback,
+    settings,
     switch,
     timeline,
     undo,
@@ -82,9 +84,13 @@ app.command(
 )(update_guard.update_guard)
 app.command("rollback", epilog=rollback.EPILOG, rich_help_panel=UPDATE)(rollback.rollback)
 app.add_typer(watch_service.app, name="watch", rich_help_panel=WATCH)
+app.command("mute", epilog=mute.EPILOG, rich_help_panel=WATCH)(mute.mute)
+app.command("unmute", epilog=mute.UNMUTE_EPILOG, rich_help_panel=WATCH)(mute.unmute)
+app.command("mutes", epilog=mute.MUTES_EPILOG, rich_help_panel=WATCH)(mute.mutes)
 app.command("probe", epilog=probe.EPILOG, rich_help_panel=WATCH)(probe.probe)
 app.command("explain", epilog=explain.EPILOG, rich_help_panel=REFERENCE)(explain.explain)
 app.command("list", epilog=list.EPILOG, rich_help_panel=REFERENCE)(list.listing)
+app.command("settings", epilog=settings.EPILOG, rich_help_panel=REFERENCE)(settings.settings)
 app.command("demo", epilog=demo.EPILOG, rich_help_panel=REFERENCE)(demo.demo)
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 def run(code: str, plugins: Sequence[Path] | None = None) -> int:
     """Print the page of a code."""
     from hermes_doctor.plugins.pages import page_folders
+    from hermes_doctor.preferences import effective
 
     pages = {
         page.stem.lower(): page
-        for folder in page_folders(plugins or ())
+        for folder in page_folders(plugins or effective.load().plugins())
         for page in folder.glob("*.md")
     }
     page = pages.get(code.lower())

@@ -102,7 +102,7 @@ def _show(session: Session, *, json: bool) -> int:
     if json:
         print_report(report, planned, [], said)
     else:
-        from hermes_doctor.render import repair, report as render_report
+        from hermes_doctor.render import repair, report_rest
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
 
@@ -112,7 +112,7 @@ def _show(session: Session, *, json: bool) -> int:
         if planned:
             command = session.apply_command()
             show(repair.plan_lines(planned, session.home.path, command, session.page_options))
-        show(render_report.open_questions(report))
+        show([*repair.muted_lines(report), *report_rest.open_questions(report)])
     if report.why_blind and not planned:
         return _blind(report, json=json)
     return int(bool(report.count_checks(Status.CRASHED)))

@@ -26,13 +26,13 @@ def report_rest(
 ) -> None:
     """Print what is left, and what to do about it."""
     from hermes_doctor.model import Severity
-    from hermes_doctor.render import repair, report as render_report
+    from hermes_doctor.render import repair, report_rest
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
     if not shown:
         show([repair.nothing_line(report)])
-    show(render_report.open_questions(report))
+    show([*repair.muted_lines(report), *report_rest.open_questions(report)])
     for one in planned:
         finding = one.finding
         why = consent.refused.get(finding.key) or (one.refusal if one.fix else None)

@@ -63,17 +63,26 @@ class Session:
 
     def look(self) -> tuple[Report, list[PlannedItem]]:
         """Examine the home and plan repairs for the findings."""
-        from hermes_doctor.cli.shared_options import filter_report
+        from hermes_doctor.cli.shared_options import filter_report, mark_muted, severities_for
         from hermes_doctor.examination import ranking, runner
         from hermes_doctor.probes.probes import Probes
         from hermes_doctor.repair.plan import plan
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
-        report = runner.report(probes, self.plugins, self.checks, options=self.options)
-        report = filter_report(report, self.codes, self.subject)
+        named = self.named_codes()
+        severities = {
+            code: severity
+            for code, severity in severities_for(self.home.path, self.plugins).items()
+            if code not in named
+        }
+        report = runner.report(
+            probes, self.plugins, self.checks, options=self.options, severities=severities
+        )
+        report = filter_report(mark_muted(report, but=named), self.codes, self.subject)
         # A quick examination may miss what an earlier one found; it stays until a fix succeeds.
         seen = {finding.key for finding in report.findings}
-        findings = [self.onward.get(finding.key, finding) for finding in report.findings]
+        loud = [finding for finding in report.findings if not finding.muted]
+        findings = [self.onward.get(finding.key, finding) for finding in loud]
         findings += [finding for key, finding in self.onward.items() if key not in seen]
         findings.sort(key=lambda one: ranking.repair_order(report, one))
         planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
@@ -86,6 +95,10 @@ class Session:
 
         waits = item.is_disproportionate or item.personal or item.optional
         return replace(item, unnamed=waits and not self.names(item))
+
+    def named_codes(self) -> frozenset[str]:
+        """The codes that were typed: they are repaired even if they are muted or switched off."""
+        return frozenset(word.upper() for word in self.words)
 
     def names(self, item: PlannedItem) -> bool:
         """Whether the plan's code was typed."""

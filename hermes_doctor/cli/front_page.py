@@ -47,12 +47,16 @@ Update Hermes:
   hook             Back up before and check after each Hermes update.
 
 Watch:
+  mute             Say nothing more of a problem until it changes.
+  unmute           End a mute.
+  mutes            List what is muted, of all homes.
   probe            Tell Docker, Kubernetes or systemd how the gateway is.
   watch            Check regularly, notify, and repair if asked to.
 
 Reference:
   explain          Explain a code: what it means and what fixes it.
   list             List the checks, codes or fixes.
+  settings         Show this tool's own settings and their origin.
   demo             Show check, fix and undo on a broken example home.
 """
 _PROGRAMS = {"hermes-doctor": "hermes-doctor", "__main__.py": "python -m hermes_doctor"}

@@ -47,12 +47,13 @@ def listing(
 ) -> int:
     """List the checks, codes or fixes."""
     from hermes_doctor.cli.shared_options import load_plugins
+    from hermes_doctor.preferences import effective
     from hermes_doctor.render import document
     from hermes_doctor.terminal.lines import BLANK, row
     from hermes_doctor.terminal.show import show
 
     found = load_plugins(plugins)
-    table = _table(kind, found, plugins or ())
+    table = _table(kind, found, plugins or effective.load().plugins())
     broken = [{"path": str(one.path), "why": one.why} for one in found.broken]
     if json:
         head = {"schema": "hermes-doctor/list/1", "kind": kind.value}

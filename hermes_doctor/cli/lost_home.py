@@ -16,12 +16,16 @@ from hermes_doctor.model import Trouble
 def find_home(option: Path | None, *, elsewhere: bool) -> Home:
     """The home; if it is lost but its backups are elsewhere, the folder that it had."""
     from hermes_doctor.cli.shared_options import named_home
+    from hermes_doctor.preferences import effective
     from hermes_doctor.system.files import user_home
 
     try:
         return homes.find(option)
     except Trouble:
-        place = (named_home(option) or user_home() / ".hermes").expanduser().absolute()
+        chosen = effective.load()
+        named = named_home(option) or (found.value if (found := chosen.find("home")) else None)
+        place = (named or user_home() / ".hermes").expanduser().absolute()
+        elsewhere = elsewhere or chosen.vault(place.resolve()) is not None
         if not elsewhere or not _is_empty(place):
             raise
         return Home(place.resolve(), place)

@@ -151,7 +151,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None
-    store = Vault(home, Path(update.vault) if update.vault else None)
+    store = Vault(home, Path(update.vault) if update.vault else home.vault)
     backup = store.load(update.backup)
     tell(f"verifying backup {backup.id}")
     if wrong := store.verify(backup):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import Report
+    from hermes_doctor.model import Report, Severity
     from hermes_doctor.plugins.declare import Check
     from hermes_doctor.plugins.load import Plugins
 
@@ -48,8 +49,9 @@ def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
     """Load the plugins; raise Trouble if there are no checks, which must not look healthy."""
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
+    from hermes_doctor.preferences import effective
 
-    found = loader.load(plugins or ())
+    found = loader.load(plugins or effective.load().plugins())
     if not found.checks:
         raise Trouble("Could not load any check. Reinstall hermes-gateway-doctor.")
     return found
@@ -105,6 +107,39 @@ def suggestion(word: str, names: dict[str, str]) -> str:
 
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
     return text("Did you mean {name}?", name=names[close[0]]) if close else ""
+
+
+def severities_for(home: Path, plugins: Plugins) -> Mapping[str, Severity | None]:
+    """The severities that config.toml sets for this home."""
+    from hermes_doctor.preferences import effective
+
+    found = effective.load()
+    if not found.files:
+        return {}
+    found.check_codes({code for one in plugins.checks for code in one.codes})
+    return {code: one.value for code, one in found.severities(home).items()}
+
+
+def mark_muted(report: Report, *, but: frozenset[str] = frozenset()) -> Report:
+    """Mark the muted findings, but none of the codes in `but`, and judge the report again.
+
+    If the mutes cannot be read, nothing is muted, and stderr says why.
+    """
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.preferences import places
+
+    if not any(os.path.lexists(folder / places.MUTES) for folder in places.folders()):
+        return report
+    from hermes_doctor.examination.verdict import judge
+    from hermes_doctor.preferences import mute_store, mutes
+
+    try:
+        known = [one for one in mute_store.load() if one.code not in but]
+    except Trouble as trouble:
+        print(f"hermes-doctor: Nothing is muted. {trouble}", file=sys.stderr)  # noqa: T201
+        return report
+    marked = mutes.apply(report, known)
+    return marked if marked is report else marked._replace(verdict=judge(marked))
 
 
 def filter_report(report: Report, codes: frozenset[str], subject: str | None = None) -> Report:

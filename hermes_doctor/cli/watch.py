@@ -9,7 +9,6 @@ import typer
 
 from hermes_doctor.cli.options import (
     HomeOption,
-    NetworkOption,
     OnlyOption,
     PluginsOption,
     SkipOption,
@@ -51,9 +50,18 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 
-IntervalOption = Annotated[str, typer.Option("--interval", help="Check this often: 30s, 5m.")]
+IntervalOption = Annotated[
+    str | None, typer.Option("--interval", help="Check this often: 30s, 5m. [default: 30s]")
+]
 HealOption = Annotated[
-    bool, typer.Option("--heal", help="Apply safe fixes and restart the gateway; see --also.")
+    bool | None,
+    typer.Option("--heal/--no-heal", help="Apply safe fixes and restart the gateway; see --also."),
+]
+WatchNetworkOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--network/--no-network", help="Also contact every platform and the model provider."
+    ),
 ]
 AlsoOption = Annotated[
     list[str] | None,
@@ -63,21 +71,29 @@ AlsoOption = Annotated[
     ),
 ]
 AfterOption = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--after", min=1, metavar="N", help="Repair a problem after it was found N times in a row."
+        "--after",
+        min=1,
+        metavar="N",
+        help="Repair a problem after it was found N times in a row. [default: 3]",
     ),
 ]
 BudgetOption = Annotated[
-    str, typer.Option("--budget", help="Allow this many repairs in this time, such as 3/30m.")
+    str | None,
+    typer.Option("--budget", help="Allow this many repairs in this time. [default: 3/30m]"),
 ]
 PatienceOption = Annotated[
-    str, typer.Option("--patience", help="Let a repair wait this long for a running answer.")
+    str | None,
+    typer.Option(
+        "--patience", help="Let a repair wait this long for a running answer. [default: 10m]"
+    ),
 ]
 NotifyOnOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--notify-on", help="Notify from this severity on: critical, error, warning, info."
+        "--notify-on",
+        help="Notify from this severity on: critical, error, warning, info. [default: error]",
     ),
 ]
 CommandOption = Annotated[
@@ -135,30 +151,31 @@ HeartbeatFailOption = Annotated[
 def watch(
     ctx: typer.Context,
     home: HomeOption = None,
-    interval: IntervalOption = "30s",
+    interval: IntervalOption = None,
     once: Annotated[
         bool, typer.Option("--once", help="Check once and report what changed since the last time.")
     ] = False,
-    heal: HealOption = False,
+    heal: HealOption = None,
     also: AlsoOption = None,
-    after: AfterOption = 3,
-    budget: BudgetOption = "3/30m",
-    patience: PatienceOption = "10m",
-    notify_on: NotifyOnOption = "error",
+    after: AfterOption = None,
+    budget: BudgetOption = None,
+    patience: PatienceOption = None,
+    notify_on: NotifyOnOption = None,
     notify_command: CommandOption = None,
     notify_webhook: WebhookOption = None,
     notify_hermes: HermesOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
-    network: NetworkOption = False,
+    network: WatchNetworkOption = None,
     only: OnlyOption = None,
     skip: SkipOption = None,
     fail_on: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--fail-on",
-            help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail.",
+            help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail. "
+            "[default: error]",
         ),
-    ] = "error",
+    ] = None,
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: MetricsOption = None,

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 def run(
     home: Path | None = None,
-    interval: str = "30s",
+    interval: str | None = None,
     once: bool = False,
-    heal: bool = False,
+    heal: bool | None = None,
     also: Sequence[str] | None = None,
-    after: int = 3,
-    budget: str = "3/30m",
-    patience: str = "10m",
-    notify_on: str = "error",
+    after: int | None = None,
+    budget: str | None = None,
+    patience: str | None = None,
+    notify_on: str | None = None,
     notify_command: str | None = None,
     notify_webhook: str | None = None,
     notify_hermes: str | None = None,
     json: bool = False,
-    network: bool = False,
+    network: bool | None = None,
     only: Sequence[str] | None = None,
     skip: Sequence[str] | None = None,
-    fail_on: str = "error",
+    fail_on: str | None = None,
     plugins: Sequence[Path] | None = None,
     vault: Path | None = None,
     metrics: Path | None = None,
@@ -40,34 +40,48 @@ def run(
 ) -> int:
     """Check regularly, or once; return the exit code."""
     from hermes_doctor import __version__
-    from hermes_doctor.cli import shared_options
-    from hermes_doctor.cli.check_run import exit_code, parse_fail_on, say_blind
+    from hermes_doctor.cli import shared_options, watch_options
+    from hermes_doctor.cli.check_run import exit_code, say_blind, threshold_for
     from hermes_doctor.cli.stderr import tell
-    from hermes_doctor.model import Trouble
     from hermes_doctor.terminal.lines import tilde
     from hermes_doctor.watch import assembly
 
-    threshold = parse_fail_on(fail_on)
-    if also and not heal:
-        raise Trouble("--also needs --heal.")
-    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
-    healing = (
-        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
-    )
     where, gone = _where(home)
+    values = watch_options.complete(
+        where.path,
+        interval=interval,
+        heal=heal,
+        also=also,
+        after=after,
+        budget=budget,
+        patience=patience,
+        notify_on=notify_on,
+        notify_command=notify_command,
+        notify_webhook=notify_webhook,
+        notify_hermes=notify_hermes,
+        network=network,
+        only=only,
+        skip=skip,
+        metrics=metrics,
+        heartbeat=heartbeat,
+        heartbeat_fail=heartbeat_fail,
+    )
+    threshold = threshold_for(fail_on, where.path)
+    chosen, metrics = watch_options.assemble(values, vault), values["metrics"]
     found = shared_options.load_plugins(plugins)
-    checks, codes = shared_options.select(found, only or [], skip or [])
+    checks, codes = shared_options.select(found, values["only"], values["skip"])
     made = assembly.assemble(
         where,
         found,
         checks,
         codes,
-        assembly.WatchOptions(interval, network, ways, healing, metrics, heartbeat, heartbeat_fail),
+        chosen,
         json=json,
+        severities=shared_options.severities_for(where.path, found),
         options=shared_options.repeat_options(shared_options.named_home(home), plugins, vault),
         page_options=shared_options.repeat_options(plugins=plugins),
     )
-    made.is_well = lambda report: not exit_code([report], threshold)
+    made.is_well = lambda report: not exit_code([report], {report.home: threshold})
     if metrics is not None:
         made.publish = _publisher(made, metrics)
     from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
@@ -85,7 +99,7 @@ def run(
     if report is None:
         return 2
     say_blind([report])
-    return exit_code([report], threshold)
+    return exit_code([report], {report.home: threshold})
 
 
 def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:

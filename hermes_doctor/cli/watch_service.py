@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli import watch as own
-from hermes_doctor.cli.options import HomeOption, NetworkOption, PluginsOption, VaultOption
+from hermes_doctor.cli.options import HomeOption, PluginsOption, VaultOption
 
 if TYPE_CHECKING:
     from hermes_doctor.schedule.jobs import Job, JobManager
@@ -53,17 +53,17 @@ def install(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
     ] = False,
-    interval: own.IntervalOption = "30s",
-    heal: own.HealOption = False,
+    interval: own.IntervalOption = None,
+    heal: own.HealOption = None,
     also: own.AlsoOption = None,
-    after: own.AfterOption = 3,
-    budget: own.BudgetOption = "3/30m",
-    patience: own.PatienceOption = "10m",
-    notify_on: own.NotifyOnOption = "error",
+    after: own.AfterOption = None,
+    budget: own.BudgetOption = None,
+    patience: own.PatienceOption = None,
+    notify_on: own.NotifyOnOption = None,
     notify_command: own.CommandOption = None,
     notify_webhook: own.WebhookOption = None,
     notify_hermes: own.HermesOption = None,
-    network: NetworkOption = False,
+    network: own.WatchNetworkOption = None,
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: own.MetricsOption = None,
@@ -75,23 +75,33 @@ def install(
     systemd, launchd or cron runs it.
     """
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import shared_options, watch_options
     from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.watch import assembly, install
+    from hermes_doctor.preferences import effective
+    from hermes_doctor.watch import install
 
-    if also and not heal:
-        raise Trouble("--also needs --heal.")
-    ways = assembly.NotifyOptions(notify_on, notify_command, notify_webhook, notify_hermes)
-    healing = (
-        assembly.HealOptions(after, budget, patience, tuple(also or ()), vault) if heal else None
+    where = homes.find(home)
+    values = watch_options.complete(
+        where.path,
+        interval=interval,
+        heal=heal,
+        also=also,
+        after=after,
+        budget=budget,
+        patience=patience,
+        notify_on=notify_on,
+        notify_command=notify_command,
+        notify_webhook=notify_webhook,
+        notify_hermes=notify_hermes,
+        network=network,
+        metrics=metrics,
+        heartbeat=heartbeat,
+        heartbeat_fail=heartbeat_fail,
     )
-    wanted = assembly.WatchOptions(
-        interval, network, ways, healing, metrics, heartbeat, heartbeat_fail
-    )
-    if metrics is not None:
-        metrics = _metrics_file(metrics, system=system)
-        wanted = wanted._replace(metrics=metrics)
-    where, found = homes.find(home), shared_options.load_plugins(plugins)
+    wanted = watch_options.assemble(values, vault or effective.load().vault(where.path))
+    if wanted.metrics is not None:
+        wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, system=system))
+    found = shared_options.load_plugins(plugins)
     try:
         manager, job = install.prepare(
             where, found, wanted, system=system, cron=cron, folders=plugins or ()

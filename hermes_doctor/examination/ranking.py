@@ -51,7 +51,7 @@ class Problems:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._bad = [one for one in report.findings if one.severity is not Severity.INFO]
+        self._bad = [one for one in report.findings if one.is_problem]
         self._first: dict[str, int] = {}
         for number, one in enumerate(self._bad):
             self._first.setdefault(one.code, number)
@@ -121,6 +121,8 @@ class Problems:
 
 
 def reaches(finding: Finding, threshold: Collection[str]) -> bool:
-    """Whether it is at or above the severity that the words of --fail-on name."""
+    """Whether it is at or above the severity that the words of --fail-on name, and not muted."""
+    if finding.muted:
+        return False
     named = [one.rank for one in Severity if one.value in threshold]
     return finding.severity.rank <= max(named, default=-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 
@@ -83,8 +83,13 @@ def report(
     page_options: str = "",
     limit: float = LIMIT,
     progress: Callable[[str], None] | None = None,
+    severities: Mapping[str, Severity | None] = EMPTY,
 ) -> Report:
-    """Examine one home and make the report."""
+    """Examine one home and make the report.
+
+    The operator's `severities` replace those of the checks; a code whose severity is None is left
+    out, but only after the causes were found.
+    """
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     if findings:
@@ -93,6 +98,8 @@ def report(
         findings = sort(
             merge_and_explain(findings, results, plugins.causes, lambda: _platforms(probes))
         )
+        if severities:
+            findings = sort([*with_severities(findings, severities)])
         results = [_joined(result, findings) for result in results]
     offered = plugins.fixes if findings else ()  # a healthy home needs none
     fixes = {fix.id: fix.safety for fix in offered}
@@ -117,6 +124,16 @@ def report(
         refusals=offers.refusals(probes, offered, findings) if findings else EMPTY,
     )
     return made._replace(verdict=judge(made))
+
+
+def with_severities(
+    findings: Sequence[Finding], severities: Mapping[str, Severity | None]
+) -> Iterator[Finding]:
+    """The findings with the severities that the operator chose."""
+    for one in findings:
+        severity = severities.get(one.code, one.severity)
+        if severity is not None:
+            yield one._replace(severity=severity)
 
 
 def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:

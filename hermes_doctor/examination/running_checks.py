@@ -72,7 +72,7 @@ class RunningCheck:
                 elif unjudged and said.code in self.check.by_release:
                     self.skipped = unjudged
                 else:
-                    self.findings.append(said._replace(check=self.check.id))
+                    self.findings.append(said._replace(check=self.check.id, muted=False))
         except CouldNotLook as doubt:
             self.doubts.append(str(doubt))
         except Skip as skip:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from stat import S_ISREG
 
 from hermes_doctor.lazy import pattern
@@ -28,7 +30,9 @@ from hermes_doctor.model import (
     Rung,
     RungState,
     Severity,
+    Trouble,
 )
+from hermes_doctor.preferences import effective
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system.files import list_folder, read_head, reason, size
 from hermes_doctor.system.once import limited
@@ -254,19 +258,29 @@ def _history(probes: Probes, broken: bool) -> str:
     return text("history {size}", size=size(st.st_size))
 
 
+def _vault(probes: Probes) -> Path:
+    """Where the backups of the home are."""
+    try:
+        return effective.load().vault(probes.home.path) or probes.home.vault
+    except Trouble as trouble:
+        raise CouldNotLook(str(trouble)) from None
+
+
 def _newest_backup(probes: Probes) -> str:
     """How old the newest backup of the whole home is."""
     try:
-        names = sorted(filter(_BACKUP.fullmatch, list_folder(probes.home.vault)), reverse=True)
+        vault, home = _vault(probes), json.dumps(str(probes.home.path)).encode()
+        names = sorted(filter(_BACKUP.fullmatch, list_folder(vault)), reverse=True)
     except CouldNotLook:
         return "no full backup"
     for name in names[:20]:
         try:
-            head, _ = read_head(probes.home.vault / name / "manifest.json", _HEAD)
+            head, _ = read_head(vault / name / "manifest.json", _HEAD)
         except (CouldNotLook, OSError):
             continue
         made = _CREATED.search(head)
-        if made and _WHOLE in head:
+        own = vault == probes.home.vault or b'"home": ' + home in head
+        if made and own and _WHOLE in head:
             try:
                 when = datetime.fromisoformat(made[1].decode())
                 return text("backup {age} old", age=_since(when))

@@ -27,11 +27,14 @@ from hermes_doctor.model import (
 
 def judge(report: Report) -> Verdict:
     """Whether the bot of this report answers people, and if not, why not."""
-    bad = [one for one in report.findings if one.severity is not Severity.INFO]
+    bad = [one for one in report.findings if one.is_problem]
     primary = first_cause(report)
     silent = _silencing(report, bad)
     if silent is not None:
         return Verdict(VerdictKind.NOT_WORKING, _not_working(report, silent, bad), primary)
+    if known := _muted_silence(report):
+        headline = text("Your bot is not working, and the reason is muted: {cause}.", cause=known)
+        return Verdict(VerdictKind.NOT_WORKING, headline, primary, muted=True)
     if not report.complete:
         return _partial(report, bad, primary)
     if unseen := _unseen(report):
@@ -44,7 +47,9 @@ def judge(report: Report) -> Verdict:
         headline = text("Could not determine whether your bot is working: {reason}.", reason=why)
         return Verdict(VerdictKind.UNKNOWN, headline, primary)
     if process.hold is RungState.FAILED:
-        return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary)
+        down = next((one for one in report.findings if _is_down(report, one)), None)
+        muted = down is not None and down.muted
+        return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary, muted)
     if unsure := _unsure(report):
         return Verdict(VerdictKind.UNKNOWN, unsure, primary)
     if waits := _waits(report):
@@ -75,6 +80,15 @@ def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     if parts and len(silent) == len(parts):
         return [one.text.split(":")[0] for one in silent]
     return None
+
+
+def _muted_silence(report: Report) -> str | None:
+    """The title of a muted problem because of which nobody gets an answer."""
+    muted = [one for one in report.findings if one.muted]
+    silent = _silencing(report, muted)
+    if silent is None:
+        return None
+    return min(muted, key=lambda one: order(report, one)).title
 
 
 def _platform_parts(report: Report) -> tuple[Part, ...]:
@@ -150,6 +164,11 @@ def _partial(report: Report, bad: Sequence[Finding], primary: Finding | None) ->
                 open=count(len(unsure), "check"),
             ),
         )
+    if muted := sum(one.muted for one in report.findings):
+        headline = text(
+            "Only {ran} ran and found {problems}.", ran=ran, problems=count(muted, "muted problem")
+        )
+        return Verdict(VerdictKind.WORKING, headline)
     return Verdict(VerdictKind.WORKING, text("Only {ran} ran and found no problem.", ran=ran))
 
 

@@ -14,7 +14,7 @@ from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import DatabaseCopy
+    from hermes_doctor.file_copies import DatabaseCopy
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.repairs.methods import RepairMethod

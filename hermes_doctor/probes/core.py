@@ -13,7 +13,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.once import CachedCall, once
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import TextCopy
+    from hermes_doctor.file_copies import TextCopy
     from hermes_doctor.processes.connection import Connection
     from hermes_doctor.processes.gateway_processes import CommandLines
     from hermes_doctor.processes.oom_kills import Kill

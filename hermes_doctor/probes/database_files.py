@@ -12,7 +12,7 @@ from hermes_doctor.probes.configured import ConfiguredProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import DatabaseCopy
+    from hermes_doctor.file_copies import DatabaseCopy
     from hermes_doctor.probes.database_users import DatabaseUsers, LostFile
     from hermes_doctor.probes.databases import DatabaseList
     from hermes_doctor.probes.structure import Structure

@@ -29,6 +29,7 @@ def of_report(report: Report) -> dict[str, Any]:
         "summary": {
             "status": report.status.value,
             "counts": {severity.value: count for severity, count in report.counts.items()},
+            "muted": sum(finding.muted for finding in report.findings),
             "checks": {status.value: report.count_checks(status) for status in Status},
             "verdict": judged.kind.value if judged else "unknown",
             "headline": judged.headline if judged else "",
@@ -69,6 +70,7 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
         "code": finding.code,
         "check": finding.check,
         "severity": finding.severity.value,
+        "muted": finding.muted,
         "title": finding.title,
         "message": as_document(finding.title),
         "detail": finding.detail,
@@ -128,6 +130,7 @@ def of_reports(reports: Sequence[Report]) -> dict[str, Any]:
         "summary": {
             "status": worst.value,
             "counts": {s.value: sum(r.counts[s] for r in reports) for s in Severity},
+            "muted": sum(one.muted for report in reports for one in report.findings),
             "checks": {s.value: sum(r.count_checks(s) for r in reports) for s in Status},
         },
         "homes": [of_report(report) for report in reports],
@@ -146,6 +149,7 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
         "summary": {
             "status": Status.UNKNOWN.value,
             "counts": {severity.value: 0 for severity in Severity},
+            "muted": 0,
             "checks": {status.value: 0 for status in Status},
             "verdict": "unknown",
             "headline": message,

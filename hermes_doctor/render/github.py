@@ -30,8 +30,9 @@ def of_reports(reports: Sequence[Report]) -> str:
 
 def _lines(report: Report, prefix: str) -> Iterator[str]:
     for one in report.findings:
-        message = prefix + _message(one)
-        yield _line(_COMMANDS[one.severity], message, one.code, _place(report, one))
+        message = prefix + ("Muted: " if one.muted else "") + _message(one)
+        command = "notice" if one.muted else _COMMANDS[one.severity]
+        yield _line(command, message, one.code, _place(report, one))
     for check in report.checks:
         if check.status is Status.CRASHED:
             message = f"{prefix}the check {check.id} crashed: {check.reason}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 
 from hermes_doctor.examination.ranking import reaches
@@ -13,7 +14,7 @@ Threshold = frozenset[str]
 """The words of --fail-on."""
 
 
-def of_reports(reports: Sequence[Report], threshold: Threshold) -> str:
+def of_reports(reports: Sequence[Report], thresholds: Mapping[Path, Threshold]) -> str:
     """The report of all homes; each home is a test suite.
 
     A check fails if one of its problems reaches --fail-on, so that the report and the exit code
@@ -21,7 +22,10 @@ def of_reports(reports: Sequence[Report], threshold: Threshold) -> str:
     if --fail-on says `unknown` or if no check could look.
     """
     many = len(reports) > 1
-    suites = [_suite(report, threshold, str(report.home) if many else "") for report in reports]
+    suites = [
+        _suite(report, thresholds[report.home], str(report.home) if many else "")
+        for report in reports
+    ]
     root = ElementTree.Element("testsuites", {"name": "hermes-doctor", **_sums(suites)})
     root.extend(suites)
     ElementTree.indent(root)
@@ -92,7 +96,8 @@ def _case(
 
 def _told(finding: Finding) -> str:
     """A problem as text: what, why, evidence and what to do."""
-    lines = [f"{finding.severity.value} {finding.code}: {finding.title}", finding.detail]
+    level = f"muted {finding.severity.value}" if finding.muted else finding.severity.value
+    lines = [f"{level} {finding.code}: {finding.title}", finding.detail]
     lines += [f"{one.where}: {one.what}" for one in finding.evidence]
     lines.append(finding.next or f"See: hermes-doctor explain {finding.code}")
     return "\n".join(_clean(line) for line in lines if line)

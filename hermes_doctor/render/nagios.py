@@ -41,7 +41,9 @@ def _state(report: Report) -> int:
     could not be checked, a check that crashed and an unknown verdict are UNKNOWN.
     """
     kind = report.verdict.kind if report.verdict and report.complete else None
-    found = [_STATES.get(one.severity, OK) for one in report.findings]
+    if report.verdict is not None and report.verdict.muted:
+        kind = None
+    found = [_STATES.get(one.severity, OK) for one in report.findings if not one.muted]
     worst = max([*found, OK if kind is None else _VERDICTS.get(kind, OK)])
     unclear = report.why_blind or kind is VerdictKind.UNKNOWN or report.count_checks(Status.CRASHED)
     return UNKNOWN if worst == OK and unclear else worst
@@ -103,8 +105,9 @@ def _homes(reports: Sequence[Report]) -> Iterator[str]:
 def _problems(reports: Sequence[Report]) -> Iterator[str]:
     """A line for each problem, the worst first; of several homes, each line names its home."""
     found = [(one, report) for report in reports for one in report.findings]
-    for one, report in sorted(found, key=lambda item: item[0].severity.rank):
-        yield plain(f"{one.severity.value} {one.code} {_where(report, reports)}{one.title}")
+    for one, report in sorted(found, key=lambda item: (item[0].muted, item[0].severity.rank)):
+        level = f"muted {one.severity.value}" if one.muted else one.severity.value
+        yield plain(f"{level} {one.code} {_where(report, reports)}{one.title}")
     for report in reports:
         for check in report.checks:
             if check.status is Status.CRASHED:

@@ -83,7 +83,7 @@ def _merged(same: Iterable[Metric]) -> Metric:
 
 def _metrics(report: Report) -> list[Metric]:
     home = {"home": str(report.home)}
-    codes = Counter((one.code, one.severity) for one in report.findings)
+    codes = Counter((one.code, one.severity, one.muted) for one in report.findings)
     return [
         Metric(
             "hermes_doctor_up",
@@ -96,6 +96,12 @@ def _metrics(report: Report) -> list[Metric]:
             "gauge",
             "Whether the bot answers people: 1 yes, 0 no, NaN unknown.",
             [(home, _works(report))],
+        ),
+        Metric(
+            "hermes_doctor_silence_muted",
+            "gauge",
+            "Whether all that keeps the bot from answering is muted.",
+            [(home, str(int(report.verdict is not None and report.verdict.muted)))],
         ),
         Metric(
             "hermes_doctor_last_run_timestamp_seconds",
@@ -121,7 +127,7 @@ def _metrics(report: Report) -> list[Metric]:
         Metric(
             "hermes_doctor_findings",
             "gauge",
-            "Number of problems by severity.",
+            "Number of problems by severity, without muted ones.",
             [
                 ({**home, "severity": severity.value}, str(number))
                 for severity, number in report.counts.items()
@@ -132,8 +138,16 @@ def _metrics(report: Report) -> list[Metric]:
             "gauge",
             "Number of problems with this code.",
             [
-                ({**home, "code": code, "severity": severity.value, "muted": "false"}, str(number))
-                for (code, severity), number in sorted(codes.items(), key=_worst_first)
+                (
+                    {
+                        **home,
+                        "code": code,
+                        "severity": severity.value,
+                        "muted": str(muted).lower(),
+                    },
+                    str(number),
+                )
+                for (code, severity, muted), number in sorted(codes.items(), key=_worst_first)
             ],
         ),
         Metric(
@@ -157,9 +171,9 @@ def _works(report: Report) -> str:
     return str(int(kind in (VerdictKind.WORKING, VerdictKind.LIMITED)))
 
 
-def _worst_first(item: tuple[tuple[str, Severity], int]) -> tuple[int, str]:
-    (code, severity), _ = item
-    return severity.rank, code
+def _worst_first(item: tuple[tuple[str, Severity, bool], int]) -> tuple[int, str, bool]:
+    (code, severity, muted), _ = item
+    return severity.rank, code, muted
 
 
 def _lines(metric: Metric) -> Iterable[str]:

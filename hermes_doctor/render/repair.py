@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.message import count
+from hermes_doctor.message import count, listed
 from hermes_doctor.model import Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import ItemRecord, Journal
 from hermes_doctor.render.diff import redacted_diff
@@ -52,6 +52,14 @@ def nothing_line(report: Report) -> Line:
     if report.open:
         return row(("? ", "warning"), "No problem was found, but some checks had no answer.")
     return row(("✓ ", "good"), "There is nothing to fix.")
+
+
+def muted_lines(report: Report) -> Iterator[Line]:
+    """The line on findings that are not repaired because they are muted."""
+    codes = sorted({one.code for one in report.findings if one.muted})
+    if codes:
+        hint = "Name the code to repair it."
+        yield row(("· ", "faint"), (f"Left out, because muted: {listed(codes)}. {hint}", "faint"))
 
 
 def plan_lines(

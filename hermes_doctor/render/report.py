@@ -11,28 +11,24 @@ from itertools import chain
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import ranking
-from hermes_doctor.message import clock, count, listed, ranges, shorten
+from hermes_doctor.message import clock, listed, ranges
 from hermes_doctor.model import (
     DOWN,
-    CheckResult,
     Finding,
     Mark,
     Report,
     Severity,
-    Status,
     Verdict,
     VerdictKind,
 )
+from hermes_doctor.render.report_rest import evidence_lines, rest_of, todo
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
-SHORT = 2 * COLUMNS - 10  # what is left of two rows
 _LEVELS = ("titles", "brief", "step", "clipped", "one", "full")
 MOST_EVIDENCE = 2
 MOST_CONSEQUENCES = 4
 MOST_SUBJECTS = 8
-MANY_SKIPPED = 10
-"""So many checks that were skipped for the same reason are worth a line."""
 MARKS = {
     Mark.GOOD: ("✓", "good"),
     Mark.BAD: ("✗", "error"),
@@ -87,7 +83,7 @@ def _frame(
     if report.states:
         top += [*_states(report), BLANK]
     tree = ranking.Problems(report)
-    rest = list(_rest(report, verbose, bool(tree.groups)))
+    rest = list(rest_of(report, verbose, bool(tree.groups)))
     bottom = [BLANK, *rest] if tree.groups and rest else rest
     return top, tree, [*bottom, *_next(report, judged, tree)]
 
@@ -171,7 +167,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
     if level == "titles":
         return
-    said = _todo(report, [first, *behind])
+    said = todo(report, [first, *behind])
     if level == "step":
         yield from [row(said, indent=4)] if said else []
         return
@@ -179,7 +175,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row(listed([one.subject for one in group], MOST_SUBJECTS), indent=4)
     elif whole:
         most = {"clipped": 1, "one": 1, "full": MOST_EVIDENCE}.get(level, len(first.evidence))
-        yield from _evidence(first, most, short=level == "clipped")
+        yield from evidence_lines(first, most, short=level == "clipped")
     if first.detail:
         yield row(first.detail, indent=4)
     if first.since and level == "all":
@@ -191,15 +187,6 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row(said, indent=4)
 
 
-def _evidence(finding: Finding, most: int, *, short: bool = False) -> Iterator[Line]:
-    shown = finding.evidence[:most]
-    left = len(finding.evidence) - len(shown)
-    for number, one in enumerate(shown, 1):
-        more = f"   ({left} more)" if left and number == len(shown) else ""
-        said = shorten(one.what, max(60, SHORT - len(one.where + more))) if short else one.what
-        yield row((f"{one.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
-
-
 def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
     shown = behind if every else behind[:MOST_CONSEQUENCES]
     for one in shown:
@@ -207,100 +194,6 @@ def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
         yield row(f"└ {when}{one.title}", indent=4, hang=2, right=(one.code, "faint"))
     if len(behind) > len(shown):
         yield row((f"└ and {len(behind) - len(shown)} more", "faint"), indent=4)
-
-
-def _todo(report: Report, findings: Sequence[Finding]) -> str:
-    """What the operator does: the finding's own step, or why its fix cannot be applied.
-
-    If a problem has neither and no fix, the step of its first consequence is shown.
-    """
-    for one in findings:
-        if said := " ".join(filter(None, (one.next, report.refusal(one)))):
-            return said
-        if report.offer(one):
-            return ""
-    return ""
-
-
-def _rest(report: Report, every: bool, problems: bool) -> Iterator[Line]:
-    """What is not a problem: passed checks, checks without an answer, and notes."""
-    notes = [one for one in report.findings if one.severity is Severity.INFO]
-    if every:
-        yield from _notes(report, notes)
-        yield from _results(report)
-        return
-    if "--deep" in report.options.split():  # its notes are shown now: to repeat it takes long
-        yield from _notes(report, notes)
-        notes = []
-    passed = report.count_checks(Status.OK)
-    open_ = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
-    more = f"hermes-doctor check -v{report.options}"
-    if open_:
-        rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-        yield row(("? ", "faint"), _open_question(open_[0]) + rest, hang=2)
-    for reason, skipped in _skipped(report).items():
-        if len(skipped) >= MANY_SKIPPED:
-            yield row(("? ", "faint"), f"{count(len(skipped), 'check')} skipped: {reason}", hang=2)
-    said = "" if problems else f"{count(passed, 'check')} passed in {report.seconds:.1f} s. "
-    if notes:
-        yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
-    elif said:
-        yield row((said, "faint"))
-
-
-def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
-    if not notes:
-        return
-    yield row(("Notes", "strong"))
-    for one in notes:
-        yield row(("· ", "faint"), one.title, indent=2, hang=2, right=(one.code, "faint"))
-        yield from _evidence(one, len(one.evidence))
-        if one.detail:
-            yield row(one.detail, indent=4)
-        if said := _todo(report, [one]):
-            yield row(said, indent=4)
-    yield BLANK
-
-
-def _results(report: Report) -> Iterator[Line]:
-    passed: dict[str, int] = {}
-    for check in report.checks:
-        if check.status is Status.OK:
-            passed[check.group] = passed.get(check.group, 0) + 1
-    if passed:
-        parts = ", ".join(f"{group} {number}" for group, number in passed.items())
-        yield row(("✓ ", "good"), f"Passed: {parts}. It took {report.seconds:.1f} s.", hang=2)
-    more = (" All: ", (f"hermes-doctor check --deep{report.options}", "command"))
-    for check in report.checks:
-        if check.status is Status.OK and check.reason:
-            rest = () if "--deep" in report.options.split() else more
-            yield row(("· ", "faint"), f"Only in part: {check.reason}.", *rest, hang=2)
-    yield from open_questions(report)
-    for reason, skipped in _skipped(report).items():
-        yield row(("· ", "faint"), (f"Skipped {', '.join(skipped)}: {reason}", "faint"), hang=2)
-
-
-def _skipped(report: Report) -> dict[str, list[str]]:
-    """The skipped checks by the reason for it."""
-    found: dict[str, list[str]] = {}
-    for check in report.checks:
-        if check.status is Status.SKIPPED:
-            found.setdefault(check.reason or "no reason given", []).append(check.id)
-    return found
-
-
-def open_questions(report: Report) -> Iterator[Line]:
-    """The checks without an answer, and why."""
-    for check in report.checks:
-        if check.status in (Status.UNKNOWN, Status.CRASHED):
-            yield row(("? ", "warning"), _open_question(check), hang=2)
-
-
-def _open_question(check: CheckResult) -> str:
-    reason = check.reason or "no reason given"
-    if check.status is Status.CRASHED:
-        return f"The check {check.id} crashed: {reason}"
-    return f"Could not check {check.id}: {reason}"
 
 
 def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[Line]:

@@ -21,18 +21,20 @@ class Budget(NamedTuple):
     period: float
 
 
-def parse_seconds(given: str, option: str, *, least: float = 0.0) -> float:
-    """Parse `30`, `30s`, `10m` or `2h` into seconds."""
+def parse_seconds(
+    given: str, option: str, *, least: float = 0.0, most: float = MAX_DURATION
+) -> float:
+    """Parse `30`, `30s`, `10m`, `2h` or `7d` into seconds."""
     match = _SPAN.fullmatch(given.strip().lower())
     found = float(match[1]) * _UNITS[match[2]] if match else -1.0
-    if not least <= found <= MAX_DURATION:
+    if not least <= found <= most:
         raise Trouble(
             text(
                 "{option} needs a time from {least:g}s to {most:g}d, such as 30s, 10m or "
                 "2h; got {given!r}.",
                 option=option,
                 least=least,
-                most=MAX_DURATION / 86400,
+                most=most / 86400,
                 given=given,
             )
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hermes_doctor.gateway.systemd import SystemdManager as Systemctl
 from hermes_doctor.model import CannotFix
+from hermes_doctor.preferences import places
 from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
@@ -101,8 +102,9 @@ class Systemd:
         order = ""
         if self.system:
             limits += f"{SANDBOX}StateDirectory={job.name}\nStateDirectoryMode=0700\n"
-            if job.writes:
-                paths = " ".join(quote(f"-{path}") for path in job.writes)
+            mutes = [] if job.user else [places.SYSTEM]  # it removes those that have ended
+            if writes := [*job.writes, *mutes]:
+                paths = " ".join(quote(f"-{path}") for path in writes)
                 limits += f"ReadWritePaths={paths}\n"
             if job.user:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"

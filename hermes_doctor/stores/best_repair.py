@@ -10,8 +10,8 @@ from hermes_doctor.stores.entries import difference, entries_by_name
 from hermes_doctor.stores.json_repairs import RepairedStore, repair_bytes
 
 if TYPE_CHECKING:
+    from hermes_doctor.file_copies import TextCopy
     from hermes_doctor.home import Home
-    from hermes_doctor.model import TextCopy
     from hermes_doctor.stores.store_file import StoreFile
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.backup import copies
+from hermes_doctor.file_copies import TextCopy
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import CouldNotLook, TextCopy
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.stores.catalogue import NONE, PART, WHOLE, Store, harmless_flaws, outcome, stores
 from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, read, read_tail
 

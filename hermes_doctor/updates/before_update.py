@@ -234,11 +234,11 @@ def record_state(
         revision = seen.revision or git_rollback.commit_of(seen.checkout, owner)
         seen = replace(seen, clean=git_rollback.is_clean(seen.checkout, owner), revision=revision)
     records = UpdateRecords(home)
-    older = records.ids()
+    older, store = records.ids(), Vault(home, vault)
     update = Update(
-        id=Vault(home, vault).next_id(older),
+        id=store.next_id(older),
         backup=backup,
-        vault=str(vault.expanduser().absolute()) if vault else "",
+        vault="" if store.root == home.vault else str(store.root),
         before=seen,
         doubt=doubt,
         started_at=now(),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.plugins.declare import Check
@@ -19,6 +19,7 @@ from hermes_doctor.schedule import durations
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.terminal.lines import tilde
 from hermes_doctor.watch.event_lines import EventPrinter
+from hermes_doctor.watch.muting import Muting
 from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.store import WatchStateFiles
 
@@ -89,6 +90,7 @@ def assemble(
     json: bool,
     options: str,
     page_options: str,
+    severities: Mapping[str, Severity | None] = EMPTY,
 ) -> Watch:
     """Build the watch; its hints repeat `options`, so that they work when pasted."""
 
@@ -96,7 +98,12 @@ def assemble(
         probes = Probes(home, network=chosen.network, paid_requests=False)
         try:
             report = runner.report(
-                probes, plugins, checks, options=options, page_options=page_options
+                probes,
+                plugins,
+                checks,
+                options=options,
+                page_options=page_options,
+                severities=severities,
             )
         finally:
             probes.close()
@@ -114,6 +121,7 @@ def assemble(
         min_rounds=healing.min_rounds if healing else 1,
         notices=_notices(chosen.notify, home),
     )
+    made.mark_muted = Muting().mark
     made.heartbeat = _heartbeat(chosen)
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
     made.title += f" every {format_duration(made.interval)}"

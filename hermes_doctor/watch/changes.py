@@ -27,6 +27,7 @@ class CurrentFinding(NamedTuple):
     """Rounds in a row as a problem, or as an info; 0 while its check has no answer."""
     error_rounds: int = 0
     """Rounds in a row in which it was an error or worse."""
+    muted: bool = False
 
 
 class RoundChanges(NamedTuple):
@@ -66,7 +67,13 @@ def compare(
             code, subject = key
             events.append(
                 WatchEvent(
-                    EventKind.GONE, at, old.title, code=code, subject=subject, was=old.severity
+                    EventKind.GONE,
+                    at,
+                    old.title,
+                    code=code,
+                    subject=subject,
+                    was=old.severity,
+                    muted=old.muted,
                 )
             )
     open_now = [c for c in report.checks if c.status in (Status.UNKNOWN, Status.CRASHED)]
@@ -102,6 +109,7 @@ def finding_event(
         was=previous_severity if previous_severity is not finding.severity else None,
         since=finding.since,
         command=offer.command if offer else f"hermes-doctor explain {finding.code}",
+        muted=finding.muted,
     )
 
 
@@ -121,7 +129,9 @@ def _counted(old: CurrentFinding | None, finding: Finding, max_rounds: int) -> C
     grave = (
         min(max_rounds, (old.error_rounds if old else 0) + 1) if is_grave(finding.severity) else 0
     )
-    return CurrentFinding(finding.severity, finding.title, finding.check, seen, grave)
+    return CurrentFinding(
+        finding.severity, finding.title, finding.check, seen, grave, finding.muted
+    )
 
 
 def is_grave(severity: Severity) -> bool:
@@ -138,6 +148,8 @@ def _doubtful(status: Status, reason: str | None) -> bool:
 def _kind(old: CurrentFinding | None, finding: Finding) -> EventKind | None:
     if old is None:
         return EventKind.NEW
+    if old.muted and not finding.muted and finding.severity.rank >= old.severity.rank:
+        return EventKind.UNMUTED
     if finding.severity is old.severity:
         return None
     return EventKind.WORSE if finding.severity.rank < old.severity.rank else EventKind.BETTER

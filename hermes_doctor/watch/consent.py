@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_doctor.model import Finding, Report, Safety, Severity
+from hermes_doctor.model import Finding, Report, Safety
 from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
 from hermes_doctor.watch.changes import CurrentFinding, is_grave
 
@@ -28,7 +28,7 @@ def is_due(
     confirmed: frozenset[str],
 ) -> bool:
     """Whether the finding has lasted long enough and its fix needs no confirmation."""
-    if current is None or current.rounds < min_rounds or finding.severity is Severity.INFO:
+    if current is None or current.rounds < min_rounds or not finding.is_problem:
         return False
     if finding.fix is None:
         return False

@@ -118,7 +118,8 @@ def _whole(event: WatchEvent) -> str:
 
 def _level(event: WatchEvent) -> str:
     now = event.severity.value if event.severity else ""
-    return f"{event.was.value} → {now}" if event.was else now
+    muted = "muted " if event.muted else ""
+    return muted + (f"{event.was.value} → {now}" if event.was else now)
 
 
 def _since(event: WatchEvent) -> str:
@@ -163,6 +164,8 @@ def state_summary(report: Report) -> str:
         said = "no problem found, but some checks could not run"
     else:
         said = "no problem found"
+    muted = sum(one.muted for one in report.findings)
+    said += f", {muted} muted" if muted else ""
     if report.gateways is None:
         return f"{said}; could not check the gateway"
     if not report.gateways:

@@ -25,6 +25,8 @@ class EventKind(enum.StrEnum):
     WORSE = "worse"
     BETTER = "better"
     GONE = "gone"
+    UNMUTED = "unmuted"
+    """Its mute has ended, and it is still there."""
     BLIND = "blind"
     """A check has had no answer for several rounds."""
     SEES = "sees"
@@ -42,7 +44,13 @@ class EventKind(enum.StrEnum):
     END = "end"
 
 
-PRESENT = (EventKind.FOUND, EventKind.NEW, EventKind.WORSE, EventKind.BETTER)
+PRESENT = (
+    EventKind.FOUND,
+    EventKind.NEW,
+    EventKind.WORSE,
+    EventKind.BETTER,
+    EventKind.UNMUTED,
+)
 
 
 class WatchEvent(NamedTuple):
@@ -60,6 +68,8 @@ class WatchEvent(NamedTuple):
     command: str = ""
     """The command to type now."""
     extra: Mapping[str, Any] = EMPTY
+    muted: bool = False
+    """Whether the finding is muted, so that nobody is notified."""
 
     @property
     def key(self) -> Key:
@@ -88,6 +98,7 @@ class WatchEvent(NamedTuple):
             "code": clean(self.code) or None,
             "subject": clean(self.subject) or None,
             "severity": self.severity.value if self.severity else None,
+            "muted": self.muted,
             "was": self.was.value if self.was else None,
             "title": clean(self.title),
             "since": self.since.isoformat(timespec="seconds") if self.since else None,

@@ -13,6 +13,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import ago, count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.preferences import mute_store, places
 from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
 from hermes_doctor.schedule.durations import format_duration
@@ -76,6 +77,8 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         _keep(store, path, secret_options.option_value(given, option) if given else "")
         for path, given, option in secrets
     ]
+    if job.folder.is_relative_to(_SYSTEM) and not job.user:
+        mute_store.make_system_folder()
     installed = manager.install(job)
     if any(changed) and not installed:  # it reads its secrets only when it starts
         manager.remove(job)
@@ -148,8 +151,9 @@ def remove_state(job: Job) -> list[Path]:
         Lease(job.home, MachineClock(), store.file).give_up()
     there = store.remove()
     if job.folder.is_relative_to(_SYSTEM):
-        with contextlib.suppress(OSError):
-            disk.remove_folder(job.folder.parent)
+        for folder in (job.folder.parent, places.SYSTEM):
+            with contextlib.suppress(OSError):  # there are other files in it
+                disk.remove_folder(folder)
     return there
 
 

@@ -56,8 +56,15 @@ class Notices:
     def observe(self, event: WatchEvent, notified: dict[Key, tuple[str, float]]) -> None:
         """Queue an event; `flush` decides whether and when it is sent."""
         topic, state = _topic(event)
+        if event.muted:
+            self._pending.pop(topic, None)
+            if state == "gone":  # so that it is sent if it returns
+                notified.pop(topic, None)
+            return
         if not state or not self._counts(event):
             return
+        if event.kind is EventKind.UNMUTED:
+            notified.pop(topic, None)
         if event.kind is EventKind.HEALED:  # the notice of the repair implies that it is gone
             self._pending.pop(event.key, None)
             notified[event.key] = ("gone", notified.get(event.key, ("", 0.0))[1])

@@ -73,6 +73,8 @@ class Watch:
         self.heartbeat: HeartbeatSender | None = None
         self.is_well: Callable[[Report], bool] = lambda _: True
         """Whether a round counts as good for the heartbeat."""
+        self.mark_muted: Callable[[Report], tuple[Report, list[str]]] = lambda one: (one, [])
+        """Marks the muted findings of a report; also returns what to tell the operator."""
         self.title = ""
         """What is watched, for the first line."""
         known = self.store.load(self.clock.boot)
@@ -171,6 +173,10 @@ class Watch:
             self._resume()
         self._mind_the_gap()
         report = self._report()
+        if report is not None:
+            report, notes = self.mark_muted(report)
+            for note in notes:
+                self._trouble(note)
         self.last_report = report
         again = False
         if report is not None:
@@ -199,7 +205,8 @@ class Watch:
         if not again:
             self._inform_monitors(report)
         elif self._single:  # what was found is repaired, and no other round follows
-            self._inform_monitors(self._report())
+            last = self._report()
+            self._inform_monitors(self.mark_muted(last)[0] if last else None)
         return again
 
     def _inform_monitors(self, report: Report | None) -> None:

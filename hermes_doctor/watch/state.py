@@ -85,7 +85,15 @@ def document(memory: WatchState) -> dict[str, Any]:
         "heals": memory.heals,
         "away": memory.away,
         "standing": [
-            [*key, one.severity.value, one.title, one.check, one.rounds, one.error_rounds]
+            [
+                *key,
+                one.severity.value,
+                one.title,
+                one.check,
+                one.rounds,
+                one.error_rounds,
+                one.muted,
+            ]
             for key, one in list(memory.standing.items())[:MOST]
         ],
         "unanswered": dict(list(memory.unanswered.items())[:MOST]),
@@ -114,9 +122,9 @@ def parse(data: Any) -> WatchState:
     made.away = str(data["away"])
     made.standing = {
         (str(code), str(subject)): CurrentFinding(
-            Severity(severity), str(title), str(check), _count(seen), _count(grave)
+            Severity(severity), str(title), str(check), _count(seen), _count(grave), True in muted
         )
-        for code, subject, severity, title, check, seen, grave in data["standing"]
+        for code, subject, severity, title, check, seen, grave, *muted in data["standing"]
     }
     made.unanswered = {str(id): _count(count) for id, count in data["unanswered"].items()}
     made.repairs = [_number(at) for at in data["repairs"]]

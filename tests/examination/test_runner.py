@@ -11,9 +11,11 @@ import pytest
 
 from hermes_doctor.api import Check, check
 from hermes_doctor.examination import running_checks
-from hermes_doctor.examination.runner import examine
+from hermes_doctor.examination.runner import examine, report
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip, Status
+from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.once import once
@@ -299,6 +301,43 @@ def test_progress(probes: Probes) -> None:
     examine(probes, [ask(quick, "a"), ask(quick, "b")], progress=told.append)
 
     assert sorted(told) == ["a", "b"]
+
+
+def test_severities_of_the_operator(probes: Probes) -> None:
+    """What is off is not reported, but is still the cause of what follows from it."""
+
+    def many(_: Probes) -> Iterator[Finding]:
+        yield found("A", Severity.ERROR)
+        yield found("B", Severity.ERROR)
+        yield found("C", Severity.WARNING)
+
+    class Loaded:
+        checks = (ask(many, codes=("A", "B", "C")),)
+        causes = (Cause("A", ["B"], "because of A"),)
+        fixes: tuple[()] = ()
+        broken: tuple[()] = ()
+        effects = EMPTY
+
+    chosen = {"A": None, "C": Severity.CRITICAL}
+    made = report(probes, Loaded(), Loaded.checks, severities=chosen)  # type: ignore[arg-type]
+
+    assert [(f.code, f.severity.value, f.caused_by) for f in made.findings] == [
+        ("C", "critical", None),
+        ("B", "error", "A"),
+    ]
+    only_off = {"A": None, "B": None, "C": None}
+    made = report(probes, Loaded(), Loaded.checks, severities=only_off)  # type: ignore[arg-type]
+    assert made.findings == () and made.checks[0].status is Status.OK
+
+
+def test_a_plugin_cannot_mute_itself(probes: Probes) -> None:
+    """Only the operator can."""
+
+    def sly(_: Probes) -> Iterator[Finding]:
+        yield found()._replace(muted=True)
+
+    _, [finding] = examine(probes, [ask(sly)])
+    assert not finding.muted
 
 
 # -- through the command ---------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.file_copies import DatabaseCopy
 from hermes_doctor.home import Home
-from hermes_doctor.model import DatabaseCopy
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.repairs.from_copy import restore_from_copy
 from tests.helpers import damage, fix_cycle, support

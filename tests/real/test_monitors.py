@@ -135,6 +135,7 @@ QUIET = {
     "HermesRepairBudgetExhausted": (f"hermes_doctor_repair_budget_exhausted{HOME}", "0x60"),
 }
 """For each alert, a series that must not fire it."""
+MUTED = {f"hermes_doctor_silence_muted{HOME}": "1x60", f"hermes_doctor_bot_works{HOME}": "0x60"}
 MORE_LABELS = {"HermesDoctorCrashed": {"status": "crashed"}}
 
 
@@ -144,6 +145,17 @@ MORE_LABELS = {"HermesDoctorCrashed": {"status": "crashed"}}
 def test_an_alert(tmp_path: Path, alert: str, fires: bool) -> None:
     """Prometheus itself evaluates the rules after forty minutes."""
     series, values = (CASES if fires else QUIET)[alert]
+    assert_fires(tmp_path, alert, {series: values}, fires=fires)
+
+
+@pytest.mark.needs("promtool")
+def test_a_silence_that_is_muted(tmp_path: Path) -> None:
+    """The operator knows it."""
+    assert_fires(tmp_path, "HermesBotSilent", MUTED, fires=False)
+
+
+def assert_fires(tmp_path: Path, alert: str, series: dict[str, str], *, fires: bool) -> None:
+    """Let Prometheus evaluate the alert for these series."""
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
     [rule] = [one for one in rules if one["alert"] == alert]
     told = {
@@ -159,7 +171,9 @@ def test_an_alert(tmp_path: Path, alert: str, fires: bool) -> None:
         "tests": [
             {
                 "interval": "1m",
-                "input_series": [{"series": series, "values": values}],
+                "input_series": [
+                    {"series": name, "values": values} for name, values in series.items()
+                ],
                 "alert_rule_test": [
                     {
                         "eval_time": "40m",

@@ -68,7 +68,7 @@ def test_every_word_is_what_it_was(
         )
         machine.install("s.service", machines)
         told = re.sub(r"\\(.)", r"\1", machine.show("s.service", "ReadWritePaths"))
-        assert told == f'"-{home}" "-{home}/{ODD}"'
+        assert told == f'"-{home}" "-{home}/{ODD}" -/etc/hermes-doctor'
         assert machine.show("s.service", "Description").endswith("all the time")
 
 

@@ -48,6 +48,10 @@ COMMANDS = {
     "list": [],
     "demo": [],
     "learn": [],
+    "mute": [],
+    "unmute": [],
+    "mutes": [],
+    "settings": [],
     "probe": [],
 }
 

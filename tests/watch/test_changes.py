@@ -87,9 +87,9 @@ def test_what_wavers_is_counted_on() -> None:
     """Error, critical, error: it lasts. What was a warning is not an error that lasted."""
     mild, sick, worse = (report(finding("A", word)) for word in ("warning", "error", "critical"))
 
-    assert after(sick, worse, sick, worse).current["A", "thing"][3:] == (3, 3)
-    assert after(mild, mild, sick).current["A", "thing"][3:] == (3, 1)
-    assert after(sick, sick, mild).current["A", "thing"][3:] == (3, 0)
+    assert after(sick, worse, sick, worse).current["A", "thing"][3:5] == (3, 3)
+    assert after(mild, mild, sick).current["A", "thing"][3:5] == (3, 1)
+    assert after(sick, sick, mild).current["A", "thing"][3:5] == (3, 0)
 
 
 def test_two_of_one_key_are_one_and_the_worst_counts() -> None:

@@ -187,11 +187,13 @@ def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     text = manager.text(job(home))
     assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
-    assert "ProtectHome" not in text and "ReadWritePaths" not in text, "it only looks"
-    assert f"ReadWritePaths=-{home}\n" in manager.text(job(home, heal=True))
+    assert "ProtectHome" not in text
+    assert "ReadWritePaths=-/etc/hermes-doctor\n" in text, "it only looks, and ends mutes"
+    assert f"ReadWritePaths=-{home} -/etc/hermes-doctor\n" in manager.text(job(home, heal=True))
     owned = Job(Home(home), (), False, 30.0, WatchStateFiles(Home(home)).folder, user="alice")
     assert "User=alice\n" in manager.text(owned)
     assert "CapabilityBoundingSet=\n" in manager.text(owned)
+    assert "ReadWritePaths" not in manager.text(owned)
 
 
 def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
+from hermes_doctor.file_copies import DatabaseCopy
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.files import sidecars

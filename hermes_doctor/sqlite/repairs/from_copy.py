@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
+from hermes_doctor.file_copies import DatabaseCopy
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import require_sound, sidecars
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import open_regular, snapshot

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hermes_doctor.file_copies import DatabaseCopy
 from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, CouldNotLook, DatabaseCopy
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.salvage.older_copies import OlderFile

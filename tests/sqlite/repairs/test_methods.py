@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.file_copies import DatabaseCopy
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge import atlas
-from hermes_doctor.model import CannotFix, DatabaseCopy
+from hermes_doctor.model import CannotFix
 from hermes_doctor.planning import database_repair
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.sqlite.blueprint import Blueprint

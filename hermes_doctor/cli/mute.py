@@ -1,0 +1,276 @@
+"""The commands `mute`, `unmute` and `mutes`: problems that the operator knows already."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import (
+    DeepOption,
+    HomeOption,
+    JsonOption,
+    NetworkOption,
+    PluginsOption,
+    complete_code,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Finding, Report, Trouble
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.preferences.mutes import Mute
+    from hermes_doctor.terminal.lines import Line
+
+EPILOG = """\b
+Examples:
+  hermes-doctor mute NET-TCP --for 7d
+  hermes-doctor mute NET-TCP/telegram --because "blocked in this country"
+  hermes-doctor mute GW-LINGER --sticky
+
+\b
+A mute ends when the problem disappears (unless --sticky), gets worse,
+gains a subject, or when the time of --for is over. A muted problem is
+still shown in one line. It changes no exit code, and nobody is notified
+of it. Neither `watch --heal` nor `fix` repairs it, unless you name it.
+
+\b
+Exit codes:
+  0  muted
+  2  could not be muted
+"""
+UNMUTE_EPILOG = """\b
+Examples:
+  hermes-doctor unmute NET-TCP
+  hermes-doctor unmute NET-TCP/telegram
+  hermes-doctor unmute --all
+
+\b
+Exit codes:
+  0  the mute was removed
+  2  it is not muted, or the mute could not be removed
+"""
+MUTES_EPILOG = """\b
+Exit codes:
+  0  listed
+  2  could not be read
+"""
+LONGEST = 366 * 86400.0
+_WhatArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CODE[/SUBJECT]",
+        help="The code, and the subject as `check --json` names it.",
+        autocompletion=complete_code,
+    ),
+]
+
+
+def mute(
+    what: _WhatArgument,
+    time: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="End it after this time, such as 12h or 7d."),
+    ] = None,
+    sticky: Annotated[
+        bool, typer.Option("--sticky", help="Keep it when the problem disappears.")
+    ] = False,
+    because: Annotated[
+        str, typer.Option("--because", metavar="TEXT", help="Why, for whoever reads it later.")
+    ] = "",
+    home: HomeOption = None,
+    deep: DeepOption = False,
+    network: NetworkOption = False,
+    plugins: PluginsOption = None,
+) -> int:
+    """Say nothing more of a problem until it changes."""
+    from datetime import UTC, timedelta
+
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Severity, Trouble
+    from hermes_doctor.preferences import mute_store, mutes
+    from hermes_doctor.schedule.durations import parse_seconds
+
+    seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
+    where, found = homes.find(home), shared_options.load_plugins(plugins)
+    code, subject = _named(what, found)
+    report = _examine(where, found, deep=deep, network=network)
+    meant = _meant(report, code, subject)
+    if not meant and not sticky:
+        raise _nothing_to_mute(report, code, subject, found)
+    now = datetime.now(UTC)
+    made = mutes.made_for(
+        meant,
+        str(where.path),
+        code,
+        subject,
+        at=now,
+        until=None if seconds is None else now + timedelta(seconds=seconds),
+        sticky=sticky,
+        because=" ".join(because.split())[:200],
+    )
+    if made.worst is Severity.CRITICAL and seconds is None:
+        critical = "{name} is critical. Say for how long to mute it, such as --for 2h."
+        raise Trouble(text(critical, name=made.name))
+    path = mute_store.add(made)
+    typer.echo(f"Muted {made.name} {_end_of(made)}. Stored in {path}.")
+    if not sticky:
+        typer.echo("It ends when the problem disappears, gets worse or gains a subject.")
+    typer.echo(f"Next: hermes-doctor unmute {_quoted(made.name)}")
+    return 0
+
+
+def unmute(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CODE[/SUBJECT]]",
+            help="The mute; a code alone also ends the mutes of its subjects.",
+            autocompletion=complete_code,
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="End all mutes of the home.")] = False,
+    home: HomeOption = None,
+) -> int:
+    """End a mute."""
+    from hermes_doctor.cli import lost_home
+    from hermes_doctor.message import listed, text
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.preferences import mute_store
+
+    if every == (what is not None):
+        raise Trouble("Name a code to unmute, or give --all.")
+    place = str(lost_home.find_home(home, elsewhere=True).path)
+    own = [one for one in mute_store.load() if one.home == place]
+    code, slash, subject = (what or "").partition("/")
+    gone = [
+        one
+        for one in own
+        if every or (one.code == code.upper() and (not slash or one.subject == subject))
+    ]
+    if not gone:
+        names = listed([one.name for one in own]) or "nothing"
+        nothing = "{what} is not muted. Muted in {home}: {names}."
+        raise Trouble(text(nothing, what=what or "A problem", home=place, names=names))
+    mute_store.remove(gone)
+    for one in gone:
+        typer.echo(f"Unmuted {one.name}.")
+    return 0
+
+
+def mutes(json: JsonOption = False) -> int:
+    """List what is muted, of all homes."""
+    from datetime import UTC
+
+    from hermes_doctor.preferences import mute_store
+    from hermes_doctor.terminal.show import show
+
+    known = mute_store.load()
+    if json:
+        from hermes_doctor.render import document
+
+        items = [mute_store.document(one) for one in known]
+        typer.echo(document.dump({"schema": mute_store.SCHEMA, "mutes": items}))
+        return 0
+    show(_lines(known, datetime.now(UTC)))
+    return 0
+
+
+def _lines(known: Sequence[Mute], now: datetime) -> list[Line]:
+    from hermes_doctor.message import ago
+    from hermes_doctor.terminal.lines import BLANK, row, tilde
+
+    if not known:
+        return [row("Nothing is muted.")]
+    made: list[Line] = []
+    for home in dict.fromkeys(one.home for one in known):
+        made += [BLANK] if made else []
+        made.append(row(("Muted", "strong"), f" in {tilde(home)}"))
+        for one in known:
+            if one.home != home:
+                continue
+            over = " (over)" if one.is_over(now) else ""
+            since = (f"  since {ago(one.at, now)}", "faint")
+            end = f"  {_end_of(one)}{over}"
+            made.append(row((one.name, "strong"), end, since, indent=2, hang=2))
+            if one.because:
+                made.append(row(one.because, indent=4))
+    return made
+
+
+def _named(what: str, plugins: Plugins) -> tuple[str, str | None]:
+    """The code and the subject that were typed; raise Trouble if no check has the code."""
+    from hermes_doctor.cli.shared_options import suggestion
+    from hermes_doctor.message import sentences, text
+    from hermes_doctor.model import Trouble
+
+    word, slash, subject = what.partition("/")
+    names = {code.lower(): code for one in plugins.checks for code in one.codes}
+    if word.lower() not in names:
+        raise Trouble(
+            sentences(
+                text("Unknown code {word!r}.", word=word),
+                suggestion(word, names),
+                "See: hermes-doctor list codes",
+            )
+        )
+    return names[word.lower()], subject if slash else None
+
+
+def _examine(home: Home, plugins: Plugins, *, deep: bool, network: bool) -> Report:
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.cli.shared_options import severities_for
+    from hermes_doctor.examination import runner
+    from hermes_doctor.probes.probes import Probes
+
+    with waiting("checking", quiet=False):
+        return runner.report(
+            Probes(home, deep=deep, network=network),
+            plugins,
+            plugins.checks,
+            severities=severities_for(home.path, plugins),
+        )
+
+
+def _meant(report: Report, code: str, subject: str | None) -> list[Finding]:
+    return [one for one in report.findings if one.code == code and subject in (None, one.subject)]
+
+
+def _nothing_to_mute(report: Report, code: str, subject: str | None, plugins: Plugins) -> Trouble:
+    from hermes_doctor.message import listed, text
+    from hermes_doctor.model import Status, Trouble
+
+    others = [one.subject for one in report.findings if one.code == code]
+    if others:
+        wrong = "{code} has no subject {subject!r} now. It has: {others}."
+        return Trouble(text(wrong, code=code, subject=subject, others=listed(others)))
+    checks = {one.id for one in plugins.checks if code in one.codes}
+    unclear = [
+        one
+        for one in report.checks
+        if one.id in checks and one.status in (Status.UNKNOWN, Status.CRASHED)
+    ]
+    if unclear:
+        unknown = "Could not check whether {code} is there: {reason}."
+        return Trouble(text(unknown, code=code, reason=unclear[0].reason))
+    absent = "{code} is not found now. Add --sticky to mute it before it appears."
+    return Trouble(text(absent, code=code))
+
+
+def _end_of(mute: Mute) -> str:
+    from hermes_doctor.message import clock
+
+    if mute.until is None:
+        return "until you unmute it" if mute.sticky else "until it changes"
+    return f"until {clock(mute.until)}" + (", sticky" if mute.sticky else "")
+
+
+def _quoted(name: str) -> str:
+    import shlex
+
+    return shlex.quote(name)

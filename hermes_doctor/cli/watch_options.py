@@ -1,0 +1,98 @@
+"""Completes the options of `watch` and `watch install` with config.toml and the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hermes_doctor.preferences.effective import Setting
+    from hermes_doctor.watch.assembly import WatchOptions
+
+DEFAULTS: dict[str, Any] = {
+    "interval": "30s",
+    "heal": False,
+    "also": (),
+    "after": 3,
+    "budget": "3/30m",
+    "patience": "10m",
+    "notify_on": "error",
+    "notify_command": None,
+    "notify_webhook": None,
+    "notify_hermes": None,
+    "network": False,
+    "only": (),
+    "skip": (),
+    "metrics": None,
+    "heartbeat": None,
+    "heartbeat_fail": None,
+}
+
+
+def complete(home: Path, **given: Any) -> dict[str, Any]:
+    """The options as typed; what was not typed comes from config.toml, else it has its default."""
+    from hermes_doctor.preferences import effective
+
+    chosen = effective.load().watch(home)
+    _validate(chosen)
+    values = DEFAULTS | {name: one.value for name, one in chosen.items()}
+    typed = {name: value for name, value in given.items() if value not in (None, [])}
+    if typed.get("heal") is False:
+        values["also"] = ()  # it makes sense with --heal only
+    return values | typed
+
+
+def assemble(values: Mapping[str, Any], vault: Path | None) -> WatchOptions:
+    """The options as the watch wants them; raise Trouble if they contradict each other."""
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.watch import assembly
+
+    if values["also"] and not values["heal"]:
+        raise Trouble("--also needs --heal.")
+    ways = assembly.NotifyOptions(
+        values["notify_on"],
+        values["notify_command"],
+        values["notify_webhook"],
+        values["notify_hermes"],
+    )
+    healing = assembly.HealOptions(
+        values["after"], values["budget"], values["patience"], tuple(values["also"]), vault
+    )
+    return assembly.WatchOptions(
+        values["interval"],
+        values["network"],
+        ways,
+        healing if values["heal"] else None,
+        values["metrics"],
+        values["heartbeat"],
+        values["heartbeat_fail"],
+    )
+
+
+def _validate(chosen: Mapping[str, Setting]) -> None:
+    """Raise Trouble that names the file and line of a wrong value."""
+    if not chosen:
+        return
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Severity, Trouble
+    from hermes_doctor.schedule import durations
+    from hermes_doctor.watch.assembly import SHORTEST
+
+    def severity(given: str) -> None:
+        if given.lower() not in [*Severity]:
+            raise Trouble(text("use {choices}.", choices=", ".join(Severity)))
+
+    rules: dict[str, Callable[[str], object]] = {
+        "interval": lambda given: durations.parse_seconds(given, "interval", least=SHORTEST),
+        "patience": lambda given: durations.parse_seconds(given, "patience"),
+        "budget": durations.parse_budget,
+        "notify_on": severity,
+    }
+    for name, rule in rules.items():
+        if name in chosen:
+            try:
+                rule(chosen[name].value)
+            except Trouble as trouble:
+                origin = chosen[name].origin
+                raise Trouble(text("{origin}: {why}", origin=origin, why=trouble)) from None

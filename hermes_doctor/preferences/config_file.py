@@ -1,0 +1,256 @@
+"""Reads one `config.toml`: every mistake in it is one line that names the file and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import Message, text
+from hermes_doctor.model import Severity, Status, Trouble
+from hermes_doctor.preferences.places import read_trusted
+
+OFF = "off"
+"""The severity of a code that is not reported."""
+LANGUAGES = ("en",)
+Keys = tuple[str, ...]
+
+
+class WrongValue(Exception):
+    """Says what a value must be."""
+
+
+class ConfigFile(NamedTuple):
+    """The contents of one file."""
+
+    path: Path
+    text: str
+    values: Mapping[Keys, Any]
+    """By the keys that lead to a value, such as ("watch", "interval")."""
+
+    def origin(self, keys: Keys) -> str:
+        """The file and line of a value."""
+        return f"{self.path}:{_line_of(self.text, keys)}"
+
+
+def load(path: Path) -> ConfigFile | None:
+    """Read a file; None if there is none. Raise Trouble if anything in it is wrong."""
+    data = read_trusted(path)
+    if data is None:
+        return None
+    import tomllib
+
+    try:
+        content = data.decode()
+        parsed = tomllib.loads(content)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise Trouble(text("{path}:{line}: this is not UTF-8.", path=path, line=line)) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Trouble(text("{path}: not valid TOML: {error}.", path=path, error=error)) from None
+    values: dict[Keys, Any] = {}
+    try:
+        _read_table(parsed, _TOP, (), values)
+    except _Mistake as mistake:
+        line = _line_of(content, mistake.keys)
+        raise Trouble(
+            text("{path}:{line}: {what}", path=path, line=line, what=mistake.what)
+        ) from None
+    return ConfigFile(path, content, values)
+
+
+# -- what a file may contain ----------------------------------------------------------------
+
+
+def parse_fail_on(given: str) -> frozenset[str]:
+    """Parse the words of `fail_on`: at most one severity, and `unknown` or `crashed`."""
+    words = [word.strip().lower() for word in given.split(",") if word.strip()]
+    known = [*Severity, Status.UNKNOWN, Status.CRASHED]
+    if not words or any(word not in known for word in words):
+        raise WrongValue(f"use {', '.join(known)}")
+    return frozenset(words)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise WrongValue("needs a text in quotes")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise WrongValue('needs a list, such as ["first", "second"]')
+    return [_text(one) for one in value]
+
+
+def absolute_path(value: Any) -> Path:
+    """A path that does not depend on the folder in which a command is run."""
+    path = Path(_text(value))
+    try:
+        path = path.expanduser()
+    except RuntimeError:
+        raise WrongValue(f"could not find the home folder in {value}") from None
+    if not path.is_absolute() or "\0" in str(path):
+        raise WrongValue("needs a whole path, such as /srv/hermes or ~/hermes")
+    return path
+
+
+def _paths(value: Any) -> list[Path]:
+    return [absolute_path(one) for one in _texts(value)]
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise WrongValue("needs true or false")
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1000:
+        raise WrongValue("needs a number from 1 to 1000")
+    return value
+
+
+def _fail_on(value: Any) -> str:
+    parse_fail_on(_text(value))
+    return str(value)
+
+
+def language(value: Any) -> str:
+    """The language of the texts; so far there is one."""
+    if value not in LANGUAGES:
+        raise WrongValue(f"use {', '.join(LANGUAGES)}: there are no other languages yet")
+    return str(value)
+
+
+def _severity(value: Any) -> Severity | None:
+    """The severity to report a code with; None if it is not reported."""
+    if value == OFF:
+        return None
+    try:
+        return Severity(value)
+    except ValueError:
+        raise WrongValue(f"use {', '.join(Severity)} or {OFF}") from None
+
+
+Table = Mapping[str, Any]
+_WATCH: Table = {
+    **dict.fromkeys(("interval", "budget", "patience", "notify_on"), _text),
+    **dict.fromkeys(("notify_command", "notify_webhook", "notify_hermes"), _text),
+    **dict.fromkeys(("heartbeat", "heartbeat_fail"), _text),
+    **dict.fromkeys(("also", "only", "skip"), _texts),
+    **dict.fromkeys(("heal", "network"), _switch),
+    "after": _number,
+    "metrics": absolute_path,
+}
+_ANY = "*"
+"""Stands for every key of a table."""
+_SEVERITY: Table = {_ANY: _severity}
+_HOME: Table = {
+    "fail_on": _fail_on,
+    "vault": absolute_path,
+    "severity": _SEVERITY,
+    "watch": _WATCH,
+}
+_TOP: Table = {
+    "home": absolute_path,
+    "language": language,
+    "plugins": _paths,
+    **_HOME,
+    "homes": {_ANY: _HOME},
+}
+WATCH_KEYS = tuple(_WATCH)
+SECRETS = frozenset({"notify_command", "notify_webhook", "heartbeat", "heartbeat_fail"})
+"""Options of the watch whose value is not shown."""
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+class _Mistake(Exception):
+    def __init__(self, keys: Keys, what: Message) -> None:
+        self.keys, self.what = keys, what
+        super().__init__(what)
+
+
+def _read_table(
+    found: Mapping[str, Any], known: Table, above: Keys, values: dict[Keys, Any]
+) -> None:
+    """Add the values of a table and of the tables in it."""
+    for name, value in found.items():
+        keys = (*above, name)
+        rule = known.get(name, known.get(_ANY))
+        if rule is None:
+            raise _Mistake(keys, _unknown(keys, known))
+        if isinstance(rule, Mapping):
+            if not isinstance(value, dict):
+                raise _Mistake(keys, text("{key} needs a table: [{key}].", key=shown(keys)))
+            if above == () and name == "homes":
+                _read_homes(value, values)
+            else:
+                _read_table(value, rule, keys, values)
+            continue
+        if above and above[-1] == "severity":
+            keys = (*above, name.upper())
+        read: Callable[[Any], Any] = rule
+        try:
+            values[keys] = read(value)
+        except WrongValue as wrong:
+            raise _Mistake(
+                (*above, name), text("{key}: {reason}.", key=shown(keys), reason=wrong)
+            ) from None
+
+
+def _read_homes(found: Mapping[str, Any], values: dict[Keys, Any]) -> None:
+    for name, value in found.items():
+        keys = ("homes", name)
+        try:
+            path = absolute_path(name)
+        except WrongValue as wrong:
+            raise _Mistake(keys, text("{key}: {reason}.", key=shown(keys), reason=wrong)) from None
+        if not isinstance(value, dict):
+            raise _Mistake(
+                keys, text('{key} needs a table: [homes."{path}"].', key=name, path=path)
+            )
+        _read_table(value, _HOME, keys, values)
+
+
+def _unknown(keys: Keys, known: Sequence[str] | Table) -> Message:
+    import difflib
+
+    close = difflib.get_close_matches(keys[-1], list(known), n=1, cutoff=0.5)
+    choices = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+    return text("unknown key {key}. {choices}", key=shown(keys), choices=choices)
+
+
+def shown(keys: Keys) -> str:
+    """The keys as TOML writes them."""
+    return ".".join(
+        key if key and key.replace("-", "").replace("_", "").isalnum() else f'"{key}"'
+        for key in keys
+    )
+
+
+def _line_of(content: str, keys: Keys) -> int:
+    """The line at which a value is complete: the first lines up to it contain the key."""
+    import tomllib
+
+    lines = content.splitlines()
+    for number in range(1, len(lines) + 1):
+        try:
+            table = tomllib.loads("\n".join(lines[:number]))
+        except (tomllib.TOMLDecodeError, RecursionError):
+            continue
+        if _contains(table, keys):
+            return number
+    return 1
+
+
+def _contains(table: Any, keys: Keys) -> bool:
+    for key in keys:
+        named = [one for one in table if one.lower() == key.lower()] if table else []
+        if not isinstance(table, dict) or not named:
+            return False
+        table = table[named[0]]
+    return True

@@ -1,0 +1,119 @@
+"""Mutes: problems that the operator knows and does not want to hear of for a while.
+
+As in ceph, a mute ends when the problem disappears (unless it is sticky), gets worse or gains a
+subject, and when its time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Finding, Report, Severity, Status
+
+
+class Mute(NamedTuple):
+    """One mute of one home."""
+
+    home: str
+    code: str
+    subject: str | None
+    """None mutes all subjects that the code had."""
+    severities: Mapping[str, Severity] | None
+    """How severe each subject was; None if the problem was not there, so any subject counts."""
+    worst: Severity
+    """The worst severity that is muted."""
+    checks: tuple[str, ...]
+    """The checks that found the problem."""
+    at: datetime
+    until: datetime | None = None
+    sticky: bool = False
+    because: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the operator names it: CODE or CODE/SUBJECT."""
+        return self.code if self.subject is None else f"{self.code}/{self.subject}"
+
+    def concerns(self, finding: Finding) -> bool:
+        """Whether it was made for findings like this one."""
+        return finding.code == self.code and self.subject in (None, finding.subject)
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.until is not None and now >= self.until
+
+    def why_ended(self, report: Report, now: datetime) -> str | None:
+        """Why it mutes nothing any more; None if it is valid."""
+        if self.is_over(now):
+            return "its time is over"
+        found = [one for one in report.findings if self.concerns(one)]
+        for one in found:
+            before = self.worst if self.severities is None else self.severities.get(one.subject)
+            if before is None:
+                return f"there is another subject, {one.subject}" if one.subject else "it spread"
+            if one.severity.rank < before.rank:
+                return "the problem got worse"
+        if not found and not self.sticky and self._was_looked_for(report):
+            return "the problem is gone"
+        return None
+
+    def _was_looked_for(self, report: Report) -> bool:
+        """Whether all checks that had found it looked again, at everything."""
+        ended = {one.id: one for one in report.checks}
+        return all(
+            id in ended
+            and ended[id].status in (Status.OK, Status.PROBLEM)
+            and not (ended[id].status is Status.PROBLEM and ended[id].reason)
+            for id in self.checks
+        )
+
+
+def made_for(
+    findings: Sequence[Finding],
+    home: str,
+    code: str,
+    subject: str | None,
+    *,
+    at: datetime,
+    until: datetime | None,
+    sticky: bool,
+    because: str,
+) -> Mute:
+    """A mute of these findings; without any, it is for whatever is found later."""
+    worst = min((one.severity for one in findings), key=lambda one: one.rank, default=None)
+    if worst is None:
+        worst = Severity.ERROR if until is None else Severity.CRITICAL
+    return Mute(
+        home,
+        code,
+        subject,
+        {one.subject: one.severity for one in findings} if findings else None,
+        worst,
+        tuple(sorted({one.check for one in findings})),
+        at,
+        until,
+        sticky,
+        because,
+    )
+
+
+def apply(report: Report, mutes: Iterable[Mute], now: datetime | None = None) -> Report:
+    """Mark the findings that are muted."""
+    now = now or datetime.now(UTC)
+    own = [one for one in mutes if one.home == str(report.home)]
+    valid = [one for one in own if one.why_ended(report, now) is None]
+    if not valid:
+        return report
+    marked = tuple(
+        finding._replace(muted=any(one.concerns(finding) for one in valid))
+        for finding in report.findings
+    )
+    return report._replace(findings=marked)
+
+
+def ended(report: Report, mutes: Iterable[Mute], now: datetime) -> list[tuple[Mute, str]]:
+    """The mutes of this home that have ended, and why."""
+    own = [one for one in mutes if one.home == str(report.home)]
+    return [(one, why) for one in own if (why := one.why_ended(report, now))]

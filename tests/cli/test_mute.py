@@ -1,0 +1,182 @@
+"""The commands mute, unmute and mutes, and what they change in check and fix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import support
+from tests.helpers.support import Done
+
+MARK = b"\xef\xbb\xbf"
+Doctor = Callable[..., Done]
+
+
+@pytest.fixture
+def sick(home: Path) -> Path:
+    """A home whose .env has a byte order mark (ENV-BOM) and whose state.db is not a database."""
+    support.put(home / ".env", MARK + (home / ".env").read_bytes())
+    return home
+
+
+@pytest.fixture
+def doctor(sick: Path, tmp_path: Path) -> Doctor:
+    """Runs a command for that home, with a folder of its own for the mutes."""
+
+    def run(*args: str | Path) -> Done:
+        env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HERMES_HOME": str(sick)}
+        return support.doctor(*args, env=env)
+
+    return run
+
+
+def test_mute_and_unmute(doctor: Doctor, tmp_path: Path) -> None:
+    """The exit code of a check depends on it."""
+    assert doctor("check", "--only", "ENV-BOM").code == 1
+    done = doctor("mute", "env-bom", "--because", "we   know")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    assert done.code == 0 and done.err == ""
+    assert done.out.splitlines() == [
+        f"Muted ENV-BOM until it changes. Stored in {path}.",
+        "It ends when the problem disappears, gets worse or gains a subject.",
+        "Next: hermes-doctor unmute ENV-BOM",
+    ]
+    seen = doctor("check", "--only", "ENV-BOM")
+    assert seen.code == 0 and "· Muted: ENV-BOM. hermes-doctor mutes" in seen.out
+    assert "ran and found 1 muted problem." in seen.out
+    listed = doctor("mutes")
+    assert "ENV-BOM  until it changes  since" in listed.out and "we know" in listed.out
+    assert doctor("unmute", "ENV-BOM").out == "Unmuted ENV-BOM.\n"
+    assert doctor("check", "--only", "ENV-BOM").code == 1
+    assert doctor("mutes").out == "Nothing is muted.\n"
+
+
+def test_check_changes_no_mute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:
+    """Looking changes nothing, even if the problem is gone."""
+    doctor("mute", "ENV-BOM")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    before = path.read_bytes()
+    support.put(sick / ".env", (sick / ".env").read_bytes().removeprefix(MARK))
+    doctor("check")
+    assert path.read_bytes() == before
+
+
+def test_the_watch_ends_it(doctor: Doctor, sick: Path) -> None:
+    """One round that does not find the problem is enough."""
+    doctor("mute", "ENV-BOM")
+    assert doctor("watch", "--once", "--fail-on", "critical").code == 0
+    assert json.loads(doctor("mutes", "--json").out)["mutes"]
+    support.put(sick / ".env", (sick / ".env").read_bytes().removeprefix(MARK))
+    done = doctor("watch", "--once")
+    assert "the mute of ENV-BOM has ended: the problem is gone" in done.out
+    assert json.loads(doctor("mutes", "--json").out) == {
+        "schema": "hermes-doctor/mutes/1",
+        "mutes": [],
+    }
+
+
+def test_subjects(doctor: Doctor) -> None:
+    """One that is not there is refused, with those that are."""
+    done = doctor("mute", "ENV-BOM/config.yaml")
+    assert done.code == 2
+    assert "ENV-BOM has no subject 'config.yaml' now. It has: .env." in done.err
+    assert doctor("mute", "ENV-BOM/.env", "--for", "12h").code == 0
+    assert doctor("check", "--only", "ENV-BOM").code == 0
+    assert doctor("unmute", "ENV-BOM/other").code == 2
+    assert doctor("unmute", "ENV-BOM").out == "Unmuted ENV-BOM/.env.\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["mute", "ENV-BON"], "Unknown code 'ENV-BON'. Did you mean ENV-BOM?"),
+        (["mute", "CFG-YAML"], "CFG-YAML is not found now. Add --sticky to mute it"),
+        (["mute", "ENV-BOM", "--for", "soon"], "--for needs a time from 60s to 366d"),
+        (["mute", "ENV-BOM", "--for", "2y"], "--for needs a time"),
+        (["unmute", "ENV-BOM"], "ENV-BOM is not muted. Muted in "),
+        (["unmute"], "Name a code to unmute, or give --all."),
+        (["unmute", "ENV-BOM", "--all"], "Name a code to unmute, or give --all."),
+    ],
+)
+def test_what_is_refused(doctor: Doctor, args: list[str], said: str) -> None:
+    """In one line, with exit code 2."""
+    done = doctor(*args)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err and done.err.count("\n") == 1
+
+
+def test_a_critical_problem_needs_a_time(doctor: Doctor, sick: Path) -> None:
+    """It must not be forgotten."""
+    support.clobber(sick / "state.db")
+    done = doctor("mute", "DB-NOTADB")
+    assert done.code == 2
+    assert "DB-NOTADB is critical. Say for how long to mute it, such as --for 2h." in done.err
+    assert doctor("mute", "DB-NOTADB", "--for", "2h").code == 0
+    doctor("mute", "ENV-BOM")
+    assert doctor("check", "--only", "DB-NOTADB").code == 0
+
+
+def test_sticky_before_it_is_there(doctor: Doctor, sick: Path) -> None:
+    """Any later problem with the code is muted, unless it is critical."""
+    assert "until you unmute it" in doctor("mute", "CFG-YAML", "--sticky").out
+    support.put(sick / "config.yaml", "a: [\n")
+    assert "Muted" not in doctor("check", "--only", "CFG-YAML").out
+    doctor("mute", "CFG-YAML", "--sticky", "--for", "1h")
+    assert "Muted: CFG-YAML" in doctor("check", "--only", "CFG-YAML").out
+
+
+def test_fix_leaves_it_alone_unless_it_is_named(doctor: Doctor, sick: Path) -> None:
+    """`fix` says what it left out."""
+    doctor("mute", "ENV-BOM")
+    done = doctor("fix", "--apply", "--yes")
+    assert "Left out, because muted: ENV-BOM. Name the code to repair it." in done.out
+    assert (sick / ".env").read_bytes().startswith(MARK)
+    assert doctor("fix", "ENV-BOM", "--apply", "--yes").code == 0
+    assert not (sick / ".env").read_bytes().startswith(MARK)
+
+
+def test_a_damaged_file_mutes_nothing(doctor: Doctor, tmp_path: Path) -> None:
+    """A check says so on stderr, and goes on."""
+    doctor("mute", "ENV-BOM")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    path.write_text("{")
+    done = doctor("check", "--only", "ENV-BOM")
+    assert done.code == 1
+    assert done.err == (
+        f"hermes-doctor: Nothing is muted. {path} is damaged. "
+        "Delete it and mute again what you need.\n"
+    )
+    assert doctor("mutes").code == doctor("unmute", "--all").code == 2
+
+
+def test_a_file_that_others_can_write(doctor: Doctor, tmp_path: Path) -> None:
+    """They could have muted anything."""
+    doctor("mute", "ENV-BOM")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    path.chmod(0o666)
+    done = doctor("check", "--only", "ENV-BOM")
+    assert done.code == 1 and "Refused to read" in done.err
+
+
+def test_a_mute_that_is_over(doctor: Doctor, tmp_path: Path) -> None:
+    """It is listed as such, and mutes nothing."""
+    doctor("mute", "ENV-BOM", "--for", "1h")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    data = json.loads(path.read_text())
+    data["mutes"][0]["until"] = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    path.write_text(json.dumps(data))
+    assert "(over)" in doctor("mutes").out
+    assert doctor("check", "--only", "ENV-BOM").code == 1
+
+
+def test_a_home_that_is_gone(doctor: Doctor, sick: Path) -> None:
+    """Its mutes can be ended."""
+    import shutil
+
+    doctor("mute", "ENV-BOM")
+    shutil.rmtree(sick)
+    assert doctor("unmute", "--all").out == "Unmuted ENV-BOM.\n"
