@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real.containers import IMAGE, Engine, Project, engine, project_of
 from tests.helpers.real.gateways import gateway, until
 from tests.helpers.real.release_homes import MakeHome
+from tests.helpers.real.systemd import need_systemd, systemd
 
 pytestmark = pytest.mark.real
 VERSION = "0.19.0"
@@ -92,6 +96,8 @@ def project(docker: Engine, tmp_path: Path) -> Iterator[Project]:
 
 
 TOOL = [sys.executable, "-P", "-B", "-c", "from hermes_doctor.__main__ import main; main()"]
+SHELL_TOOL = shlex.join(["exec", *TOOL]) + ' "$@"'
+PAGE = (ROOT / "docs" / "monitoring.md").read_text()
 MOUNTS = ", ".join(f"'{one}:{one}:ro'" for one in sorted({str(ROOT), sys.prefix}))
 
 
@@ -112,6 +118,52 @@ def test_a_health_check_of_docker(project: Project) -> None:
         os.kill(pid, signal.SIGCONT)
 
     until(lambda: state() == "healthy", "a healthy container again")
+
+
+@pytest.mark.wide
+@pytest.mark.needs("dockerd")
+def test_the_probes_of_kubernetes(project: Project) -> None:
+    """The commands of the example, run inside the container as the kubelet does.
+
+    This gateway has no platform, so it is not ready; `test_one_life` has one that is.
+    """
+    [example] = re.findall(r"```yaml\n(startupProbe:.*?)```", PAGE, re.S)
+    probes = yaml.safe_load(example)
+    wanted = {"startupProbe": True, "livenessProbe": True, "readinessProbe": False}
+
+    def is_yes(name: str) -> bool:
+        first, *words = probes[name]["exec"]["command"]
+        assert first == "hermes-doctor"
+        return project.engine.run("exec", project.container, *TOOL, *words).returncode == 0
+
+    assert set(probes) == set(wanted)
+    for one in probes.values():
+        assert set(one) <= {"exec", "periodSeconds", "timeoutSeconds", "failureThreshold"}
+    until(lambda: is_yes("startupProbe"), "the end of its start")
+    assert {name: is_yes(name) for name in probes} == wanted
+
+
+@pytest.mark.wide
+def test_a_unit_that_waits_for_the_gateway(hermes_home: MakeHome, tmp_path: Path) -> None:
+    """The line of the example holds it back until the gateway has started."""
+    need_systemd()
+    home = hermes_home(VERSION)
+    tool = support.put(tmp_path / "bin" / "hermes-doctor", f"#!/bin/sh\n{SHELL_TOOL}\n", 0o755)
+    [line] = re.findall(r"^ExecStartPre=.*$", PAGE, re.M)
+    unit = "\n".join(
+        [
+            "[Service]",
+            f"Environment=PATH={tool.parent}:/usr/bin:/bin HERMES_HOME={home}",
+            line,
+            "ExecStart=/bin/sleep 1000",
+        ]
+    )
+    with systemd(tmp_path / "user") as machine:
+        machine.install("waits.service", unit)
+        machine.systemctl("start", "--no-block", "waits.service")
+        until(lambda: machine.show("waits.service", "SubState") == "start-pre", "that it waits")
+        with gateway(VERSION, home):
+            until(lambda: machine.show("waits.service", "SubState") == "running", "its start")
 
 
 @pytest.mark.wide
