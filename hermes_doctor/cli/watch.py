@@ -120,6 +120,14 @@ HermesOption = Annotated[
     ),
 ]
 
+FailOnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail. "
+        "[default: error]",
+    ),
+]
 MetricsOption = Annotated[
     Path | None,
     typer.Option(
@@ -168,14 +176,7 @@ def watch(
     network: WatchNetworkOption = None,
     only: OnlyOption = None,
     skip: SkipOption = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-on",
-            help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail. "
-            "[default: error]",
-        ),
-    ] = None,
+    fail_on: FailOnOption = None,
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: MetricsOption = None,

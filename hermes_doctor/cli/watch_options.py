@@ -43,7 +43,9 @@ def complete(home: Path, **given: Any) -> dict[str, Any]:
     return values | typed
 
 
-def assemble(values: Mapping[str, Any], vault: Path | None) -> WatchOptions:
+def assemble(
+    values: Mapping[str, Any], vault: Path | None, fail_on: str | None = None
+) -> WatchOptions:
     """The options as the watch wants them; raise Trouble if they contradict each other."""
     from hermes_doctor.model import Trouble
     from hermes_doctor.watch import assembly
@@ -67,7 +69,21 @@ def assemble(values: Mapping[str, Any], vault: Path | None) -> WatchOptions:
         values["metrics"],
         values["heartbeat"],
         values["heartbeat_fail"],
+        fail_on,
     )
+
+
+def warn_of_open_files(chosen: WatchOptions) -> None:
+    """Print which files with secret addresses other users can read."""
+    import shlex
+    import sys
+
+    from hermes_doctor.watch.secret_options import readable_by_others
+
+    for path in readable_by_others(chosen.secrets):
+        hint = f"chmod go-r {shlex.quote(str(path))}"
+        told = f"hermes-doctor: Other users can read {path}, which may hold a secret. Run: {hint}"
+        print(told, file=sys.stderr)  # noqa: T201
 
 
 def _validate(chosen: Mapping[str, Setting]) -> None:

@@ -68,6 +68,7 @@ def run(
     )
     threshold = threshold_for(fail_on, where.path)
     chosen, metrics = watch_options.assemble(values, vault), values["metrics"]
+    watch_options.warn_of_open_files(chosen)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, values["only"], values["skip"])
     made = assembly.assemble(

@@ -64,6 +64,7 @@ def install(
     notify_webhook: own.WebhookOption = None,
     notify_hermes: own.HermesOption = None,
     network: own.WatchNetworkOption = None,
+    fail_on: own.FailOnOption = None,
     plugins: PluginsOption = None,
     vault: VaultOption = None,
     metrics: own.MetricsOption = None,
@@ -76,6 +77,7 @@ def install(
     """
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options, watch_options
+    from hermes_doctor.cli.check_run import parse_fail_on
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.preferences import effective
     from hermes_doctor.watch import install
@@ -98,7 +100,11 @@ def install(
         heartbeat=heartbeat,
         heartbeat_fail=heartbeat_fail,
     )
-    wanted = watch_options.assemble(values, vault or effective.load().vault(where.path))
+    if fail_on is not None:
+        parse_fail_on(fail_on)
+    place = vault or effective.load().vault(where.path)
+    wanted = watch_options.assemble(values, place, fail_on)
+    watch_options.warn_of_open_files(wanted)
     if wanted.metrics is not None:
         wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, system=system))
     found = shared_options.load_plugins(plugins)

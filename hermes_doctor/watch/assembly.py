@@ -62,6 +62,13 @@ class WatchOptions(NamedTuple):
     """The file for Prometheus."""
     heartbeat: str | None = None
     heartbeat_fail: str | None = None
+    fail_on: str | None = None
+    """None: what config.toml says, or an error."""
+
+    @property
+    def secrets(self) -> tuple[str | None, ...]:
+        """The values that may be addresses with a secret in them."""
+        return self.notify.webhook, self.heartbeat, self.heartbeat_fail
 
 
 def interval_seconds(chosen: WatchOptions) -> float:

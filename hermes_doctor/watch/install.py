@@ -73,17 +73,28 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         (store.heartbeat, chosen.heartbeat, heartbeat.OPTION),
         (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
     )
+    before = {path: _kept(store, path) for path in store.secrets}
     changed = [
         _keep(store, path, secret_options.option_value(given, option) if given else "")
         for path, given, option in secrets
     ]
+    try:
+        return _install(manager, job, renewed=any(changed))
+    except BaseException:
+        for path, secret in before.items():
+            _keep(store, path, secret)
+        raise
+
+
+def _install(manager: JobManager, job: Job, *, renewed: bool) -> bool:
+    """Install the job; one that runs is started again if its secrets were renewed."""
     if job.folder.is_relative_to(_SYSTEM) and not job.user:
         mute_store.make_system_folder()
     installed = manager.install(job)
-    if any(changed) and not installed:  # it reads its secrets only when it starts
+    if renewed and not installed:  # it reads its secrets only when it starts
         manager.remove(job)
         manager.install(job)
-    return installed or any(changed)
+    return installed or renewed
 
 
 def secret_file_lines(job: Job) -> Iterator[str]:
@@ -169,13 +180,16 @@ def _folder(home: Home, system: bool) -> Path:
     return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
+def _kept(store: WatchStateFiles, path: Path) -> str:
+    try:
+        return store.read(path).decode("utf-8", "replace")
+    except (OSError, CouldNotLook):
+        return ""
+
+
 def _keep(store: WatchStateFiles, path: Path, secret: str) -> bool:
     """Store a secret in a private file, or delete the file if empty; return whether it changed."""
-    try:
-        before = store.read(path).decode("utf-8", "replace")
-    except (OSError, CouldNotLook):
-        before = ""
-    if before == secret and (secret or not os.path.lexists(path)):
+    if _kept(store, path) == secret and (secret or not os.path.lexists(path)):
         return False
     disk.make_folder(store.folder)
     disk.remove(path)
@@ -209,6 +223,8 @@ def _options(
         yield from (heartbeat.OPTION, f"@{store.heartbeat}")
     if chosen.heartbeat_fail:
         yield from (heartbeat.FAIL_OPTION, f"@{store.heartbeat_fail}")
+    if chosen.fail_on:
+        yield from ("--fail-on", chosen.fail_on)
     if chosen.network:
         yield "--network"
     if chosen.metrics:

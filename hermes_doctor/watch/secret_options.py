@@ -5,6 +5,8 @@ Each can be given as @FILE, so that neither the process list nor a world-readabl
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_doctor.message import text
@@ -27,6 +29,12 @@ def option_value(value: str, option: str) -> str:
 def option_file(value: str) -> Path:
     """The path of @FILE."""
     return Path(value[1:]).expanduser().absolute()
+
+
+def readable_by_others(values: Iterable[str | None]) -> list[Path]:
+    """The files among these values that other users of the machine can read."""
+    named = [option_file(one) for one in values if one and one.startswith("@")]
+    return [path for path in named if path.is_file() and path.stat().st_mode & stat.S_IROTH]
 
 
 def split_credentials(address: str, option: str) -> tuple[str, str | None]:

@@ -261,9 +261,11 @@ def test_for_monitors(tmp_path: Path) -> None:
     beats = ("--heartbeat", "https://beat/zQcanary1", "--heartbeat-fail", "https://beat/zQcanary2")
     with lasting_home() as home:
         words = ("watch", "install", "--cron", "--home", home, *beats)
-        done = support.doctor(*words, "--metrics", "out.prom", env=env, cwd=tmp_path)
+        more = ("--metrics", "out.prom", "--fail-on", "warning")
+        done = support.doctor(*words, *more, env=env, cwd=tmp_path)
         assert done.code == 0, done
         line = tab.read_text()
+        assert "--fail-on warning" in line
         kept = sorted((tmp_path / "state" / "hermes-doctor").glob("*.heartbeat*"))
         assert [one.read_text() for one in kept] == [beats[1], beats[3]]
         assert {one.stat().st_mode & 0o777 for one in kept} == {0o600}
@@ -272,6 +274,45 @@ def test_for_monitors(tmp_path: Path) -> None:
         assert f"--metrics {tmp_path}/out.prom" in line
         assert support.doctor("watch", "remove", "--cron", "--home", home, env=env).code == 0
         assert not (tmp_path / "state" / "hermes-doctor").exists()
+
+
+def test_an_installation_that_fails_leaves_no_secret(tmp_path: Path) -> None:
+    """What was there before it stays."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    tab = tmp_path / "tab"
+    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+    env = {
+        "PATH": f"{bin}:{os.environ['PATH']}",
+        "HOME": str(tmp_path / "user"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    kept = tmp_path / "state" / "hermes-doctor"
+    with lasting_home() as home:
+        words = ("watch", "install", "--cron", "--home", home)
+        fake_managers.command(bin, "crontab", "exit 1")
+        assert support.doctor(*words, "--heartbeat", "https://beat/1", env=env).code == 2
+        assert not list(kept.glob("*.heartbeat"))
+        fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+        assert support.doctor(*words, "--heartbeat", "https://beat/1", env=env).code == 0
+        fake_managers.command(bin, "crontab", "exit 1")
+        assert support.doctor(*words, "--heartbeat", "https://beat/2", env=env).code == 2
+        [secret] = kept.glob("*.heartbeat")
+        assert secret.read_text() == "https://beat/1"
+
+
+def test_a_secret_that_others_can_read(home: Path, tmp_path: Path) -> None:
+    """One line says which file, and how to close it."""
+    file = support.put(tmp_path / "beat", "http://127.0.0.1:1/", 0o644)
+    words = ("watch", "--once", "--home", home, "--heartbeat", f"@{file}")
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = support.doctor(*words, env=env)
+    assert done.err == (
+        f"hermes-doctor: Other users can read {file}, which may hold a secret. "
+        f"Run: chmod go-r {file}\n"
+    )
+    file.chmod(0o600)
+    assert support.doctor(*words, env=env).err == ""
 
 
 @pytest.mark.parametrize("place", ["/tmp/out.prom", "/var/tmp/out.prom"])
